@@ -24,12 +24,14 @@ ANSI_THEMES = frozenset({ANSI_THEME, ANSI_LIGHT_THEME})
 _DARK = {
     "ink": "#c9cfda", "dim": "#7d8798", "faint": "#4a5263", "edge": "#2a303c", "ground": "#10131a", "raised": "#161a23",
     "lit": "#232b3b", "blue": "#7aa9f7", "teal": "#5cc8c0", "amber": "#e6b566", "green": "#8fce8a", "red": "#f07f88",
-    "violet": "#b49df0", "title": "#eef1f6", "raw": "#2f6b70", "cursor": "#dfe5f0", "cached": "#4f6fa8",
+    "violet": "#b49df0", "title": "#eef1f6", "cursor": "#dfe5f0", "cached": "#4f6fa8",
+    "trainrange": "#203c42", "valrange": "#3d3526",
 }  # fmt: skip
 _LIGHT = {
     "ink": "#24292f", "dim": "#5b6472", "faint": "#a2aab5", "edge": "#d3d8df", "ground": "#fbfbfa", "raised": "#f1f3f5",
     "lit": "#dce5f3", "blue": "#1d5cc0", "teal": "#00706a", "amber": "#955800", "green": "#28752d", "red": "#bd2436",
-    "violet": "#6640bd", "title": "#0b0e12", "raw": "#93c4c0", "cursor": "#16191d", "cached": "#8ba8da",
+    "violet": "#6640bd", "title": "#0b0e12", "cursor": "#16191d", "cached": "#8ba8da",
+    "trainrange": "#cfe5e2", "valrange": "#efe1c9",
 }  # fmt: skip
 _ROLES: dict[str, tuple[str, ...]] = {
     "dim": ("{dim}", "dim"),
@@ -43,7 +45,10 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "warn": ("{amber}", "yellow", "magenta"),
     "bad": ("{red}", "bold red"),
     "quiet": ("{dim}", "dim"),
-    "raw": ("{raw}", "dim cyan", "dim blue"),
+    "train-range": ("{trainrange} on {trainrange}", "dim cyan", "dim blue"),
+    "train-range-over": ("on {trainrange}", ""),
+    "val-range": ("{valrange} on {valrange}", "dim yellow", "dim magenta"),
+    "val-range-over": ("on {valrange}", ""),
     "train": ("{teal}", "bold cyan", "bold blue"),
     "val": ("{amber}", "yellow", "magenta"),
     "mark": ("{violet}", "magenta", "red"),

@@ -20,7 +20,8 @@ from mpstui.core.runs.external import ExternalMetrics
 from mpstui.core.runs.follower import FULL_COLUMNS
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.series.series import Points, Series
-from mpstui.ui.charting.plot import ChartData, ChartView, draw
+from mpstui.ui.charting.data import ChartData
+from mpstui.ui.charting.plot import ChartView, draw
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 

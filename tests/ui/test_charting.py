@@ -14,21 +14,13 @@ from hypothesis import strategies as st
 from mpstui.core.model.snapshot import SeriesView
 from mpstui.core.series.series import SeriesStore
 from mpstui.core.telemetry.model import Stretch
-from mpstui.ui.charting.canvas import Bucket, Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
-from mpstui.ui.charting.plot import (
-    GUTTER,
-    SLOW_MARK,
-    ChartData,
-    ChartView,
-    chart_data,
-    draw,
-    frame,
-    metric_names,
-    over_time,
-)
+from mpstui.ui.charting.canvas import Canvas, draw_line, draw_range
+from mpstui.ui.charting.data import ChartData, chart_data, metric_names, over_time
+from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartView, draw, frame
+from mpstui.ui.charting.scale import Frame, Scale, nice_step, tick_label, value_scale
 from mpstui.ui.panels import RunFacts
 from mpstui.ui.panels.chart import LossChart, move_cursor, pan, zoom
-from mpstui.ui.rows import sparkline
+from mpstui.ui.rows import Span, sparkline
 
 from . import fakes
 from .fakes import curve
@@ -85,14 +77,106 @@ def test_a_spike_of_one_point_survives_any_width() -> None:
     values = [1.0] * 5000
     values[2500] = 9.0
     drawn = lines(ChartData(name="loss", train=series(values)), ChartView(log=False), width=60, height=10)
-    assert any(0x2800 < ord(c) < 0x2900 for c in drawn[1 + 1][7:])
+    assert all("░" in line[7:] for line in drawn[2:7]), "from the curve up to its value"
 
 
-def test_a_cell_belongs_to_the_curve_drawn_last() -> None:
-    canvas = Canvas(1, 1)
-    canvas.column(0, 0, 3, "raw")
-    canvas.column(1, 0, 0, "val")
-    assert canvas.spans(0) == [("⠈", "val")]
+def dots(canvas: Canvas) -> set[tuple[int, int, int]]:
+    """Line, column and bit of every braille dot."""
+    cells = enumerate("".join(span.text for span in canvas.spans(line)) for line in range(canvas.lines))
+    drawn = ((y, x, ord(cell) - 0x2800) for y, text in cells for x, cell in enumerate(text) if ord(cell) >= 0x2800)
+    return {(y, x, bit) for y, x, bits in drawn for bit in range(8) if bits >> bit & 1}
+
+
+def test_curves_that_share_a_cell_share_its_dots_in_the_colour_of_the_thinner_one() -> None:
+    canvas = Canvas(2, 1)
+    canvas.line(0, 0, 3, 0, "train")
+    canvas.column(1, 3, 3, "val")
+    assert canvas.spans(0) == [("⢉", "val"), ("⠉", "train")]
+    canvas = Canvas(2, 1)
+    canvas.line(0, 0, 3, 0, "train")
+    canvas.column(1, 3, 3, "faint")
+    assert canvas.spans(0) == [("⢉⠉", "train")], "what is over gives way, however little of it there is"
+
+
+CURVES = st.lists(st.lists(st.one_of(st.floats(0, 9), st.just(math.nan)), max_size=40), min_size=2, max_size=5)
+
+
+@given(CURVES)
+def test_no_curve_ever_hides_a_dot_of_another(curves: list[list[float]]) -> None:
+    space = Frame(Scale(0, 40), Scale(0, 9), 17, 5)
+    together, apart = Canvas(17, 5), set()
+    for place, values in enumerate(curves):
+        for canvas in (together, alone := Canvas(17, 5)):
+            draw_line(canvas, series(values), values, space, f"layer {place}")
+        apart |= dots(alone)
+    assert dots(together) == apart
+
+
+def test_validation_goes_on_beside_a_training_curve_to_its_end() -> None:
+    """Drawn over it, it once made the training look as if it had stopped where both met."""
+    train, val = [9 / (1 + x) for x in range(256)], [9 / (1 + x) + 0.01 for x in range(256)]
+    rows = draw(ChartData(name="loss", train=series(train), evaluation=series(val)), ChartView(), 120, 30)
+    roles = {role for row in rows[1:-1] for text, role in row.spans if any(ord(cell) >= 0x2800 for cell in text)}
+    assert any("train" in role for role in roles)
+    alone = draw(ChartData(name="loss", train=series(train)), ChartView(log=True), 120, 30)
+    filled = [sum(ord(row.text[x]) >= 0x2800 for row in alone[1:-1]) for x in range(GUTTER, 118)]
+    assert all(filled)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_validation_is_told_from_training_without_colour(blocks: bool) -> None:
+    train, val = series([9.0 - x * 0.02 for x in range(200)]), series([4.0 - x * 0.02 for x in range(200)])
+    sparse = replace(val, x=[10.0 * x for x in range(20)], low=val.low[:20], high=val.high[:20], mean=val.mean[:20])
+    few = draw(ChartData(name="loss", train=train, evaluation=sparse), ChartView(blocks=blocks), 120, 30)
+    assert "".join(row.text for row in few[1:]).count("•") == 20
+    assert "━ train" in few[0].text
+    assert "• val" in few[0].text
+    many = draw(ChartData(name="loss", train=train, evaluation=val), ChartView(blocks=blocks), 60, 30)
+    cells = [cell for row in many[1:-1] for text, role in row.spans if role.startswith("val") for cell in text]
+    drawn = [cell for cell in cells if cell != "░"]
+    assert len(drawn) > 20
+    joined = [cell for cell in drawn if cell != "•" if blocks or (ord(cell) & 0x47 and ord(cell) & 0xB8)]
+    assert not joined, "points, or dots with gaps between them"
+
+
+def test_the_line_runs_through_the_means_before_the_range_of_the_values() -> None:
+    source = [1.0 + (7919 * step) % 997 / 100 for step in range(20_000)]
+    store = SeriesStore()
+    store.add([{"step": step, "loss": value} for step, value in enumerate(source)])
+    rows = draw(ChartData(name="loss", train=store.views(most=1024)["loss"]), ChartView(log=False), 120, 30)
+    shaded = [row.text.count("░") for row in rows[1:-1]]
+    assert sum(count > 100 for count in shaded) > 18, "nearly all values are far from the mean"
+    stroked = [row.text for row in rows[1:-1] if sum(ord(cell) >= 0x2800 for cell in row.text) > 3]
+    assert len(stroked) <= 4, "and the mean is one line"
+    over = {role for row in rows[1:-1] for text, role in row.spans if ord(text[0]) >= 0x2800}
+    assert over == {"train train-range-over"}
+
+
+def test_a_curve_without_noise_casts_no_shade() -> None:
+    smooth = [2.0 - x / 1000 for x in range(1000)]
+    assert not any("░" in line for line in lines(ChartData(name="lr", train=series(smooth)), width=120, height=30))
+
+
+def test_a_zoomed_curve_is_a_line_and_a_closed_range() -> None:
+    """Eight buckets over a hundred columns: no column between them is empty."""
+    low, high = replace(series([1.0, 2.0] * 50), low=[0.5, 1.0] * 50), [2.0, 4.0] * 50
+    data = ChartData(name="loss", train=replace(low, high=high))
+    body = [line[GUTTER:] for line in lines(data, ChartView(left=40.0, right=48.0), width=107, height=30)[1:-1]]
+    for column in range(100):
+        cells = "".join(line[column] for line in body).strip()
+        assert any(ord(cell) >= 0x2800 for cell in cells)
+        assert "░" in cells
+
+
+def test_a_label_stands_at_the_end_of_its_own_curve() -> None:
+    canvas = Canvas(10, 4)
+    canvas.line(0, 0, 9, 0, "short")
+    canvas.line(0, 12, 19, 12, "whole")
+    canvas.line(8, 15, 19, 14, "under")
+    labels = canvas.label_ends({name: Span(name[0], name) for name in ("short", "whole", "under", "none")})
+    assert labels[0] == {5: Span("s", "short")}, "beyond the end, where nobody drew"
+    assert labels[3][3] == Span("w", "whole"), "in the cells that follow, it would be another's too"
+    assert len(labels) == 2
 
 
 def test_blocks_stand_in_for_braille() -> None:
@@ -314,46 +398,43 @@ WITHOUT_A_MEAN = st.sampled_from([(NAN, NAN, NAN), (1.0, 2.0, NAN)])
 MEASURED = st.tuples(st.floats(0, 0.5), st.floats(0, 0.5), st.floats(1, 4)).map(
     lambda parts: (parts[2] - parts[0], parts[2] + parts[1], parts[2])
 )
-BUCKETS = st.lists(st.tuples(st.floats(0, 100), st.one_of(MEASURED, MEASURED, WITHOUT_A_MEAN)), max_size=80).map(
-    lambda found: [(x, *rest) for x, rest in sorted(found, key=lambda item: item[0])]
-)
-AXES = st.sampled_from([Scale(0, 100), Scale(20, 60), Scale(50, 51)])
-VALUES = st.sampled_from([Scale(0.25, 5), Scale(0.25, 5, log=True)])
-
-
-def one_by_one(canvas: Canvas, space: Frame, buckets: list[Bucket]) -> None:
-    previous: tuple[int, int] | None = None
-    for x, low, high, mean in buckets:
-        if not space.x.low <= x <= space.x.high:
-            previous = None
-            continue
-        across = round((x - space.x.low) / space.x.span * (canvas.width - 1))
-        dots = [space.y.position(value) for value in (low, high, mean)]
-        bottom, top, here = (None if dot is None else round((1 - dot) * (canvas.height - 1)) for dot in dots)
-        if bottom is not None and top is not None:
-            canvas.column(across, top, bottom, "raw")
-        if here is not None and previous is not None:
-            canvas.line(*previous, across, here, "raw")
-        previous = None if here is None else (across, here)
 
 
 def picture(canvas: Canvas) -> list[str]:
     return ["".join(span.text for span in canvas.spans(line)) for line in range(canvas.lines)]
 
 
-@given(BUCKETS, AXES, VALUES, st.integers(1, 30))
-def test_columns_of_buckets_look_like_the_buckets(buckets: list[Bucket], x: Scale, y: Scale, columns: int) -> None:
-    space = Frame(x, y, columns, 6)
-    at_once, singly = Canvas(columns, 6), Canvas(columns, 6)
-    draw_buckets(at_once, space, "raw", buckets)
-    one_by_one(singly, space, buckets)
-    assert picture(at_once) == picture(singly)
+AXES = st.sampled_from([Scale(0, 100), Scale(20, 60), Scale(50, 51)])
+VALUES = st.sampled_from([Scale(0.25, 5), Scale(0.25, 5, log=True)])
+FOUND = st.lists(st.one_of(MEASURED, MEASURED, WITHOUT_A_MEAN), max_size=80)
+
+
+@given(FOUND, AXES, VALUES, st.integers(2, 30))
+def test_every_value_is_shaded_or_drawn(
+    found: list[tuple[float, float, float]], x: Scale, y: Scale, columns: int
+) -> None:
+    """To half a cell, at any zoom."""
+    low, high, mean = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
+    curve = replace(series(mean), low=low, high=high)
+    space, canvas = Frame(x, y, columns, 6), Canvas(columns, 6)
+    draw_line(canvas, curve, mean, space, "train")
+    draw_range(canvas, curve, space, "train-range", "train")
+    cells = picture(canvas)
+    for place, least, most in zip(curve.x, low, high, strict=True):
+        if least == least and x.low <= place <= x.high:
+            column = round((place - x.low) / x.span * (canvas.width - 1)) // 2
+            tops = [(1 - (y.position(value) or 0.0)) * 23 for value in (most, least)]
+            for line in range(6):
+                inside = min(round(tops[1]), line * 4 + 3) - max(round(tops[0]), line * 4) + 1
+                assert inside < 3 or cells[line][column] != " "
 
 
 def test_what_a_log_axis_cannot_hold_leaves_it_at_the_edge() -> None:
-    canvas = Canvas(1, 2)
-    draw_buckets(canvas, Frame(Scale(0, 1), Scale(0.1, 10, log=True), 1, 2), "raw", [(0.0, -1.0, 3.0, 0.5)])
-    assert picture(canvas) == ["⡄", "⡇"]
+    canvas, curve = Canvas(1, 2), replace(series([0.5]), low=[-1.0], high=[3.0])
+    space = Frame(Scale(0, 1), Scale(0.1, 10, log=True), 1, 2)
+    draw_line(canvas, curve, curve.mean, space, "train")
+    draw_range(canvas, curve, space, "train-range", "train")
+    assert picture(canvas) == ["░", "⠂"]
 
 
 def test_a_loss_that_comes_late_takes_the_chart_unless_a_metric_was_chosen() -> None:

@@ -1,161 +1,47 @@
-"""Drawing curves with characters: axes, a canvas of dots, and a curve's buckets as strokes on it. Pure.
+"""A canvas of dots in layers: curves that share a cell share its dots, and none hides another. Pure.
 
-A cell of the canvas holds 2 by 4 dots (braille), or 1 by 8 levels (blocks) for fonts without braille. It belongs to the
-layer that drew there last: mixing the dots of two curves would give both the colour of one and hide the thin one.
+A cell holds 2 by 4 dots (braille), or 1 by 8 levels (blocks) for fonts without braille. Where several layers have dots
+in one cell, all are drawn, in the colour of the layer with the fewest cells, so that the thin curve stays in sight.
+With blocks a cell holds one level alone: that layer's. Behind the dots some cells may have a ground, the range that a
+curve's values take: a shade, which a theme with colours enough turns into a tint.
+
+A curve's buckets are the line through their means and the range of their values. What falls into one column is drawn as
+one stroke, whatever the number of buckets: the cost of a chart goes with its width. A bucket without a mean is a gap,
+never bridged. Where there are fewer buckets than columns, line and range go straight from one to the next.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
+from ...core.model.snapshot import Piece, SeriesView
 from ..rows import BLOCKS, Span
+from .scale import Frame, Scale
 
-_GREATEST = 1e300
-"""More (and NaN) is off the chart: the steps of such an axis overflow."""
-_SMALLEST_POSITIVE = 1e-200
-"""Less is zero to a log axis: ratios of denormal numbers overflow."""
-_DEEPEST_LOG = 1e-15
-"""A log axis reaches this far below its greatest value."""
-_LOG_WORTH_IT = 30.0
-"""A curve that spans this ratio is told better by decades."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """An axis from ``low`` to ``high``, both finite and apart; ``log`` needs both above 0."""
-
-    low: float
-    high: float
-    log: bool = False
-    span: float = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "span", math.log(self.high / self.low) if self.log else self.high - self.low)
-
-    def position(self, value: float) -> float | None:
-        """0 at ``low``, 1 at ``high``; None for what the axis cannot hold (NaN, or not above 0 on a log axis)."""
-        if not abs(value) < _GREATEST:
-            return None
-        if not self.log:
-            return (value - self.low) / self.span
-        if value <= _SMALLEST_POSITIVE:
-            return None
-        return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
-
-    def ticks(self, most: int) -> list[float]:
-        """Round values inside the axis: decades (with 2 and 5 where they fit) on a log one, 1-2-5 steps else."""
-        if most < 1:
-            return []
-        if self.log:
-            return _log_ticks(self.low, self.high, most)
-        for parts in (max(1, most - 1), most, most + 1):
-            step = nice_step((self.high - self.low) / parts)
-            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-            ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
-            if 2 <= len(ticks) <= most + 1:
-                return ticks
-        return [self.low, self.high]
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Where things are: the axes, and the size of the drawing area in cells."""
-
-    x: Scale
-    y: Scale
-    columns: int
-    lines: int
-
-    def column_of(self, x: float) -> int | None:
-        """The cell column of ``x``, None outside."""
-        position = self.x.position(x)
-        return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
-
-    def x_at(self, column: int) -> float:
-        """The x in the middle of a cell column."""
-        return self.x.low + self.x.span * (column / max(1, self.columns - 1))
-
-
-def value_scale(values: Iterable[float], log: bool | None) -> Scale:
-    """The axis for these values; ``log`` None chooses, True falls back to linear where nothing is above 0.
-
-    The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis alone.
-    """
-    finite = [value for value in values if abs(value) < _GREATEST]
-    positive = [value for value in finite if value > _SMALLEST_POSITIVE]
-    if not finite:
-        return Scale(0.0, 1.0)
-    spans_decades = len(positive) == len(finite) and max(positive) / min(positive) >= _LOG_WORTH_IT
-    if positive and (spans_decades if log is None else log):
-        low, high = max(min(positive), max(positive) * _DEEPEST_LOG), max(positive)
-        if high / low < 1.001:
-            low, high = low / 2, high * 2
-        fine = high / low < 1000
-        return Scale(_decade_step(low, fine, down=True), _decade_step(high, fine, down=False), log=True)
-    low, high = min(finite), max(finite)
-    if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
-        margin = abs(low) * 0.1 or 1.0
-        low, high = low - margin, high + margin
-    step = nice_step((high - low) / 8)
-    return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step)
-
-
-def _decade_step(value: float, fine: bool, *, down: bool) -> float:
-    """The round number nearest to ``value``, at most it where ``down``, else at least it; ``fine`` has more of them."""
-    decade = 10.0 ** math.floor(math.log10(value))
-    steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0) if fine else (1.0, 2.0, 5.0, 10.0)
-    scaled = value / decade
-    if down:
-        return decade * max((step for step in steps if step <= scaled * 1.000001), default=1.0)
-    return decade * min((step for step in steps if step >= scaled * 0.999999), default=10.0)
-
-
-def nice_step(rough: float) -> float:
-    """The 1, 2 or 5 times a power of ten that is at least ``rough``."""
-    if not math.isfinite(rough) or rough <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next((power * step for step in (1.0, 2.0, 5.0) if power * step >= rough * 0.999999), power * 10)
-
-
-def _log_ticks(low: float, high: float, most: int) -> list[float]:
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for steps in ((1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-        ticks = [10.0**decade * step for decade in range(first, last + 1) for step in steps]
-        inside = [tick for tick in ticks if low * 0.999999 <= tick <= high * 1.000001]
-        if 2 <= len(inside) <= most:
-            return inside
-    stride = max(1, math.ceil((last - first + 1) / most))
-    decades = [10.0**decade for decade in range(first, last + 1, stride)]
-    inside = [tick for tick in decades if low * 0.999999 <= tick <= high * 1.000001]
-    return inside if len(inside) >= 2 else [low, high]
-
-
-def tick_label(value: float) -> str:
-    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-05``, ``50k``."""
-    magnitude = abs(value)
-    if magnitude != 0 and (magnitude < 0.001 or magnitude >= 1e9):
-        return f"{value:.0e}" if f"{value:.0e}" == f"{value:.1e}".replace(".0", "") else f"{value:.1e}"
-    for scale, unit in ((1e6, "M"), (1e3, "k")):
-        if magnitude >= scale * (10 if unit == "k" else 1):
-            return f"{value / scale:.4g}{unit}"
-    return f"{value:.4g}"
-
-
+SHADE, POINT = "░", "•"
+BEHIND = frozenset({"faint", "ghost"})
+"""Layers that give their colour up wherever another has dots, however few cells they have."""
+_NOISY = 5
+"""A curve whose range sticks out of its line in one of so many columns is shaded in all of them."""
+_APART = 3
+"""Points at least so many cells apart on the average get a character each."""
+_TOUCHING = 4
+"""Dots between the ranges of neighbouring columns that still look like one."""
+_FARTHEST = 1e9
+"""Dots beyond the edge; farther is nowhere."""
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_BLANK = Span(" ")
 _STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4)) for top in range(4)) for side in _BITS)
 """The bits of a vertical stroke within one cell, by side, first and last dot."""
 
 
 class Canvas:
-    """Dots by pixel, ``(0, 0)`` at the top left."""
+    """Dots by pixel, ``(0, 0)`` at the top left; layers are named by the role that colours them."""
 
-    __slots__ = ("_bits", "_layers", "blocks", "columns", "height", "lines", "width")
+    __slots__ = ("_characters", "_grounds", "_layers", "_points", "_roles", "_shared", "blocks", "columns", "height",
+                 "lines", "width")  # fmt: skip
 
     def __init__(self, columns: int, lines: int, blocks: bool = False) -> None:
         self.columns = columns
@@ -165,16 +51,20 @@ class Canvas:
         """Pixels across."""
         self.height = lines * (8 if blocks else 4)
         """Pixels down."""
-        self._bits = [0] * (columns * lines)
-        self._layers: list[str | None] = [None] * (columns * lines)
+        self._layers: dict[str, dict[int, int]] = {}
+        self._grounds: dict[int, str] = {}
+        self._points: dict[int, str] = {}
+        self._shared: set[int] = set()
+        self._characters: list[str] = []
+        self._roles: list[str] = []
 
     def column(self, x: int, top: int, bottom: int, layer: str) -> None:
         """A vertical stroke, both ends included, as far as it is on the canvas. With blocks only its middle."""
+        cells = self._layers.setdefault(layer, {})
         if self.blocks:
             y = (top + bottom) // 2
             if 0 <= x < self.width and 0 <= y < self.height:
-                at = y // 8 * self.columns + x
-                self._bits[at], self._layers[at] = 7 - y % 8, layer
+                cells[y // 8 * self.columns + x] = 7 - y % 8
             return
         if top > bottom:
             top, bottom = bottom, top
@@ -182,91 +72,223 @@ class Canvas:
         if top > bottom or not 0 <= x < self.width:
             return
         strokes, first, last = _STROKES[x & 1], top >> 2, bottom >> 2
-        bits, layers = self._bits, self._layers
         for line in range(first, last + 1):
             stroke = strokes[top & 3 if line == first else 0][bottom & 3 if line == last else 3]
             at = line * self.columns + (x >> 1)
-            bits[at] = bits[at] | stroke if layers[at] == layer else stroke
-            layers[at] = layer
+            cells[at] = cells.get(at, 0) | stroke
 
-    def line(self, x0: int, y0: int, x1: int, y1: int, layer: str) -> None:
-        """A line from one dot to another (the whole way for every column, so that steep ones stay closed)."""
+    def line(self, x0: int, y0: int, x1: int, y1: int, layer: str, every: int = 1) -> None:
+        """A line from one dot to another (the whole way for every column, so that steep ones stay closed).
+
+        Args:
+            every: only each such column of dots is drawn: 2 makes a dotted line.
+        """
         if x1 <= x0:
             self.column(x0, y0, y1, layer)
             return
-        previous = y0
-        for x in range(x0, x1 + 1):
-            y = round(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
-            self.column(x, previous if abs(y - previous) > 1 else y, y, layer)
+        first, slope = max(0, x0), (y1 - y0) / (x1 - x0)
+        previous = round(y0 + slope * (first - x0))
+        for x in range(first, min(self.width - 1, x1) + 1):
+            y = round(y0 + slope * (x - x0))
+            if x % every == 0:
+                self.column(x, previous if abs(y - previous) > 1 else y, y, layer)
             previous = y
 
-    def spans(self, line: int, under: dict[int, Span] | None = None) -> list[Span]:
-        """One line of cells; where nothing is drawn, ``under`` may hold a single cell of something else."""
-        spans: list[Span] = []
-        text, role = "", ""
-        start = line * self.columns
-        for column in range(self.columns):
-            layer = self._layers[start + column]
-            if layer is not None:
-                bits = self._bits[start + column]
-                character = BLOCKS[bits] if self.blocks else chr(_BRAILLE | bits)
-            else:
-                character, layer = (under or {}).get(column, _BLANK)
-            if layer != role:
-                spans += [Span(text, role)] if text else []
-                text, role = "", layer
-            text += character
-        return [*spans, Span(text, role)] if text else spans
+    def point(self, x: int, y: int, layer: str) -> None:
+        """A point where something was measured: a character of its own, or four dots in a cell that others share."""
+        if not (0 <= x < self.width and 0 <= y < self.height):
+            return
+        self._points[y // (self.height // self.lines) * self.columns + x * self.columns // self.width] = layer
+        for side in () if self.blocks else (x, x ^ 1):
+            self.column(side, y, y ^ 1, layer)
+
+    def points_only(self, layer: str) -> None:
+        """Draw all of a layer in points."""
+        self._points.update(dict.fromkeys(self._layers.get(layer, ()), layer))
+
+    def ground(self, ranges: Mapping[int, range], role: str, curve: str) -> None:
+        """Shade the lines of each column, behind everything.
+
+        Where the dots of ``curve``, drawn before, cover what would be shaded, they say as much: only what sticks out of
+        them is shaded then, unless so much does that the curve is one of noise.
+        """
+        cells = self._layers.get(curve, {})
+        shaded = {
+            column: [line * self.columns + column for line in lines if 0 <= line < self.lines]
+            for column, lines in ranges.items()
+        }
+        out = [column for column, found in shaded.items() if not all(at in cells for at in found)]
+        for column in shaded if len(out) * _NOISY > len(shaded) else out:
+            for at in shaded[column]:
+                self._grounds.setdefault(at, role)
+
+    def label_ends(self, labels: Mapping[str, Span]) -> dict[int, dict[int, Span]]:
+        """A single cell to stand at the end of each layer, by line and column, so that none names another's curve: just
+        beyond the end where nobody drew, else on the last of the layer's cells that it shares with nobody."""
+        found: dict[int, Span] = {}
+        everyone = {at for cells in self._layers.values() for at in cells}
+        for layer, label in labels.items():
+            cells = self._layers.get(layer)
+            if not cells:
+                continue
+            others = {at for name, drawn in self._layers.items() if name != layer for at in drawn}
+            order = sorted(cells, key=lambda at: (at % self.columns, -at), reverse=True)
+            beyond = order[0] + 1
+            free = beyond % self.columns and beyond not in everyone and beyond not in found
+            own = (at for at in order if at not in others and at not in found)
+            found[beyond if free else next(own, order[0])] = label
+        by_line: dict[int, dict[int, Span]] = {}
+        for at, label in found.items():
+            by_line.setdefault(at // self.columns, {})[at % self.columns] = label
+        return by_line
+
+    def spans(
+        self, line: int, under: Mapping[int, Span] | None = None, over: Mapping[int, Span] | None = None
+    ) -> list[Span]:
+        """One line of cells. Single cells of something else: ``under`` where no curve is, ``over`` wherever they are.
+
+        Nothing may be drawn after the first call.
+        """
+        if not self._characters:
+            self._compose()
+        start, stop = line * self.columns, (line + 1) * self.columns
+        characters, roles = self._characters[start:stop], self._roles[start:stop]
+        for column, span in (under or {}).items():
+            if characters[column] in (" ", SHADE):
+                behind = self._grounds.get(start + column)
+                characters[column], roles[column] = span.text, f"{span.role} {behind}-over" if behind else span.role
+        for column, span in (over or {}).items():
+            characters[column], roles[column] = span
+        spans, position = [], 0
+        for role, group in groupby(roles):
+            length = len(list(group))
+            spans.append(Span("".join(characters[position : position + length]), role))
+            position += length
+        return spans
+
+    def _compose(self) -> None:
+        size = self.columns * self.lines
+        characters, roles = [" "] * size, [""] * size
+        for at, role in self._grounds.items():
+            characters[at], roles[at] = SHADE, role
+        merged: dict[int, int] = {}
+        by_weight = sorted(self._layers.items(), key=lambda item: (item[0] not in BEHIND, -len(item[1])))
+        for layer, cells in by_weight:
+            self._shared |= merged.keys() & cells.keys()
+            for at, bits in cells.items():
+                merged[at] = bits if self.blocks else merged.get(at, 0) | bits
+                behind = self._grounds.get(at)
+                roles[at] = f"{layer} {behind}-over" if behind else layer
+        for at, bits in merged.items():
+            characters[at] = BLOCKS[bits] if self.blocks else chr(_BRAILLE | bits)
+        for at in self._points.keys() - self._shared:
+            characters[at] = POINT
+        self._characters, self._roles = characters, roles
 
 
-Bucket = tuple[float, float, float, float]
-"""x, low, high and mean; NaN where there is none."""
+def draw_line(
+    canvas: Canvas,
+    curve: SeriesView | Piece,
+    values: Sequence[float],
+    space: Frame,
+    layer: str,
+    *,
+    dotted: bool = False,
+) -> None:
+    """The line through ``values`` at the places of a curve, to the edges where it goes on beyond them.
 
-
-class _Stroke(NamedTuple):
-    """Neighbouring buckets in one column of dots, without a gap between them. All NaN: a gap."""
-
-    column: int
-    low: float
-    high: float
-    first: float
-    """The mean where the line comes in."""
-    last: float
-    """The mean where it goes on."""
-
-
-_GAP = _Stroke(-1, *(math.nan,) * 4)
-
-
-def draw_buckets(canvas: Canvas, space: Frame, layer: str, buckets: Iterable[Bucket]) -> None:
-    """The extremes of every column, and the line through the means; a bucket without a mean is not bridged."""
-    # Buckets of one column of dots are drawn as one stroke: 2.4 ms instead of 7.9 for a curve of 1,200 buckets.
+    Args:
+        dotted: told from the others without colour: dots with gaps, and a point where a value was measured, as long as
+            there is room for them.
+    """
+    points = dotted and sum(space.x.low <= x <= space.x.high for x in curve.x) * _APART <= space.columns
+    every = 2 if dotted and not canvas.blocks else 1
     previous: tuple[int, int] | None = None
-    lowest = canvas.height - 1
-    for stroke in _strokes(buckets, space.x, canvas.width):
-        if stroke.column < 0:
+    for column, mean in _means(curve.x, values, space.x, canvas.width):
+        y = _dot(mean, space.y, canvas.height - 1)
+        if y is None:
             previous = None
             continue
-        top, bottom = _dot(stroke.high, space.y, lowest), _dot(stroke.low, space.y, lowest)
-        if top is not None or bottom is not None:  # what the axis cannot hold leaves it at its edge
-            canvas.column(stroke.column, top or 0, lowest if bottom is None else bottom, layer)
-        enters, leaves = _dot(stroke.first, space.y, lowest), _dot(stroke.last, space.y, lowest)
-        if previous is not None and enters is not None:
-            canvas.line(*previous, stroke.column, enters, layer)
-        previous = (stroke.column, leaves) if leaves is not None else None
+        canvas.line(*(previous or (column, y)), column, y, layer, every)
+        if points:
+            canvas.point(column, y, layer)
+        previous = column, y
+    if dotted and canvas.blocks and not points:
+        canvas.points_only(layer)
 
 
-def _strokes(buckets: Iterable[Bucket], axis: Scale, width: int) -> Iterator[_Stroke]:
-    left, right, span, last_column = axis.low, axis.high, axis.span, width - 1
-    column, low, high, first, last = _GAP
-    for x, least, most, mean in buckets:
-        here = round((x - left) / span * last_column) if left <= x <= right else -1
-        if here == column and mean == mean and last == last:
-            low, high, last = min(low, least), max(high, most), mean
+def _means(x: Sequence[float], values: Sequence[float], axis: Scale, width: int) -> Iterator[tuple[int, float]]:
+    """The mean in each column of dots that has points, those beyond the edges too; NaN for a gap."""
+    left, dots = axis.low, (width - 1) / axis.span
+    column, total, count = 0, 0.0, 0
+    for place, value in zip(x, values, strict=False):
+        across = (place - left) * dots
+        if value != value or not abs(across) < _FARTHEST:
+            if count:
+                yield column, total / count
+            yield column, math.nan
+            count = 0
             continue
-        yield _Stroke(column, low, high, first, last)
-        column, low, high, first, last = (here, least, most, mean, mean) if here >= 0 else _GAP
-    yield _Stroke(column, low, high, first, last)
+        here = round(across)
+        if here != column or not count:
+            if count:
+                yield column, total / count
+            column, total, count = here, 0.0, 0
+        total, count = total + value, count + 1
+    if count:
+        yield column, total / count
+
+
+def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer: str) -> None:
+    """Shade the lowest to the highest value of every column, unless the curve's own ``layer``, drawn before, covers it.
+
+    Columns reach for their neighbours, so that a spike stands on the curve it rises from. A cell counts from half its
+    height.
+    """
+    lowest, reached = canvas.lines * 4 - 1, None
+    ranges: dict[int, tuple[int, int]] = {}
+    for column, low, high in _ranges(curve, space.x, canvas):
+        top, bottom = _dot(high, space.y, lowest), _dot(low, space.y, lowest)
+        if top is None:
+            reached = None
+            continue
+        bottom = lowest if bottom is None else bottom
+        if reached is not None:
+            above, below = reached[1] + _TOUCHING < top, bottom + _TOUCHING < reached[0]
+            top, bottom = reached[1] if above else top, reached[0] if below else bottom
+        reached = top, bottom
+        if 0 <= column < canvas.columns:
+            highest, deepest = ranges.get(column, reached)
+            ranges[column] = min(highest, top), max(deepest, bottom)
+    lines = {column: range((top + 1) >> 2, (bottom + 3) >> 2) for column, (top, bottom) in ranges.items()}
+    canvas.ground(lines, role, layer)
+
+
+def _ranges(curve: SeriesView, axis: Scale, canvas: Canvas) -> Iterator[tuple[int, float, float]]:
+    """Column, low and high, in the order of the curve; in the columns between two points, of the lines between them."""
+    left, dots = axis.low, (canvas.width - 1) / axis.span
+    wide = canvas.width // canvas.columns
+    column, low, high, known = 0, math.nan, math.nan, False
+    for place, least, most in zip(curve.x, curve.low, curve.high, strict=False):
+        across = (place - left) * dots
+        if least != least or not abs(across) < _FARTHEST:
+            if known:
+                yield column, low, high
+            yield column, math.nan, math.nan
+            known = False
+            continue
+        here = round(across) // wide
+        if known and here == column:
+            low, high = min(low, least), max(high, most)
+            continue
+        if known:
+            yield column, low, high
+            for between in range(max(0, column + 1), min(canvas.columns, here)):
+                share = (between - column) / (here - column)
+                yield between, low + (least - low) * share, high + (most - high) * share
+        column, low, high, known = here, least, most, True
+    if known:
+        yield column, low, high
 
 
 def _dot(value: float, axis: Scale, lowest: int) -> int | None:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from textual.events import Leave, MouseMove
 
 from ...core.model.snapshot import SeriesView
-from ..charting.canvas import Frame
-from ..charting.plot import GUTTER, ChartData, ChartView, chart_data, draw, frame, legend, metric_names, over_time
+from ..charting.data import ChartData, chart_data, metric_names, over_time
+from ..charting.plot import GUTTER, ChartView, draw, frame, legend
+from ..charting.scale import Frame
 from ..rows import Row, row
 from . import Panel, RunPanel
 

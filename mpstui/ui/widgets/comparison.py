@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,19 +9,9 @@ from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge, epoch_text, step_text
 from ...core.runs.comparison import differences
-from ..charting.canvas import Canvas, Frame
-from ..charting.plot import (
-    ChartData,
-    ChartView,
-    draw_line,
-    frame,
-    known_times,
-    moved_to_time,
-    steps_per_epoch,
-    time_unit,
-    x_axis,
-    y_labels,
-)
+from ..charting.canvas import Canvas, draw_line
+from ..charting.data import ChartData, known_times, moved_to_time, steps_per_epoch, time_unit
+from ..charting.plot import ChartView, frame, x_axis, y_labels
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of
 from .lines import LinePanel
 
@@ -181,30 +170,7 @@ def draw_overlay(data: Overlay, view: ChartView, width: int, height: int) -> lis
     for role, curve in zip(ROLES, data.runs, strict=False):
         if curve is not None:
             draw_line(canvas, curve, curve.smooth, space, role)
-    labels, ends = y_labels(space), _ends(data, space)
-    body = [row(*labels[line], *_numbered(canvas.spans(line), ends.get(line, {}))) for line in range(space.lines)]
+    ends = canvas.label_ends({role: Span(str(number), f"{role} strong") for number, role in enumerate(ROLES, 1)})
+    labels = y_labels(space)
+    body = [row(*labels[line], *canvas.spans(line, over=ends.get(line))) for line in range(space.lines)]
     return [*body, x_axis(data, view, space)]
-
-
-def _ends(data: Overlay, space: Frame) -> dict[int, dict[int, Span]]:
-    """Where each curve ends, by line and column: its number. Of those that end in one cell the last is seen."""
-    found: dict[int, dict[int, Span]] = {}
-    for number, (role, curve) in enumerate(zip(ROLES, data.runs, strict=False), 1):
-        points = zip(reversed(curve.x), reversed(curve.smooth), strict=False) if curve is not None else ()
-        x, value = next(((x, value) for x, value in points if math.isfinite(value)), (math.nan, math.nan))
-        column, position = space.column_of(x), space.y.position(value)
-        if column is not None and position is not None and 0 <= position <= 1:
-            line = min(space.lines - 1, int((1 - position) * space.lines))
-            found.setdefault(line, {})[min(column + 1, space.columns - 1)] = Span(str(number), f"{role} strong")
-    return found
-
-
-def _numbered(spans: Sequence[Span], ends: dict[int, Span]) -> list[Span]:
-    """The spans of a line with single cells replaced."""
-    if not ends:
-        return list(spans)
-    cells = [Span(character, span.role) for span in spans for character in span.text]
-    for column, span in ends.items():
-        cells += [Span(" ")] * (column + 1 - len(cells))
-        cells[column] = span
-    return cells

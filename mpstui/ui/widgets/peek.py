@@ -53,7 +53,8 @@ class Peek(LinePanel):
 def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None) -> list[Row]:
     """Progress, then the chart; a failed run says why before anything else."""
     from ...core.present import needs_explaining
-    from ..charting.plot import ChartView, chart_data, draw, metric_names
+    from ..charting.data import chart_data, metric_names
+    from ..charting.plot import ChartView, draw
     from .failure_card import Failure, card
     from .run_header import progress
 

@@ -1,0 +1,138 @@
+"""Axes: from a value to a place and back, their round ends and ticks. Pure, no Textual."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_GREATEST = 1e300
+"""More (and NaN) is off the chart: the steps of such an axis overflow."""
+_SMALLEST_POSITIVE = 1e-200
+"""Less is zero to a log axis: ratios of denormal numbers overflow."""
+_DEEPEST_LOG = 1e-15
+"""A log axis reaches this far below its greatest value."""
+_LOG_WORTH_IT = 30.0
+"""A curve that spans this ratio is told better by decades."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis from ``low`` to ``high``, both finite and apart; ``log`` needs both above 0."""
+
+    low: float
+    high: float
+    log: bool = False
+    span: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "span", math.log(self.high / self.low) if self.log else self.high - self.low)
+
+    def position(self, value: float) -> float | None:
+        """0 at ``low``, 1 at ``high``; None for what the axis cannot hold (NaN, or not above 0 on a log axis)."""
+        if not abs(value) < _GREATEST:
+            return None
+        if not self.log:
+            return (value - self.low) / self.span
+        if value <= _SMALLEST_POSITIVE:
+            return None
+        return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
+
+    def ticks(self, most: int) -> list[float]:
+        """Round values inside the axis: decades (with 2 and 5 where they fit) on a log one, 1-2-5 steps else."""
+        if most < 1:
+            return []
+        if self.log:
+            return _log_ticks(self.low, self.high, most)
+        for parts in (max(1, most - 1), most, most + 1):
+            step = nice_step((self.high - self.low) / parts)
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
+            if 2 <= len(ticks) <= most + 1:
+                return ticks
+        return [self.low, self.high]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where things are: the axes, and the size of the drawing area in cells."""
+
+    x: Scale
+    y: Scale
+    columns: int
+    lines: int
+
+    def column_of(self, x: float) -> int | None:
+        """The cell column of ``x``, None outside."""
+        position = self.x.position(x)
+        return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
+
+    def x_at(self, column: int) -> float:
+        """The x in the middle of a cell column."""
+        return self.x.low + self.x.span * (column / max(1, self.columns - 1))
+
+
+def value_scale(values: Iterable[float], log: bool | None) -> Scale:
+    """The axis for these values; ``log`` None chooses, True falls back to linear where nothing is above 0.
+
+    The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis alone.
+    """
+    finite = [value for value in values if abs(value) < _GREATEST]
+    positive = [value for value in finite if value > _SMALLEST_POSITIVE]
+    if not finite:
+        return Scale(0.0, 1.0)
+    spans_decades = len(positive) == len(finite) and max(positive) / min(positive) >= _LOG_WORTH_IT
+    if positive and (spans_decades if log is None else log):
+        low, high = max(min(positive), max(positive) * _DEEPEST_LOG), max(positive)
+        if high / low < 1.001:
+            low, high = low / 2, high * 2
+        fine = high / low < 1000
+        return Scale(_decade_step(low, fine, down=True), _decade_step(high, fine, down=False), log=True)
+    low, high = min(finite), max(finite)
+    if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
+        margin = abs(low) * 0.1 or 1.0
+        low, high = low - margin, high + margin
+    step = nice_step((high - low) / 8)
+    return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step)
+
+
+def _decade_step(value: float, fine: bool, *, down: bool) -> float:
+    """The round number nearest to ``value``, at most it where ``down``, else at least it; ``fine`` has more of them."""
+    decade = 10.0 ** math.floor(math.log10(value))
+    steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0) if fine else (1.0, 2.0, 5.0, 10.0)
+    scaled = value / decade
+    if down:
+        return decade * max((step for step in steps if step <= scaled * 1.000001), default=1.0)
+    return decade * min((step for step in steps if step >= scaled * 0.999999), default=10.0)
+
+
+def nice_step(rough: float) -> float:
+    """The 1, 2 or 5 times a power of ten that is at least ``rough``."""
+    if not math.isfinite(rough) or rough <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next((power * step for step in (1.0, 2.0, 5.0) if power * step >= rough * 0.999999), power * 10)
+
+
+def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in ((1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        ticks = [10.0**decade * step for decade in range(first, last + 1) for step in steps]
+        inside = [tick for tick in ticks if low * 0.999999 <= tick <= high * 1.000001]
+        if 2 <= len(inside) <= most:
+            return inside
+    stride = max(1, math.ceil((last - first + 1) / most))
+    decades = [10.0**decade for decade in range(first, last + 1, stride)]
+    inside = [tick for tick in decades if low * 0.999999 <= tick <= high * 1.000001]
+    return inside if len(inside) >= 2 else [low, high]
+
+
+def tick_label(value: float) -> str:
+    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-05``, ``50k``."""
+    magnitude = abs(value)
+    if magnitude != 0 and (magnitude < 0.001 or magnitude >= 1e9):
+        return f"{value:.0e}" if f"{value:.0e}" == f"{value:.1e}".replace(".0", "") else f"{value:.1e}"
+    for scale, unit in ((1e6, "M"), (1e3, "k")):
+        if magnitude >= scale * (10 if unit == "k" else 1):
+            return f"{value / scale:.4g}{unit}"
+    return f"{value:.4g}"
