@@ -7,8 +7,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,15 @@ from ..core.model.home import Home
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
-from .session import Session, one_line, print_json, respawn_missing_supervisors, say
+from .session import FILTER_HELP, Session, one_line, print_json, query_of, respawn_missing_supervisors, say
 
 if TYPE_CHECKING:
     from ..core.runs.external import LogNotes
     from ..core.runs.files import LocalMachine
+    from ..core.runs.query import Findable
 
 NEWEST = 50
-CACHE_SCHEMA = 2
+CACHE_SCHEMA = 3
 _HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
@@ -38,17 +40,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"""\
 Lists every run that is active, and the newest {NEWEST} in any case. Examples:
   mpstui ps --all
+  mpstui ps --all --filter 'resnet lr>=0.01 failed -test'
   mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'"""
     parser.add_argument("--all", action="store_true", help=f"list ended runs beyond the newest {NEWEST} too")
+    parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
 
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
     respawn_missing_supervisors(session)
+    wanted = query_of(args.filter)
     rows, left_out = list_rows(session.home, None if args.all else NEWEST)
+    rows = [row for row in rows if wanted is None or wanted.matches(row.findable())]
     if args.json:
         print_json([row.json for row in rows])
+        return 0
+    if not rows and wanted:
+        say("no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else ""))
         return 0
     if not rows:
         say("no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program")
@@ -108,6 +117,14 @@ class Row:
     word: str
     """What it is doing, for people."""
     loss_is_finite: bool = True
+    called: Sequence[str] = ()
+    """What it can be found by, and its :attr:`values` likewise."""
+    values: Mapping[str, str | float | None] = field(default_factory=dict)
+
+    def findable(self) -> Findable:
+        from ..core.runs.query import Findable
+
+        return Findable(tuple(self.called), self.values, self.json["started"], self.json["ended"], time.time())
 
 
 def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
@@ -160,6 +177,7 @@ class RowCache:
             return Row(**found["row"])
         from ..core.follow import Budget
         from ..core.present import badge
+        from ..core.runs.query import findable
         from ..core.runs.reader import RunReader
         from ..core.runs.report import as_json
 
@@ -167,10 +185,11 @@ class RowCache:
         stamps = _stamps(run, numbers[-1] if numbers else 0)  # before it is read
         reader = RunReader(run, self._machine, self._notes)
         snapshot = reader.refresh(full=False, budget=Budget(1.0))  # seconds: enough for the end of any log
-        row = Row(as_json(snapshot, full=False), badge(snapshot).word, snapshot.numbers.loss_is_finite)
+        finite, found_by = snapshot.numbers.loss_is_finite, findable(snapshot)
+        row = Row(as_json(snapshot, full=False), badge(snapshot).word, finite, found_by.words, found_by.values)
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
         if reader.witnesses.settled and reader.caught_up and not watches_others:
-            fields = {"json": row.json, "word": row.word, "loss_is_finite": row.loss_is_finite}  # asdict copies deeply
+            fields = {one.name: getattr(row, one.name) for one in dataclass_fields(row)}  # asdict copies deeply
             self._rows[run.run] = {"stamps": stamps, "row": fields}
             self._changed = True
         else:

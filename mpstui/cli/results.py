@@ -13,12 +13,13 @@ from ..core.model.snapshot import RunSnapshot
 from ..core.present import badge
 from ..core.runs.comparison import differences, settings_of
 from ..core.runs.monitor import Monitor
+from ..core.runs.query import findable
 from ..core.runs.report import as_json, metrics_as_json
 from ..core.series.direction import best_point
 from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
-from .session import Session, print_json, say
+from .session import FILTER_HELP, Session, print_json, query_of, say
 
 _METRICS = 2
 """Validation metrics that are told when nobody names one."""
@@ -32,12 +33,16 @@ what they measured. Runs of any program are told, as far as their output is unde
   mpstui results cifar-optimizers       the runs of a profile, such as those of its sweep
   mpstui results ~/copied/runs --json   runs that lie in a folder"""
     parser.add_argument("what", nargs="?", metavar="PROFILE|NAME|FOLDER", help="which runs: NAME is how theirs begin")
+    parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--metric", metavar="NAME", help="tell this metric (default: loss and those of validation)")
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array, with all of their metrics")
 
 
 def run(args: argparse.Namespace) -> int:
-    found, programs = _runs(Session().home, args.what), dict[str, list[RunSnapshot]]()
+    wanted, programs = query_of(args.filter), dict[str, list[RunSnapshot]]()
+    found = [one for one in _runs(Session().home, args.what) if wanted is None or wanted.matches(findable(one))]
+    if not found and not args.json:
+        say("no run matches")
     if args.json:
         more = ({"settings": settings_of(one), "metrics": metrics_as_json(one)} for one in found)
         print_json([{**as_json(one, full=False), **further} for one, further in zip(found, more, strict=True)])

@@ -19,11 +19,31 @@ from ..wire.storage import UnreadableRecord, plain
 
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
+    from ..core.runs.query import Query
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
 _STEERING = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
+
+FILTER_HELP = "those that match: words, lr>=0.01, val_loss<0.2, optimizer=adam, age<2h, failed, today, -word"
+
+
+def query_of(text: str | None) -> Query | None:
+    """What ``--filter`` asks for; None where it was not given.
+
+    Raises:
+        UsageError: a condition makes no sense.
+    """
+    if text is None:
+        return None
+    from ..core.model.errors import UsageError
+    from ..core.runs.query import parse_query
+
+    query = parse_query(text)
+    if query.mistake:
+        raise UsageError(f"--filter {text!r}: {query.mistake}", "such as --filter 'resnet lr>=0.01 failed'")
+    return query
 
 
 class OneRun:

@@ -114,6 +114,11 @@ def moment_of_day(moment: float | None, now: float) -> str:
     return _local(moment, "%b %d %H:%M")
 
 
+def day(moment: float | None) -> str:
+    """``2026-11-23``, as the calendar here has it."""
+    return _local(moment, "%Y-%m-%d")
+
+
 def _local(moment: float | None, form: str) -> str:
     """In local time; a moment that no calendar has, such as nanoseconds where seconds belong, is unknown."""
     try:

@@ -17,6 +17,7 @@ class Scope(StrEnum):
     EVERYWHERE = "everywhere"
     ACTIONS = "acting on a run"
     RUNS = "list of runs"
+    FILTER = "typing a filter"
     QUEUE = "a run that waits in a queue"
     RUN = "one run"
     CHART = "chart"
@@ -83,6 +84,19 @@ KEYS: tuple[Key, ...] = (
     Key("N", "label('note')", "N", "note", "write down something about the selected run", Scope.RUNS, 24),
     Key("t", "label('tags')", "t", "tags", "edit the tags of the selected or the marked runs", Scope.RUNS, 25),
     Key("e", "label('name')", "e", "rename", "call the selected run otherwise", Scope.RUNS, 26),
+    Key("enter", "", "⏎", "keep", "stop typing and keep what matches", Scope.FILTER, 1),
+    Key("escape", "", "esc", "stop typing", "stop typing; once more shows everything again", Scope.FILTER, 2),
+    Key("up", "", "↑ ↓", "select", "select one of those that match", Scope.FILTER, 3),
+    Key(
+        "slash",
+        "filter",
+        "/",
+        "filter",
+        "show the runs that match: words, lr>=0.01, failed, today, -word",
+        Scope.RUNS,
+        4,
+    ),
+    Key("escape", "unfilter", "esc", "all runs", "show all runs again", Scope.RUNS),
     Key("a", "next_attention", "a", "attention", "select the next run that needs attention", Scope.RUNS),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
     *_panel_keys(),
@@ -125,6 +139,7 @@ KEYS: tuple[Key, ...] = (
     Key("enter,right", "choose", "⏎", "choose", "open the form of the selected profile", Scope.PROFILES, 1),
     Key("up,k", "move(-1)", "↑ ↓", "select", "select a profile", Scope.PROFILES, 3),
     Key("down,j", "move(1)", "", "", "", Scope.PROFILES),
+    Key("slash", "filter", "/", "filter", "show the profiles that match what is typed", Scope.PROFILES, 4),
     Key("escape,q", "back", "esc", "back", "leave without starting anything", Scope.PROFILES, 2),
     Key("ctrl+s", "start", "^s", "start", "start the training as shown", Scope.LAUNCH, 1),
     Key(

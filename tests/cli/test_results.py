@@ -56,3 +56,13 @@ def test_a_profile_a_name_or_a_folder_says_which(home: Home, capsys: pytest.Capt
     assert "val_loss" in capsys.readouterr().out
     assert main(["results", "nothing"]) == 2
     assert "there are no runs of 'nothing'" in capsys.readouterr().err
+
+
+def test_a_filter_takes_the_words_of_the_screen(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("results", "ps", "ps"):  # the second `ps` is answered from the cache
+        assert main([command, "--json", "--filter", "digits lr>=0.1 val_accuracy<0.9"]) == 0
+        assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["Digits lr=0.1"]
+        assert main([command, "--filter", "-digits -theirs"]) == 0
+        assert "no run matches" in capsys.readouterr().out
+        assert main([command, "--filter", "lr>=x"]) == 2
+        assert "'x' is not a number" in capsys.readouterr().err

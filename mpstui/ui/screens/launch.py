@@ -19,9 +19,11 @@ from ...core.actions import BY_ID
 from ...core.model.errors import ReportedError
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import needs_attention
+from ...core.runs.query import Findable
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
+from ..widgets.filter_line import FilterLine
 from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
 from ..widgets.text_field import TextField
@@ -29,6 +31,7 @@ from ..workers.requests import aside
 
 if TYPE_CHECKING:
     from ...core.launching.cure import Cure
+    from ...core.profiles.library import ProfileEntry
     from ..context import Context
     from ..drafts import Draft, Field, Launcher
 
@@ -68,7 +71,7 @@ class ProfilesScreen(_LaunchingScreen):
     """The list of profiles."""
 
     BINDINGS = bindings(Scope.PROFILES)
-    AUTO_FOCUS = None
+    AUTO_FOCUS = ""
 
     def __init__(self, context: Context, launcher: Launcher) -> None:
         super().__init__(context)
@@ -76,11 +79,27 @@ class ProfilesScreen(_LaunchingScreen):
 
     def compose(self) -> ComposeResult:
         yield TitleLine("launch", "choose a profile")
+        yield FilterLine("part of a name, or of what it does")
         yield ProfileList(self._launcher.entries())
         yield KeyLine(footer_keys(Scope.PROFILES))
 
     def action_move(self, by: int) -> None:
         self.query_one(ProfileList).move(by)
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).open()
+
+    def action_back(self) -> None:
+        if not self.query_one(FilterLine).peel():
+            super().action_back()
+
+    @on(FilterLine.Changed)
+    def _filter_changed(self) -> None:
+        line, shown, entries = self.query_one(FilterLine), self.query_one(ProfileList), self._launcher.entries()
+        found = [one for one in entries if line.wanted is None or line.wanted.matches(_findable(one))]
+        line.show(len(found), len(entries), "profiles")
+        self.query_one(KeyLine).offer(footer_keys(Scope.FILTER if line.typing else Scope.PROFILES))
+        shown.show(found)
 
     def action_choose(self) -> None:
         entry = self.query_one(ProfileList).selected
@@ -95,6 +114,10 @@ class ProfilesScreen(_LaunchingScreen):
             self.context.say(clean(error.sentence, 300), "error")
         else:
             self.app.push_screen(LaunchForm(self.context, draft))
+
+
+def _findable(entry: ProfileEntry) -> Findable:
+    return Findable((entry.name, entry.title, entry.origin, entry.description))
 
 
 class FieldNote(LinePanel):

@@ -16,6 +16,7 @@ from ...core.present import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import Toast
 from ..rows import clean
+from ..widgets.filter_line import FilterLine
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
 from ..widgets.run_list import RunTable, TopLine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
+_FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _NEIGHBOURS = 3
 """So many runs above and below the selected one are ready for the action keys as well."""
 
@@ -34,15 +36,16 @@ class RunsScreen(ActingScreen):
     """The first screen."""
 
     BINDINGS = bindings(*_SCOPES)
-    AUTO_FOCUS = None
+    AUTO_FOCUS = ""
 
     def compose(self) -> ComposeResult:
         yield TopLine()
+        yield FilterLine("name, state, profile, tag, lr>=0.01, val_loss<0.2, today, -word")
         yield RunTable()
         peek = Peek()
         peek.take_lines(peek_height(*self.app.size))
         yield peek
-        yield KeyLine(footer_keys(*_SCOPES, Scope.EVERYWHERE), self.usable)
+        yield KeyLine(_FOOTER, self.usable)
 
     @property
     def table(self) -> RunTable:
@@ -63,6 +66,8 @@ class RunsScreen(ActingScreen):
         """Without a run there is nothing to open, without a mark nothing to compare; a paused queue can be resumed."""
         if key.acts is BY_ID["queue_pause"] and self._queue is None and self.context.state.paused_queues:
             return True
+        if key.action == "filter":
+            return bool(self.context.state.snapshots)
         if key.action == "compare":
             return bool(self.table.marked) and len(self.table.snapshots) > 1
         on_a_run = key.action in ("open", "mark") or key.action.startswith("label(")
@@ -77,10 +82,25 @@ class RunsScreen(ActingScreen):
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
         first = self.table.unread
         self.query_one(TopLine).show(snapshots, self.context.state.paused_queues)
-        self.table.show(snapshots)
-        self._show_selected()
+        self._show_matching(snapshots)
         if first:
             self.context.focus()
+
+    def _show_matching(self, snapshots: Sequence[RunSnapshot]) -> None:
+        line, found = self.query_one(FilterLine), snapshots
+        if wanted := line.wanted:
+            from ...core.runs.query import findable
+
+            found = [one for one in snapshots if wanted.matches(findable(one))]
+        line.show(len(found), len(snapshots), "runs")
+        self.table.show(found, snapshots)
+        self._show_selected()
+
+    @on(FilterLine.Changed)
+    def _filter_changed(self) -> None:
+        typing = self.query_one(FilterLine).typing
+        self.query_one(KeyLine).offer(footer_keys(Scope.FILTER) if typing else _FOOTER)
+        self._show_matching(self.context.state.snapshots or ())
 
     @on(RunTable.Selected)
     def _selected(self) -> None:
@@ -130,6 +150,12 @@ class RunsScreen(ActingScreen):
             self.context.say("no run needs attention")
         else:
             table.select(found)
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).open()
+
+    def action_unfilter(self) -> None:
+        self.query_one(FilterLine).peel()
 
     def action_mark(self) -> None:
         self.table.mark()

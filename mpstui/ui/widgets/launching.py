@@ -29,6 +29,7 @@ class ProfileList(LinePanel):
     def __init__(self, entries: Sequence[ProfileEntry]) -> None:
         super().__init__()
         self.entries = entries
+        self._some = bool(entries)
         self.index = 0
         self._top = 0
 
@@ -36,12 +37,20 @@ class ProfileList(LinePanel):
     def selected(self) -> ProfileEntry | None:
         return self.entries[self.index] if self.entries else None
 
+    def show(self, entries: Sequence[ProfileEntry]) -> None:
+        """Other profiles; the selected one stays selected where it is among them."""
+        before, self.entries = self.selected, entries
+        self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
+        self.repaint()
+
     def move(self, by: int) -> None:
         self.index = max(0, min(len(self.entries) - 1, self.index + by))
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         entry = self.selected
+        if entry is None and self._some:
+            return [EMPTY, row((" no profile matches", "title"), ("   esc shows all of them", "dim"))]
         if entry is None:
             return [EMPTY, row((" no profiles yet: save a .toml file in ./profiles, or see `mpstui profiles`", "dim"))]
         about = wrap(clean(entry.description), width - 4, 3)

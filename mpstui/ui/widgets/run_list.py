@@ -83,6 +83,8 @@ class RunTable(LinePanel):
         self.marked: tuple[str, ...] = ()
         """Runs to be compared, in the order in which they were marked."""
         self._top = 0
+        self._hides = False
+        """A filter leaves out some of the runs."""
         self._names: NameDisambiguator | None = None
 
     @property
@@ -93,12 +95,18 @@ class RunTable(LinePanel):
     def page(self) -> int:
         return max(1, self.size.height - 1)
 
-    def show(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """The selected run stays selected, and on its line unless the newest were in view."""
+    def show(self, snapshots: Sequence[RunSnapshot], everything: Sequence[RunSnapshot]) -> None:
+        """The selected run stays selected, and on its line unless the newest were in view.
+
+        Args:
+            everything: the runs that a filter hides too; what is marked of them stays marked.
+        """
         self.unread = False
+        self._hides = len(snapshots) < len(everything)
         before = self.index
         self.snapshots = snapshots
-        self.marked = tuple(run for run in self.marked if any(item.run == run for item in snapshots))
+        there = {item.run for item in everything}
+        self.marked = tuple(run for run in self.marked if run in there)
         self._names = None
         after = self.index
         if after is None:
@@ -131,7 +139,7 @@ class RunTable(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         if not self.snapshots:
-            return [] if self.unread else empty_state(width, height)
+            return [] if self.unread else NOTHING_MATCHES if self._hides else empty_state(width, height)
         lines, index = height - 1, self.index or 0
         self._top = max(min(self._top, index, max(0, len(self.snapshots) - lines)), index - lines + 1, 0)
         names = self._names = self._names or NameDisambiguator(self.snapshots)
@@ -171,6 +179,9 @@ def empty_state(width: int, height: int) -> list[Row]:
     ]
     top = max(0, (height - len(lines)) // 2)
     return [EMPTY] * top + [row(" " * max(0, (width - line.width) // 2), *line.spans) for line in lines]
+
+
+NOTHING_MATCHES = [EMPTY, row((" no run matches", "title"), ("   esc shows all of them", "dim"))]
 
 
 # -- one run as a row: columns that give way as the window narrows

@@ -1,0 +1,156 @@
+"""What a person types to find runs among many: words, conditions and days, all of which must hold.
+
+``resnet lr>=0.01 failed today -test``: a word is looked for in everything that a run is called; a condition compares an
+argument, a metric or a time; ``-`` before either means that it must not hold; ``a|b`` is one or the other.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..model.snapshot import RunSnapshot
+from ..present import NOT_FINITE, badge, day
+from .comparison import settings_of
+
+_TERM = re.compile(r'(?P<no>-(?!-)|)(?:--)?(?:(?P<key>[\w.][\w.\-/]*)(?P<sign>>=|<=|!=|=|>|<))?(?P<text>"[^"]*"?|\S*)')
+_SPACED = re.compile(r"\s*(>=|<=|!=|=|>|<)[ \t]*(?=\S)")
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+_DAYS = {"today": 0, "yesterday": 1}
+_TIMES = ("age", "took")
+"""Keys whose values are seconds: since a run was started, and from its start to its end."""
+Value = str | float | None
+
+
+@dataclass(frozen=True)
+class Findable:
+    """What a run can be found by."""
+
+    words: tuple[str, ...]
+    """What it is called and how it is: id, name, state, profile, device, tags, note."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """Its arguments and metrics, by folded name; None: known not to be finite."""
+    started: float | None = None
+    ended: float | None = None
+    seen: float = 0.0
+
+    @cached_property
+    def text(self) -> str:
+        return "\n".join(self.words).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word or condition."""
+
+    negated: bool
+    key: str
+    """Folded; empty: it is a word."""
+    sign: str
+    text: str
+    """Case-folded."""
+
+    def holds(self, run: Findable) -> bool:
+        return self._found(run) != self.negated
+
+    def _found(self, run: Findable) -> bool:
+        if self.key:
+            said_so = self.sign == "=" and f"{self.key}={self.text}" in run.text  # a sweep's names say what differs
+            return said_so or self._compares(_value(run, self.key))
+        if self.text in _DAYS:
+            wanted = day(run.seen - _DAYS[self.text] * _UNITS["d"])
+            return wanted in [day(one) for one in (run.started, run.ended) if one is not None]
+        return any(word in run.text for word in self.text.split("|") if word)
+
+    def _compares(self, value: Value) -> bool:
+        if value is None:
+            return False
+        wanted, number = _number(self.text, self.key in _TIMES), _number(str(value))
+        if wanted is not None and number is not None:
+            return _COMPARE[self.sign](number, wanted)
+        return self.sign in ("=", "!=") and _COMPARE[self.sign](str(value).casefold(), self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for; nothing is everything."""
+
+    terms: tuple[Term, ...] = ()
+    mistake: str = ""
+    """What is wrong with a condition, which is then not applied; one that is still being typed is such a one."""
+
+    def matches(self, run: Findable) -> bool:
+        return all(term.holds(run) for term in self.terms)
+
+
+def parse_query(text: str) -> Query:
+    """Read what was typed; there is no mistake that ends in an error."""
+    terms, mistake = [], ""
+    for found in _TERM.finditer(_SPACED.sub(r"\1", text)):
+        key, sign, wanted = _folded(found["key"] or ""), found["sign"] or "", found["text"].strip('"').casefold()
+        if not wanted:
+            mistake = f"{key}{sign} compares with nothing yet" if key else mistake
+        elif sign in (">=", "<=", ">", "<") and _number(wanted, key in _TIMES) is None:
+            such = "a time such as 30m, 2h or 3d" if key in _TIMES else "a number"
+            mistake = f"{key}{sign}{wanted}: {wanted!r} is not {such}"
+        else:
+            terms.append(Term(bool(found["no"]), key, sign, wanted))
+    return Query(tuple(terms), mistake)
+
+
+def findable(snapshot: RunSnapshot) -> Findable:
+    """What a run of the list can be found by."""
+    numbers, look = snapshot.numbers, badge(snapshot)
+    settings = settings_of(snapshot)
+    told = (snapshot.run, snapshot.name, str(snapshot.state), look.word, *map(settings.get, ("profile", "device")))
+    live = ("live",) if snapshot.state.active and snapshot.queue is None else ()
+    odd = () if numbers.loss_is_finite else ("nan", "loss=nan", NOT_FINITE)
+    measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epoch", "epochs", "step", "steps")}
+    measured = {**{name: value for name, value in measured.items() if value is not None}, **numbers.metrics}
+    # What it was started with beats what it reports now: a schedule takes the rate of every run down to nothing.
+    called = {"run": snapshot.run, "id": snapshot.run, "name": snapshot.name, "state": look.word}
+    values = {_folded(name): value for name, value in {**called, **measured, **settings}.items()}
+    return Findable(
+        words=tuple(word for word in (*told, *live, *odd, *snapshot.tags, snapshot.note) if word),
+        values=values,
+        started=snapshot.started,
+        ended=snapshot.ended,
+        seen=snapshot.seen or time.time(),
+    )
+
+
+def _value(run: Findable, key: str) -> Value:
+    """The value of that name, else of the one name whose last part it is: ``lr`` of ``optim.lr``."""
+    if key in _TIMES:
+        until = run.seen if key == "age" or run.ended is None else run.ended
+        return until - run.started if run.started is not None else None
+    if key in run.values:
+        return run.values[key]
+    ends = [name for name in run.values if name.rpartition(".")[2] == key or name == f"{key}_loss"]
+    return run.values[ends[0]] if len(ends) == 1 else None
+
+
+def _number(text: str, is_time: bool = False) -> float | None:
+    """``3e-4``, ``1_000``; of a time also ``2h``."""
+    unit = text[-1:] if is_time and text[-1:] in _UNITS else ""
+    try:
+        return float(text[: len(text) - len(unit)]) * _UNITS[unit]
+    except ValueError:
+        return None
+
+
+def _folded(name: str) -> str:
+    return name.strip("-").replace("-", "_").casefold()
