@@ -30,7 +30,30 @@ if TYPE_CHECKING:
     from .services import Services
 
 
-class MpstuiApp(App[None]):
+class KeyboardApp(App[None]):
+    """Keys in turn: each is looked up when the one before it has done its work."""
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key) and not event.is_forwarded and self.screen_stack:
+            await self._take_key(event)
+        else:
+            await super().on_event(event)
+
+    async def _take_key(self, key: Key) -> None:
+        """A key is for what the keys before it have opened, however fast they came: no packet of them loses one.
+
+        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back.
+        """
+        opened: Any = self.screen  # a private name, and none that Textual's types tell of
+        await opened._mounted_event.wait()
+        self.app_focus = True
+        if isinstance(self.focused, TextField) and key.is_printable and key.character:
+            self.focused.take(key.character)
+        elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):
+            (self.focused or self.screen)._forward_event(key)
+
+
+class MpstuiApp(KeyboardApp):
     """See ``screens/`` for what it shows and ``workers/`` for what it runs."""
 
     CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
@@ -101,27 +124,6 @@ class MpstuiApp(App[None]):
     def on_unmount(self) -> None:
         for worker in self._background:
             worker.stop()
-
-    # -- keys
-
-    async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key) and not event.is_forwarded and self.screen_stack:
-            await self._take_key(event)
-        else:
-            await super().on_event(event)
-
-    async def _take_key(self, key: Key) -> None:
-        """A key is for what the keys before it have opened, however fast they came: no packet of them loses one.
-
-        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back.
-        """
-        opened: Any = self.screen  # a private name, and none that Textual's types tell of
-        await opened._mounted_event.wait()
-        self.app_focus = True
-        if isinstance(self.focused, TextField) and key.is_printable and key.character:
-            self.focused.take(key.character)
-        elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):
-            (self.focused or self.screen)._forward_event(key)
 
     # -- what the workers bring
 
