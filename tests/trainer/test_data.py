@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ _RECORD_OF_OBJECTS = _Forged(
     ("V8", False, True),
     (3, "|", None, ("a",), {"a": (np.dtype(object), 0)}, 8, 1, 0),
 )
-_EMPTY = (np.ndarray, (0,), b"b")
+_EMPTY = b"cnumpy._core.multiarray\n_reconstruct\n)R"
 _BUILD = np.zeros(0).__reduce__()[0]
 
 
@@ -120,6 +121,37 @@ _BUILD = np.zeros(0).__reduce__()[0]
 def test_a_pickle_cannot_forge_a_type_or_an_array(forged: Any, protocol: int) -> None:
     with pytest.raises((pickle.UnpicklingError, TypeError)):
         load_restricted(pickle.dumps([forged], protocol))
+
+
+def _zeros_in_the_memo(size: int) -> bytes:
+    """The pickle of a state that fills an array with ``size`` zeros, in the memo as 1."""
+    return pickle.dumps((1, (size,), np.dtype("u1"), False, b"\0" * size), 2)[2:-1] + b"q\xf0"
+
+
+_AN_ARRAY = pickle.dumps(np.array([], np.uint8), 2)[2:].split(b"K\x01")[0]
+_MEBIBYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02Nr\xff\xff\xff\x7f.",
+        b"Np999999999\n.",
+        b"N" + b"0N" * 100 + b"r\xff\xff\xff\x0f.",
+        b"\x80\x02]" + b"c_codecs\nencode\nq\x010" + pickle.dumps("x" * _MEBIBYTE, 2)[2:-1]
+        + b"U\x06latin1\x86q\x020" + b"h\x01h\x02Ra" * 200 + b".",
+        b"\x80\x02]" + _zeros_in_the_memo(_MEBIBYTE) + b"0" + (_AN_ARRAY + b"h\xf0ba") * 200 + b".",
+    ],
+    ids=["memo", "memo-text", "memo-behind", "texts", "arrays"],
+)  # fmt: skip
+def test_a_small_pickle_does_not_take_gigabytes(content: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(pickle.UnpicklingError):
+            load_restricted(content)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(content) + 20 * _MEBIBYTE
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_hostile_batch_becomes_one_sentence(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 A pickle is a program that may import and call anything. Data files need containers, numbers and numpy arrays: the few
 names that arrays are built of stand for functions of ours here, every other name is refused before it is looked up.
 
+Nor may a small file make much of itself: it numbers no more values than it has bytes, and what is made of them (an
+array takes a copy, a text one too) is in all at most eight times as large as the file, and a little.
+
 No type of numpy's is ever the pickle's own work. It may set a type's flags, and numpy believes them: an array whose
 type has lost its "holds Python objects" takes the file's bytes for pointers. So a type is read as its words, and made
 anew from those.
@@ -13,6 +16,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import pickletools
 import re
 from typing import Any
 
@@ -29,6 +33,21 @@ _NAMES = {
     ("_codecs", "encode"): "encode",
 }
 _TYPE = re.compile(r"[biufc]\d{1,2}|[SU]\d{1,9}|O8?")
+
+
+_PUTS, _LITTLE = ("PUT", "BINPUT", "LONG_BINPUT"), 1 << 20
+
+
+class _Room:
+    """How many bytes may still be made of a file."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise pickle.UnpicklingError("it would grow beyond what its bytes can hold")
 
 
 class _Type:
@@ -53,6 +72,8 @@ class _Type:
 class _Array(np.ndarray[Any, Any]):
     """An array that is filled once, with as many values as its shape has."""
 
+    room: _Room
+
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, fortran, content = state
         dtype = kind.made()
@@ -63,11 +84,16 @@ class _Array(np.ndarray[Any, Any]):
             raise pickle.UnpicklingError(f"an array of type {dtype} that holds a {type(content).__name__}")
         if len(content) != count * (1 if dtype.hasobject else dtype.itemsize):
             raise pickle.UnpicklingError(f"an array of shape {shape} and another number of values")
+        self.room.take(len(content) * (8 if dtype.hasobject else 1))
         super().__setstate__((1, shape, dtype, bool(fortran), content))  # type: ignore[arg-type]  # bool, not numpy's
 
 
 class RestrictedUnpickler(pickle.Unpickler):
     """Builds containers, bytes, numbers and numpy arrays; every other name is refused before it is looked up."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="bytes")
+        self._room = _Room(8 * len(content) + _LITTLE)
 
     def find_class(self, module: str, name: str) -> Any:
         """What stands for a name in the pickle, if it is one of the few that arrays need.
@@ -85,7 +111,9 @@ class RestrictedUnpickler(pickle.Unpickler):
         return _Type(words)
 
     def new_array(self, *_: object) -> _Array:
-        return np.ndarray.__new__(_Array, (0,), np.uint8)
+        made = np.ndarray.__new__(_Array, (0,), np.uint8)
+        made.room = self._room
+        return made
 
     def array_class(self) -> None:
         raise pickle.UnpicklingError("an array that is not built as numpy builds it")
@@ -99,6 +127,7 @@ class RestrictedUnpickler(pickle.Unpickler):
     def encode(self, text: str, codec: Any) -> bytes:
         if _text(codec) != "latin1":
             raise pickle.UnpicklingError(f"the encoding {codec!r} is not allowed in a data file")
+        self._room.take(len(text))
         return text.encode("latin1")
 
 
@@ -113,6 +142,12 @@ def load_restricted(content: bytes) -> Any:
     Its arrays are of a class of ours, for ``np.asarray`` to make plain ones of.
 
     Raises:
-        pickle.UnpicklingError: it names anything but containers and arrays.
+        pickle.UnpicklingError: it names anything but containers and arrays, or would grow far beyond its size.
     """
-    return RestrictedUnpickler(io.BytesIO(content), encoding="bytes").load()
+    try:
+        for code, number, _ in pickletools.genops(content):
+            if code.name in _PUTS and int(number or 0) > len(content):  # room is made for all below it
+                raise pickle.UnpicklingError(f"a file of {len(content)} bytes with a value of number {number}")
+    except ValueError as error:
+        raise pickle.UnpicklingError(str(error)) from error
+    return RestrictedUnpickler(content).load()
