@@ -99,7 +99,7 @@ _RECORD_OF_OBJECTS = _Forged(
     ("V8", False, True),
     (3, "|", None, ("a",), {"a": (np.dtype(object), 0)}, 8, 1, 0),
 )
-_EMPTY = b"cnumpy._core.multiarray\n_reconstruct\n)R"
+_EMPTY = (np.ndarray, (0,), b"b")
 _BUILD = np.zeros(0).__reduce__()[0]
 
 
@@ -128,7 +128,7 @@ def _zeros_in_the_memo(size: int) -> bytes:
     return pickle.dumps((1, (size,), np.dtype("u1"), False, b"\0" * size), 2)[2:-1] + b"q\xf0"
 
 
-_AN_ARRAY = pickle.dumps(np.array([], np.uint8), 2)[2:].split(b"K\x01")[0]
+_AN_ARRAY = b"cnumpy._core.multiarray\n_reconstruct\n)R"
 _MEBIBYTE = 1 << 20
 
 
