@@ -14,6 +14,7 @@ from ..core.model.errors import ReportedError, SettingsError
 from . import messages
 from .bindings import Scope, bindings
 from .context import AppState, Context
+from .painting import Paint
 from .screens.acting import ActingScreen
 from .screens.runs import RunsScreen
 from .terminal import Terminal
@@ -74,8 +75,9 @@ class MpstuiApp(KeyboardApp):
         # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
         # colour turns a terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
+        self._paint = Paint()
         self.services = services
-        self._runs = RunWorker(services, self.post_message)
+        self._runs = RunWorker(services, self.post_message, lambda: self._paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
         self._requests = RequestWorker(services, self.post_message)
         watcher = HintWorker(services.home.runs, self._runs.hint, self.post_message)
@@ -124,6 +126,10 @@ class MpstuiApp(KeyboardApp):
     def on_unmount(self) -> None:
         for worker in self._background:
             worker.stop()
+
+    def _display(self, screen: Screen[object], renderable: Any) -> None:
+        """Textual's door to the terminal: of each update the cells that differ go through."""
+        super()._display(screen, self._paint.of(renderable))
 
     # -- what the workers bring
 

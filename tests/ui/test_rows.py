@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.theme import Theme
 
-from mpstui.ui.rows import Span, bar, clean, clip, cut, fit, row, spread, width_of, wrap
+from mpstui.ui.rows import Span, bar, clean, clip, cut, fit, spread, width_of, wrap
 from mpstui.ui.theme import (
     ANSI_LIGHT_THEME,
     ANSI_THEME,
@@ -19,7 +19,6 @@ from mpstui.ui.theme import (
     sgr_style,
     theme_for,
 )
-from mpstui.ui.widgets.lines import changed_cells
 
 
 @pytest.mark.parametrize(
@@ -81,16 +80,6 @@ def test_spread_cuts_the_left_for_the_right() -> None:
 
 def test_clip_ends_in_an_ellipsis() -> None:
     assert "".join(span.text for span in clip((Span("abc"), Span("def")), 5)) == "abcd…"
-
-
-def test_only_the_cells_that_differ_are_painted() -> None:
-    before, after = row("loss 0.5312   eta 10s"), row("loss 0.5313   eta 10s")
-    assert list(changed_cells(before, after, 40)) == [(10, 11)]
-    assert list(changed_cells(before, before, 40)) == []
-    far = row("loss 0.5313" + " " * 20 + "eta 9s")
-    near = row("loss 0.5312" + " " * 20 + "eta 8s")
-    assert len(list(changed_cells(near, far, 60))) == 2
-    assert list(changed_cells(row("x"), row("x", base="selected"), 9)) == [(0, 9)]
 
 
 def test_every_role_has_a_look_in_both_themes() -> None:

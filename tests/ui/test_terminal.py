@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.ui.screens.dialogs import help_rows
 from mpstui.ui.terminal import Terminal as ScreensTerminal
 
 from ..terminal import Terminal
@@ -186,3 +187,16 @@ def test_watch_needs_something_to_watch(tmp_path: Path) -> None:
     done = subprocess.run([*MPSTUI, "watch", str(tmp_path / "absent.log")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "there is no" in done.stderr
+
+
+def test_a_page_that_is_scrolled_shows_whole_lines() -> None:
+    known = {line.text.strip() for line in help_rows(74)} | {"↓ more"}
+    with Terminal(MPSTUI, columns=80, rows=24) as terminal:
+        terminal.wait_text("no runs yet")
+        terminal.press("?")
+        terminal.wait_text("everywhere", "↓ more")
+        for _ in range(3):
+            terminal.press("\x1b[6~")
+            inner = [line[2:-2].strip() for line in _settled(terminal) if line[1:2] == "│"]
+            assert len(inner) > 10
+            assert set(inner) <= known

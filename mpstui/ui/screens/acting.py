@@ -17,7 +17,6 @@ from ..bindings import Key
 from ..messages import RemovalExamined, Toast
 from ..rows import clean
 from ..toasts import ANY_RUN
-from ..widgets.lines import ExactCompositor
 from ..workers.runs import Focus
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ class ActingScreen(Screen[None]):
         self.context = context
         self.place = place
         """The run that this screen is about, for what is said in passing."""
-        self._compositor = ExactCompositor()
         self._pressed_early: tuple[str, Callable[[], None]] | None = None
         """A run whose key was pressed before it was read, and what the key does."""
 

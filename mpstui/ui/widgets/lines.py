@@ -1,19 +1,14 @@
-"""The base of every panel: rows in, and only the cells that changed are painted and written again.
+"""The base of every panel: rows in, and only the rows that changed are painted again.
 
-A panel keeps the rows it has painted, compares, and marks the cells that differ. Textual marks such regions exactly,
-but then writes each dirty line from the left edge of its widget on; :class:`ExactCompositor` crops both ends. On a live
-run at 80x24 the two take 7,440 bytes a second down to 1,020 (docs/screen.md, "Measured").
+Of those ``ui/painting.py`` writes the cells that differ from what stands on the terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from rich.color import ColorSystem
-from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, Compositor
 from textual.events import Resize
 from textual.geometry import Region
 from textual.strip import Strip
@@ -23,8 +18,6 @@ from ..bindings import Key, Scope
 from ..rows import EMPTY, Row, Span, cut, row, visible, width_of
 from ..theme import palette, sgr_style
 
-_GAP = 8
-"""Cells that are cheaper to paint again than to jump over (a cursor movement and a colour)."""
 Usable = Callable[[Key], bool]
 
 
@@ -78,12 +71,8 @@ class LinePanel(Widget):
         if len(old) != height:
             self.refresh()
             return
-        regions = [
-            Region(start + self.gutter.left, y + self.gutter.top, end - start, 1)
-            for y, (before, after) in enumerate(zip(old, fresh, strict=True))
-            if before != after
-            for start, end in changed_cells(before, after, width)
-        ]
+        changed = (y for y, (before, after) in enumerate(zip(old, fresh, strict=True)) if before != after)
+        regions = [Region(0, y, width, 1) for y in changed]
         if regions:
             self.refresh(*regions)
 
@@ -141,42 +130,6 @@ class LinePanel(Widget):
         return found
 
 
-def changed_cells(before: Row, after: Row, width: int) -> Iterator[tuple[int, int]]:
-    """Ranges of cells ``[start, end)`` that differ; ranges a few cells apart are joined."""
-    if before.base != after.base:
-        yield 0, width
-        return
-    old, new = _cells(before, width), _cells(after, width)
-    start = end = -1
-    for x in range(width):
-        if old[x] == new[x]:
-            continue
-        if start >= 0 and x - end > _GAP:
-            yield start, end
-            start = x
-        elif start < 0:
-            start = x
-        end = x + 1
-    if start >= 0:
-        yield start, end
-
-
-def _cells(shown: Row, width: int) -> list[tuple[str, str]]:
-    """Character and role of every cell. The second half of a wide character is a cell of its own kind: no range of
-    differing cells then begins or ends inside one."""
-    cells: list[tuple[str, str]] = []
-    for text, role in shown.spans:
-        if text.isascii() or width_of(text) == len(text):
-            cells += [(character, role) for character in text]
-        else:
-            for character in text:
-                cells += [(character, role), (character, f"{role} second half")][: width_of(character)]
-        if len(cells) >= width:
-            break
-    cells += [(" ", "")] * (width - len(cells))
-    return cells[:width]
-
-
 class KeyLine(LinePanel):
     """The footer of a screen. ``usable`` is asked anew at every repaint."""
 
@@ -222,45 +175,3 @@ def _fitting(keys: Sequence[Key], named: dict[Key, str], columns: int) -> set[Ke
             found.add(key)
             columns -= needed
     return found
-
-
-class ExactCompositor(Compositor):
-    """A screen's compositor that writes the cells that changed, and only them.
-
-    It rests on private names of the Textual that ``pyproject.toml`` pins; a test compares the screens painted by both.
-    """
-
-    def render_partial_update(self) -> ChopsUpdate | None:
-        update = super().render_partial_update()
-        return None if update is None else ExactUpdate(update.chops, update.spans, update.chop_ends)
-
-
-class ExactUpdate(ChopsUpdate):
-    """A partial update that is cropped at both ends."""
-
-    def render_segments(self, console: Console) -> str:
-        sequences: list[str] = []
-        for y, left, right in self.spans:
-            for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
-                start, stop = max(x, left), min(end, right)
-                if strip is not None and start < stop:
-                    sequences.append(f"\x1b[{y + 1};{start + 1}H")
-                    sequences += _between(strip, start - x, stop - x, console)
-        return "".join(sequences)
-
-
-def _between(strip: Strip, start: int, stop: int, console: Console) -> Iterator[str]:
-    """The bytes of cells ``start`` to ``stop``. A cropped strip would do, and makes six caches for one use."""
-    colours = console._color_system or ColorSystem.TRUECOLOR
-    position = 0
-    for segment in strip:
-        begin, position = position, position + segment.cell_length
-        if position <= start:
-            continue
-        if begin >= stop:
-            return
-        if begin < start or position > stop:
-            _, segment = segment.split_cells(max(0, start - begin))
-            segment, _ = segment.split_cells(min(position, stop) - max(begin, start))
-        style = segment.style
-        yield segment.text if style is None else strip.render_style(style, segment.text, color_system=colours)

@@ -51,6 +51,11 @@ _LIVELY_SECONDS = 2.0
 """A log that has not grown for so long is not about to."""
 
 
+_BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
+"""What frames that nobody asked for by a key may write; they come less often where they are large."""
+_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 0.5, 1.0
+
+
 class Worker:
     """A daemon thread that works until it is told to stop, and says so when its work fails."""
 
@@ -123,17 +128,42 @@ class Focus(NamedTuple):
         return self.compared if self.run is None else (self.run, *self.compared)
 
 
+class Pace:
+    """Spaces frames out by what they write to the terminal."""
+
+    def __init__(self, written: Callable[[], int], *, slow: bool) -> None:
+        """``written``: all bytes until now. ``slow``: over SSH."""
+        self._written = written
+        self._rate = _BYTES_A_SECOND_REMOTE if slow else _BYTES_A_SECOND
+        self._longest = _LONGEST_WAIT_SECONDS_REMOTE if slow else _LONGEST_WAIT_SECONDS
+        self._before = 0
+        self.next = 0.0
+        """The monotonic time of the next frame at the earliest."""
+
+    def begin(self) -> None:
+        """A frame is about to be drawn."""
+        self._before = self._written()
+
+    def drawn(self) -> None:
+        """It is drawn. May come from any thread."""
+        size, self._before = self._written() - self._before, self._written()
+        self.next = max(self.next, time.monotonic() + min(self._longest, size / self._rate))
+
+
 class RunWorker(Worker):
     """Reads the runs five times a second, and posts them when they differ: four times a second, over SSH once.
 
-    It posts nothing while the last snapshots are not drawn, so a slow terminal never piles up messages.
+    Less often where a frame is large. It posts nothing while the last snapshots are not drawn, so a slow terminal
+    never piles up messages.
     """
 
     name = "runs"
 
-    def __init__(self, services: Services, post: Post) -> None:
+    def __init__(self, services: Services, post: Post, written: Callable[[], int] = lambda: 0) -> None:
+        """``written``: all bytes that the screen has written until now."""
         super().__init__(post)
         self._services = services
+        self._pace = Pace(written, slow=services.remote)
         self._draw_seconds = 1.0 if services.remote else 0.25
         self._log = LogWatch(slow=services.remote)
         self._paused = PausedQueues(services)
@@ -154,7 +184,7 @@ class RunWorker(Worker):
     def focus_on(self, focus: Focus) -> None:
         """Read something else closely; another run is read at once."""
         if focus.closely != self._focus.closely:
-            self._next_read = self._next_draw = 0.0
+            self._next_read = self._next_draw = self._pace.next = 0.0
         self._focus = focus
         self.wake()
 
@@ -165,24 +195,33 @@ class RunWorker(Worker):
 
     def drawn(self) -> None:
         """The last snapshots are on the screen."""
+        self._pace.drawn()
         self._drawn.set()
         self.wake()
 
     def log_drawn(self) -> None:
         """The log's newest lines are on the screen."""
+        self._pace.drawn()
         self._log.drawn()
 
     def _work(self) -> float:
         if self._monitor is None:
             self._monitor = self._services.monitor()
         now, focus = time.monotonic(), self._focus
-        if self._log.grew(focus.output, now) and focus.run is not None:
+        if now >= self._pace.next and self._log.grew(focus.output, now) and focus.run is not None:
             self._changed_at = now
+            self._pace.begin()
             self._post(LogGrew(focus.run))
         if now >= self._due():
             self._refresh(self._monitor, focus)
-        if self._undrawn and now >= self._next_draw and self._drawn.is_set() and self._read is not None:
+        if (
+            self._undrawn
+            and now >= max(self._next_draw, self._pace.next)
+            and self._drawn.is_set()
+            and self._read is not None
+        ):
             self._drawn.clear()
+            self._pace.begin()
             self._undrawn, self._next_draw = False, now + self._draw_seconds
             self._post(SnapshotsReady(*self._read))
         if self._catch_up(self._monitor, focus, now):
@@ -235,10 +274,10 @@ class RunWorker(Worker):
         """Seconds until there is something to do; whoever wants it sooner wakes this worker."""
         until = self._due()
         if self._undrawn and self._drawn.is_set():
-            until = min(until, self._next_draw)
+            until = min(until, max(self._next_draw, self._pace.next))
         if focus.output is not None and focus.live:
             tick = _GROWING_TICK_SECONDS if self._log.grows(now) else _TICK_SECONDS
-            until = min(until, now + (_QUIET_TICK_SECONDS if self._quiet(now) else tick))
+            until = min(until, max(self._pace.next, now + (_QUIET_TICK_SECONDS if self._quiet(now) else tick)))
         return max(0.0, until - time.monotonic())
 
     def _quiet(self, now: float) -> bool:

@@ -1,0 +1,267 @@
+"""What is written to the terminal: the cells that differ from what stands there, by the cheapest way to say so.
+
+Textual knows which regions may have changed and renders them whole. :class:`Paint` remembers every cell it has written,
+compares, and writes only those that differ, with the shortest movements and changes of colour between them. Where the
+rows of a region are the earlier ones moved up, as in a growing log, the terminal is asked to scroll (DECSTBM, line
+feeds) if that takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered:
+it heals what another program may have left on the terminal. docs/screen.md, "Measured", has the figures.
+
+It rests on private names of the Textual that ``pyproject.toml`` pins; a test compares the screens of both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.strip import Strip
+
+
+class Pen(NamedTuple):
+    """SGR codes of a style, apart so that only what changes is said."""
+
+    weight: str = ""
+    """Bold, underlined and the like; without any, empty."""
+    ink: str = "39"
+    ground: str = "49"
+
+
+_PLAIN = Pen()
+_WEIGHTS = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
+_SEEN_ON_BLANKS = frozenset("479")
+Cell = tuple[str, Pen]
+"""A character and its look. The second half of a wide character is an empty one; a blank has any ink."""
+_UNKNOWN: Cell = ("\0", _PLAIN)
+_CHEAPEST_MOVE = 4
+"""Bytes."""
+_FEWEST_SCROLLED, _FURTHEST = 4, 12
+"""Scrolling is considered where so many rows stand as they did so many rows further down."""
+
+
+@lru_cache(2048)
+def pen_of(style: Style | None, colours: ColorSystem) -> Pen:
+    """The look of a style in a colour system."""
+    if style is None:
+        return _PLAIN
+    weight = ";".join(code for name, code in _WEIGHTS if getattr(style, name)) if style._attributes else ""
+    ink, ground = style.color, style.bgcolor
+    return Pen(
+        weight,
+        ";".join(ink.downgrade(colours).get_ansi_codes()) if ink is not None else "39",
+        ";".join(ground.downgrade(colours).get_ansi_codes(False)) if ground is not None else "49",
+    )
+
+
+@lru_cache(1024)
+def _blank_in(pen: Pen) -> Pen:
+    """The look of a blank: without ink, where none of it is seen."""
+    return pen if _SEEN_ON_BLANKS & set(pen.weight) else Pen("", "", pen.ground)
+
+
+@lru_cache(4096)
+def _change(old: Pen, new: Pen) -> tuple[str, Pen]:
+    """The shortest sequence from one look to another, and the look it leads to."""
+    if not new.ink:
+        new = Pen("" if _SEEN_ON_BLANKS & set(old.weight) else old.weight, old.ink, new.ground)
+    if old == new:
+        return "", new
+    if new == _PLAIN:
+        return "\x1b[m", new
+    codes = [new.ink] * (old.ink != new.ink) + [new.ground] * (old.ground != new.ground)
+    if old.weight == new.weight:
+        return f"\x1b[{';'.join(codes)}m", new
+    if not old.weight:
+        return f"\x1b[{';'.join((new.weight, *codes))}m", new
+    afresh = [part for part, plain in zip(new, _PLAIN, strict=True) if part != plain]
+    return f"\x1b[0;{';'.join(afresh)}m", new
+
+
+def _move(row: int, column: int, y: int, x: int) -> str:
+    """The shortest sequence from one cell to another; a column of -1 is not known for certain."""
+    if row != y or not 0 <= column < x:
+        return f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H"
+    forward = f"\x1b[{x - column}C" if x - column > 1 else "\x1b[C"
+    to_column = f"\x1b[{x + 1}G"
+    return forward if len(forward) < len(to_column) else to_column
+
+
+class Paint:
+    """What stands on one terminal."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Cell]] = []
+        self.written = 0
+        """Bytes, in all."""
+
+    def of(self, update: Any) -> Any:
+        """An update that writes what differs of this one, when it is written; what is none goes through."""
+        return _Painted(self, update) if isinstance(update, (ChopsUpdate, LayoutUpdate)) else update
+
+    def told_by(self, update: ChopsUpdate | LayoutUpdate, console: Console) -> str:
+        """What to write; from then on it stands there."""
+        colours = console._color_system or ColorSystem.TRUECOLOR
+        if isinstance(update, LayoutUpdate):
+            lines = [_cells(strips, colours) for strips in update.strips]
+            self.rows = [[_UNKNOWN] * len(line) for line in lines]
+            return self._write(dict(enumerate(lines)))
+        fresh: dict[int, list[Cell]] = {}
+        for y, left, right in update.spans:
+            if y >= len(self.rows):
+                continue
+            line = fresh.setdefault(y, self.rows[y].copy())
+            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+                start, stop = max(x, left), min(end, right, len(line))
+                if strip is not None and start < stop:
+                    line[start:stop] = _cells((strip,), colours)[start - x : stop - x]
+        return self._write({y: line for y, line in fresh.items() if line != self.rows[y]})
+
+    def _write(self, fresh: dict[int, list[Cell]]) -> str:
+        written = _differing(self.rows, fresh)
+        scrolled = self._scrolled(fresh) if len(fresh) >= _FEWEST_SCROLLED else written
+        for y, line in fresh.items():
+            self.rows[y] = line
+        return min(written, scrolled, key=len)
+
+    def _scrolled(self, fresh: dict[int, list[Cell]]) -> str:
+        """The same by scrolling, where rows that changed now stand some rows higher; else what scrolls nothing."""
+        changed = [_stretches(self.rows[y], line) for y, line in fresh.items()]
+        left, right = min(places[0][0] for places in changed), max(places[-1][1] for places in changed)
+        stood = {tuple(self.rows[y][left:right]): y for y in fresh}
+        shifts: dict[int, list[int]] = {}
+        for y, line in fresh.items():
+            before = stood.get(tuple(line[left:right]), y)
+            if 0 < before - y <= _FURTHEST:
+                shifts.setdefault(before - y, []).append(y)
+        by, there = max(shifts.items(), key=lambda item: len(item[1]), default=(0, []))
+        if len(there) < _FEWEST_SCROLLED:
+            return _differing(self.rows, fresh)
+        top, bottom = min(there), max(there) + by
+        rows = self.rows.copy()
+        rows[top : bottom + 1] = [*rows[top + by : bottom + 1], *([_UNKNOWN] * len(rows[top]) for _ in range(by))]
+        moved = {y: self.rows[y] for y in range(top, bottom + 1)}
+        scrolling = f"\x1b[{top + 1};{bottom + 1}r\x1b[{bottom + 1}H{chr(10) * by}\x1b[r"
+        return scrolling + _differing(rows, moved | fresh)
+
+
+class _Painted(CompositorUpdate):
+    """An update that is compared with what stands there at the moment it is written."""
+
+    def __init__(self, paint: Paint, update: ChopsUpdate | LayoutUpdate) -> None:
+        self._paint, self._update = paint, update
+
+    def render_segments(self, console: Console) -> str:
+        told = self._paint.told_by(self._update, console)
+        self._paint.written += len(told.encode())
+        return told
+
+
+def _cells(strips: Iterable[Strip], colours: ColorSystem) -> list[Cell]:
+    cells: list[Cell] = []
+    for strip in strips:
+        for text, style, _ in strip:
+            pen = pen_of(style, colours)
+            blank = (" ", _blank_in(pen))
+            if text.isascii():
+                cells += [(character, pen) if character != " " else blank for character in text]
+                continue
+            for character in text:
+                width = cell_len(character)
+                if width:
+                    cells += [(character, pen) if character != " " else blank, ("", pen)][:width]
+                elif cells:  # a mark upon the character before it
+                    at = -1 if cells[-1][0] else -2
+                    cells[at] = (cells[at][0] + character, pen)
+    return cells
+
+
+class _Piece(NamedTuple):
+    """Neighbouring cells of one look that are to be written."""
+
+    y: int
+    start: int
+    end: int
+    look: Pen
+    text: str
+    certain: bool
+    """Whether every terminal ends up in the cell behind it."""
+
+
+def _differing(stands: list[list[Cell]], fresh: dict[int, list[Cell]]) -> str:
+    """The bytes that turn the rows that stand there into the new ones; the pen is plain before and after.
+
+    Row by row, or colour by colour where changing it costs more than moving about.
+    """
+    pieces = [
+        piece
+        for y, line in sorted(fresh.items())
+        for start, end in _stretches(stands[y], line)
+        for piece in _pieces(y, start, end, line)
+    ]
+    return min(_written(pieces), _written(sorted(pieces, key=lambda piece: piece.look)), key=len)
+
+
+def _pieces(y: int, start: int, end: int, line: list[Cell]) -> Iterator[_Piece]:
+    """A stretch by its looks; a blank goes with what stands before it, where that has its ground."""
+    begin, look = start, line[start][1]
+    for x in range(start + 1, end + 1):
+        if x < end and (line[x][1] == look or not _change(look, line[x][1])[0]):
+            continue
+        text = "".join([character for character, _ in line[begin:x]])
+        yield _Piece(y, begin, x, look, text, x < len(line) and all(map(_is_narrow, line[begin:x])))
+        if x < end:
+            begin, look = x, line[x][1]
+
+
+def _written(pieces: Iterable[_Piece]) -> str:
+    written: list[str] = []
+    row, column, pen = -1, -1, _PLAIN
+    for y, start, end, look, text, certain in pieces:
+        if (row, column) != (y, start):
+            written.append(_move(row, column, y, start))
+        if look != pen:
+            change, pen = _change(pen, look)
+            written.append(change)
+        written.append(text)
+        # Where a terminal may count other cells than we do, or waits to wrap, only an absolute movement is safe.
+        row, column = y, end if certain else -1
+    written.append(_change(pen, _PLAIN)[0])
+    return "".join(written)
+
+
+def _is_narrow(cell: Cell) -> bool:
+    return len(cell[0]) == 1 and (
+        cell[0] < "\u0300" or "\u2500" <= cell[0] <= "\u259f" or "\u2800" <= cell[0] <= "\u28ff"
+    )
+
+
+def _stretches(stands: list[Cell], line: list[Cell]) -> list[tuple[int, int]]:
+    """Ranges of cells that differ. Few equal ones in the same look between two are written again, which is cheaper."""
+    if stands == line:
+        return []
+    found: list[tuple[int, int]] = []
+    start = end = -1
+    for x, (before, after) in enumerate(zip(stands, line, strict=True)):
+        if before == after:
+            continue
+        if start < 0:
+            start = x
+        elif x - end > _CHEAPEST_MOVE or not _same_look(line[end - 1 : x]):
+            found.append((start, end))
+            start = x
+        end = x + 1
+    return [*found, (start, end)]
+
+
+def _same_look(cells: list[Cell]) -> bool:
+    """Whether writing the cells after the first one takes a byte each."""
+    look = cells[0][1]
+    return all(
+        character.isascii() and (pen == look or (not pen.ink and pen.ground == look.ground))
+        for character, pen in cells[1:]
+    )
