@@ -96,10 +96,12 @@ class Reporter:
         self._last_beat = float("-inf")
         self._retry_at = float("-inf")
         self._complained = False
+        self._folder: os.stat_result | None = None
         if self.enabled:
             try:
                 self._facts.update(run=self._run.run, pid=os.getpid(), boot_id=liveness.boot_id() or None)
                 storage.make_private_folder(self._run.attempt(attempt).path)
+                self._folder = self._run.path.stat()
             except OSError as error:
                 self._complain(error)
 
@@ -194,12 +196,35 @@ class Reporter:
         if self._monotonic() < self._retry_at:
             return False
         try:
-            write()
+            try:
+                write()
+            except OSError:
+                if not self._follow():
+                    raise
+                write()
         except OSError as error:
             self._retry_at = self._monotonic() + RETRY_SECONDS
             self._complain(error)
             return False
         return True
+
+    def _follow(self) -> bool:
+        """Whether the run's directory lies elsewhere by now; then reports go there.
+
+        What shows where is a file of the run that is open here: its lock, or the output.
+        """
+        if self._folder is None or self._run.path.is_dir():
+            return False
+        places = [liveness.place_of(int(name)) for name in os.listdir("/dev/fd")]  # noqa: PTH208
+        for folder in {folder for place in places if place is not None for folder in place.parents}:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(folder.stat(), self._folder):
+                    self._run = RunDir(folder)
+                    self._mailbox = Mailbox(self._run, self._attempt, clock=self._clock, monotonic=self._monotonic)
+                    moved = ((folder / path.name, line) for path, line in self._waiting)
+                    self._waiting = deque(moved, maxlen=MOST_WAITING_LINES)
+                    return True
+        return False
 
     def _complain(self, error: OSError) -> None:
         if not self._complained:

@@ -229,3 +229,36 @@ def test_memory_of_this_process_is_read_and_recorded_texts_are_parsed() -> None:
     counters = [0] * 6 + [111, 222, 0, 0]
     buffer = bytes(16) + b"".join(value.to_bytes(8, "little") for value in counters)
     assert parse_rusage(buffer) == (111, 222)
+
+
+@pytest.mark.parametrize("open_file", ["run.lock", "attempts/1/output.log"])
+def test_reports_follow_a_home_that_is_moved(open_file: str, tmp_path: Path) -> None:
+    clock, old, new = Clock(), tmp_path / "home" / "runs" / "r", tmp_path / "moved" / "runs" / "r"
+    reporter = _reporter(old, clock)
+    reporter.beat("train", step=1)
+    reporter.point(1, 1, loss=0.5)
+    old.joinpath("requests").mkdir()
+    with old.joinpath(open_file).open("ab"):
+        (tmp_path / "home").rename(tmp_path / "moved")
+        reporter.point(2, 1, loss=0.25)
+        clock.now += 1
+        assert reporter.beat(step=2)
+        request = rundir.submit(RunDir(new), rundir.new_request("save", 1, clock.now))
+        assert [one.id for one in reporter.requests()] == [request.id]
+        reporter.answer(request, ok=True, text="saved")
+    assert _beat(new)["step"] == 2
+    assert [line["step"] for line in _lines(RunDir(new).metrics)] == [1, 2]
+    assert RunDir(new).ack(request.id).exists()
+    assert not old.exists()
+
+
+def test_what_was_deleted_or_has_another_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    clock, old, other = Clock(), tmp_path / "r", tmp_path / "other"
+    reporter, _ = _reporter(old, clock), _reporter(other, clock)
+    reporter.beat("train", step=1)
+    with (other / "run.lock").open("ab"):
+        old.rename(tmp_path / "elsewhere")  # nothing of it is open here
+        clock.now += 1
+        assert not reporter.beat(step=2)
+    assert not (other / "attempts/1/heartbeat.json").exists()
+    assert reporter.enabled
