@@ -45,6 +45,12 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "logs": Command("logs:logs", "print a run's output"),
         "wait": Command("logs:wait", "wait until a run has ended"),
     },
+    "share": {
+        "report": Command("share:report", "write runs as one self-contained HTML page"),
+        "export": Command(
+            "share:export", "write a run's metrics as CSV, Parquet or TensorBoard, a chart as SVG or PNG"
+        ),
+    },
     "act": {
         "queue": Command("queue", "list queued runs; pause, resume and reorder queues, set their slots"),
         "note": Command("labels:note", "write down something about a run, or print it"),

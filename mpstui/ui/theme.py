@@ -75,6 +75,11 @@ def palette(theme_name: str) -> Mapping[str, Style]:
     return {role: Style.parse(looks[-1] if on_light else looks[1]) for role, looks in _ROLES.items()}
 
 
+def picture_inks(*, dark: bool) -> dict[str, str]:
+    """The inks of a designed theme by name, for pictures of charts."""
+    return _DARK if dark else _LIGHT
+
+
 def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") -> str:
     """Which theme suits: ours need true colour, and give way to NO_COLOR (https://no-color.org).
 

@@ -146,6 +146,8 @@ class SeriesView:
     """How much of a long history has been read, 0 to 1, in hundredths."""
     times: Sequence[float] = ()
     """When each column's last point was measured, Unix seconds; NaN where that is unknown."""
+    epochs: Sequence[float] = ()
+    """In which epoch it was measured, NaN where that is unknown."""
     values: Sequence[float] = ()
     """What each column's last point, the one at its ``x``, measured; NaN or infinite as it was."""
 

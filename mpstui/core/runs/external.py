@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...wire import storage
-from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow import SLICE_BYTES, Budget, FollowedFile, hundredths
 from ..model.errors import OperationError, UsageError
@@ -168,7 +167,7 @@ class ExternalMetrics:
         if self.file.restarts == self._restarts:
             return False
         self._restarts = self.file.restarts
-        self._reader, self.store, self._previewed, self.file.offset = None, SeriesStore(), False, 0
+        self._reader, self.store, self._previewed, self.file.offset = None, self.store.emptied(), False, 0
         self.newest.clear()
         return True
 
@@ -207,13 +206,6 @@ class ExternalMetrics:
                 waiting.append(record)
         self.store.add(waiting)
         return records
-
-
-def outputs_of(run: RunDir, attempts: int, clock: Callable[[], float], pattern: str | None) -> list[ExternalMetrics]:
-    """The output of each attempt, as one curve that goes through all of them."""
-    store = SeriesStore()
-    files = ((number, run.attempt(number).output) for number in range(1, attempts + 1))
-    return [ExternalMetrics(path, clock, pattern, attempt=number, store=store) for number, path in files]
 
 
 def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:

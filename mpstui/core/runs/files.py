@@ -245,12 +245,14 @@ class PointReader:
     file) until :meth:`read_history` has been through all of it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most: int = CAPACITY) -> None:
+        """``most``: buckets that a curve has where nothing else shares the memory."""
         self.path = path
         self.newest: dict[str, Any] = {}
         self.tail = LineTail(path)
+        self._most = most
         self._history: LineTail | None = None
-        self._store = SeriesStore()
+        self._store = SeriesStore(capacity=most)
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY)
         self._sketched: tuple[int, frozenset[str] | None] = 0, None
         """The size of the file that was sketched, and the metrics in the sketch; None: all of them."""
@@ -327,12 +329,12 @@ class PointReader:
 
     def _capacity(self) -> int:
         if self._buckets is None:
-            return CAPACITY
+            return self._most
         return max(SKETCH_CAPACITY, min(CAPACITY, self._buckets // max(1, len(self._sketch))))
 
     def drop_history(self) -> None:
         """Give the memory back; a later :meth:`read_history` starts anew."""
-        self._history, self._store, self.complete = None, SeriesStore(), False
+        self._history, self._store, self.complete = None, SeriesStore(capacity=self._most), False
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name, from the history where it is complete, else from the sketch."""

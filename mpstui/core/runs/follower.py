@@ -14,6 +14,7 @@ from statistics import median
 
 from ..follow import Budget
 from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
+from ..series.pyramid import CAPACITY
 from .external import ExternalMetrics
 from .files import LocalMachine, PointReader
 from .numbers import JoinedCurves, NumberWitnesses, ProgressPace, Witness, reported_metrics, said, timed, with_facts
@@ -30,8 +31,11 @@ FULL_COLUMNS = 1024
 class RunFollower:
     """The numbers of one run, followed through its files and attempts."""
 
-    def __init__(self, machine: LocalMachine) -> None:
+    def __init__(self, machine: LocalMachine, columns: int | None = None) -> None:
+        """``columns``: points that each curve of a full snapshot has at most; None: what a screen needs."""
         self.machine = machine
+        self.columns = columns or FULL_COLUMNS
+        self.capacity = max(CAPACITY, self.columns)
         self.snapshot: RunSnapshot | None = None
         self.pace, self.program_pace = ProgressPace(), ProgressPace()
         """As we or the agent count, and as the program itself does."""
@@ -182,7 +186,7 @@ class RunFollower:
 
     def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
         """``lead``: the witness whose loss is shown."""
-        names, most = (None, FULL_COLUMNS) if full else (LIST_SERIES, LIST_COLUMNS)
+        names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external is not None else {}
         read = self.heartbeats.readings.views(names, most=most)

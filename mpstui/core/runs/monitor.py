@@ -69,12 +69,14 @@ class Monitor:
         boot_id: str | None = None,
         availability: AvailabilityRule | None = None,
         kept: Summaries | None = None,
+        columns: int | None = None,
     ) -> None:
         """A monitor of ``home`` on this machine, unless a test hands in another clock or process table.
 
         Args:
             kept: what earlier processes have read of runs that have ended; what this one reads is added.
             availability: what can be done with a run, for the ``available`` of the runs in focus.
+            columns: points of each curve of a full snapshot at most; None: what a screen needs.
         """
         self.home = home
         self._folder = home.runs
@@ -92,6 +94,7 @@ class Monitor:
         """Of the runs that live: no hint hurries them, or two hundred that write would all be read all the time."""
         self._kept = kept
         self._availability = availability
+        self._columns = columns
         self._available: dict[str, tuple[object, float, Mapping[str, Availability]]] = {}
 
     def refresh(
@@ -115,7 +118,7 @@ class Monitor:
             self._schedule.forget(name)
             self._turns.forget(name)
         for name in found.keys() - self._runs.keys():
-            self._runs[name] = RunReader(found[name], self._machine)
+            self._runs[name] = RunReader(found[name], self._machine, columns=self._columns)
             if self._kept is not None:
                 self._runs[name].recall(self._kept)
         closely = [*([focus] if focus is not None else []), *compared]
@@ -186,7 +189,7 @@ class Monitor:
         reader = self._watched.get(run)
         if reader is None:
             found = find_run(self.home, run)
-            reader = self._runs.setdefault(found.run, RunReader(found, self._machine))
+            reader = self._runs.setdefault(found.run, RunReader(found, self._machine, columns=self._columns))
         return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
 
     def watch(self, path: Path) -> str:
@@ -194,8 +197,10 @@ class Monitor:
         path = path.expanduser().absolute()
         key = str(path)
         if key not in self._watched:
-            ours = (path / "spec.json").is_file()
-            self._watched[key] = RunReader(RunDir(path), self._machine) if ours else WatchedReader(path, self._machine)
+            if (path / "spec.json").is_file():
+                self._watched[key] = RunReader(RunDir(path), self._machine, columns=self._columns)
+            else:
+                self._watched[key] = WatchedReader(path, self._machine, self._columns)
         return key
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:

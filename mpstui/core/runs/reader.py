@@ -15,10 +15,11 @@ from ...wire.rundir import RunDir
 from ...wire.secrets import masked, masked_words
 from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
+from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
 from .events import EventReader
-from .external import ExternalMetrics, LogNotes, outputs_of
+from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
 from .files import LocalMachine, PointReader, WitnessReader
 from .follower import LIST_SERIES, STANDING, RunFollower
@@ -33,12 +34,14 @@ HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.ST
 class RunReader(RunFollower):
     """Everything known about one run directory of ours."""
 
-    def __init__(self, run: RunDir, machine: LocalMachine, notes: LogNotes | None = None) -> None:
+    def __init__(
+        self, run: RunDir, machine: LocalMachine, notes: LogNotes | None = None, columns: int | None = None
+    ) -> None:
         """``notes``: what is known of its log from an earlier look, for a list without curves."""
-        super().__init__(machine)
+        super().__init__(machine, columns)
         self.run = run
         self.witnesses = WitnessReader(run, machine)
-        self.points = self._metrics = PointReader(run.metrics)
+        self.points = self._metrics = PointReader(run.metrics, self.capacity)
         self._events = EventReader(run.events)
         self._extremes = ExtremesReader(run.metrics)
         self._stamps: Stamps | None = None
@@ -227,7 +230,7 @@ class RunReader(RunFollower):
             self.external, self._earlier = self._opened(output), []
 
     def _opened(self, path: Path) -> ExternalMetrics:
-        found = ExternalMetrics(path, self.machine.clock, self._pattern)
+        found = ExternalMetrics(path, self.machine.clock, self._pattern, store=SeriesStore(capacity=self.capacity))
         note = self._notes.find(self.run.run, path, self._pattern) if self._notes is not None else None
         if note is not None:
             found.recall(note)
@@ -241,7 +244,11 @@ class RunReader(RunFollower):
         known, count = self.external, self._attempt - 1
         if known is None or known.path != self._output or len(self._earlier) == count:
             return
-        *self._earlier, self.external = outputs_of(self.run, self._attempt, self.machine.clock, self._pattern)
+        store, clock = SeriesStore(capacity=self.capacity), self.machine.clock
+        outputs = ((number, self.run.attempt(number).output) for number in range(1, self._attempt + 1))
+        *self._earlier, self.external = (
+            ExternalMetrics(path, clock, self._pattern, attempt=number, store=store) for number, path in outputs
+        )
         self.external.show(known.newest)
 
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:

@@ -28,7 +28,7 @@ _MOST_DEAD_LINES = 100
 _OF_THE_MOMENT = frozenset({"run", "dir", "seen", "name", "tags", "note", "available", "queue", "brief"})
 """Fields that are told anew each time, or not of a run that has ended."""
 _IN_FULL_ALONE = frozenset({"events", "checkpoints", "ranks"})
-_COLUMNS = ("x", "low", "high", "mean", "smooth", "times", "values")
+_COLUMNS = ("x", "low", "high", "mean", "smooth", "times", "epochs", "values")
 _PIECES = ("x", "low", "high", "mean")
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
 _KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary)

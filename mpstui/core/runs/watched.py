@@ -8,6 +8,7 @@ from pathlib import Path
 from ...wire import storage
 from ..follow import Budget
 from ..model.snapshot import RunSnapshot, State
+from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .files import LocalMachine
 from .follower import STANDING, RunFollower
@@ -27,8 +28,8 @@ LAST_WORDS_SECONDS = 10.0
 class WatchedReader(RunFollower):
     """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed of it."""
 
-    def __init__(self, path: Path, machine: LocalMachine) -> None:
-        super().__init__(machine)
+    def __init__(self, path: Path, machine: LocalMachine, columns: int | None = None) -> None:
+        super().__init__(machine, columns)
         self.path = path
         self._log: Path | None = None
         self._log_seen: tuple[Path, tuple[int, int, int] | None] | None = None
@@ -70,7 +71,7 @@ class WatchedReader(RunFollower):
             points = self._metrics_of(beat) if folder else None if beat else self.path
             self.heartbeats.follow(beat)
             if points is not None and (self.external is None or self.external.path != points):
-                self.external = ExternalMetrics(points, self.machine.clock)
+                self.external = ExternalMetrics(points, self.machine.clock, store=SeriesStore(capacity=self.capacity))
         else:
             self.heartbeats.follow(None)
 

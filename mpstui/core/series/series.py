@@ -194,6 +194,7 @@ class Series:
             complete=complete,
             read_share=read_share,
             times=columns.time,
+            epochs=columns.epoch,
             values=columns.last,
         )
 
@@ -300,6 +301,10 @@ class SeriesStore:
     def __len__(self) -> int:
         """Metrics."""
         return len(self._series)
+
+    def emptied(self) -> SeriesStore:
+        """One like it, without curves."""
+        return SeriesStore(capacity=self._capacity, only=self._only)
 
     def add(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Take in records; keys that are no metrics and values that are no numbers are passed over."""

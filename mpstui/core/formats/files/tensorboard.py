@@ -171,13 +171,23 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     raise IndexError
 
 
+def _crc_table() -> tuple[int, ...]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return tuple(table)
+
+
+_CRC = _crc_table()
+
+
 def masked_crc32c(data: bytes) -> int:
     """CRC-32C (polynomial 0x82F63B78, reflected), masked as TFRecord files store it."""
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        crc = (crc >> 8) ^ _CRC[(crc ^ byte) & 0xFF]
     crc ^= 0xFFFFFFFF
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 

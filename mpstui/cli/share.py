@@ -1,0 +1,151 @@
+"""`mpstui report` and `mpstui export`: a page to send, its metrics for other programs, charts as pictures."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core.model.errors import OperationError, UsageError
+from ..core.model.snapshot import RunSnapshot
+from ..core.runs.find import find_run
+from ..core.runs.monitor import Monitor
+from ..wire import storage
+from .session import RUN_HELP, Session, say, warn
+
+FOLLOW_SECONDS = 10.0
+_TO = ("csv", "parquet", "tensorboard", "svg", "png")
+
+
+def configure_report(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+The page needs no server and loads nothing: send it, or put it anywhere. A folder or a log that mpstui did not start
+can stand in place of a run. Arguments and environment are shown with their secrets masked. Examples:
+  mpstui report RUN                        writes NAME.html here
+  mpstui report RUN OTHER -o both.html     two runs, their curves over each other
+  mpstui report RUN -o live.html --follow  rewrites it until the run has ended; an open page follows"""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: NAME.html)")
+    parser.add_argument("--title", default="", help="its heading (default: the names)")
+    parser.add_argument("--follow", action="store_true", help="rewrite it as the runs go on, until they have ended")
+    parser.add_argument(
+        "--every", type=float, default=FOLLOW_SECONDS, metavar="S", help="seconds between two writes (default: 10)"
+    )
+
+
+def run_report(args: argparse.Namespace) -> int:
+    from ..core.sharing.page import MOST_RUNS, columns_for, page
+
+    if len(args.runs) > MOST_RUNS:
+        raise UsageError(f"{len(args.runs)} runs on one page", f"it holds {MOST_RUNS}; `mpstui results` tabulates more")
+    if not args.every >= 1:
+        raise UsageError(f"--every {args.every:g} is too short", "a page is rewritten every second at most")
+    session = Session()
+    first = Monitor(session.home)
+    keys = list(dict.fromkeys(_key(first, session, word) for word in args.runs))
+    curves = sum(len(first.snapshot(key).series) for key in keys)
+    monitor = Monitor(session.home, columns=columns_for(curves))
+    keys = list(dict.fromkeys(_key(monitor, session, word) for word in args.runs))
+    snapshots = [monitor.snapshot(key) for key in keys]
+    target = _target(args.output, snapshots, "html")
+    reload = args.every if args.follow else None
+    while True:
+        live = [one for one in snapshots if one.state.active]
+        text = page(snapshots, reload_seconds=reload, title=args.title)
+        try:
+            storage.write_bytes(target, text.encode("utf-8", "replace"))
+        except OSError as error:
+            if not (args.follow and live):
+                raise OperationError(f"{target} cannot be written: {error.strerror or error}") from error
+            warn(f"{target} could not be written: {error.strerror or error}; trying again in {args.every:g} s")
+        if not args.follow or not live:
+            break
+        time.sleep(args.every)
+        snapshots = [monitor.snapshot(key) for key in keys]
+    say(str(target))
+    return 0
+
+
+def configure_export(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+A table has a row for each moment at which something was measured: step, epoch, time (Unix seconds), then a column for
+each metric. What a restarted attempt measured again counts once. Examples:
+  mpstui export RUN --to csv
+  mpstui export RUN --to tensorboard -o logs/    then: tensorboard --logdir logs
+  mpstui export RUN --to svg --metric val_loss   the chart as a picture"""
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--to", required=True, choices=_TO, help="what to write")
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file, or folder (default: named as the run)")
+    parser.add_argument("--metric", default="loss", help="which chart, for svg and png (default: loss)")
+    parser.add_argument("--theme", choices=("light", "dark"), default="light", help="of a picture (default: light)")
+
+
+def run_export(args: argparse.Namespace) -> int:
+    from ..core.sharing import export
+
+    session = Session()
+    pictured = args.to in ("svg", "png")
+    monitor = Monitor(session.home, columns=None if pictured else export.MOST_POINTS)
+    snapshot = monitor.snapshot(_key(monitor, session, args.run))
+    if not snapshot.series:
+        raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
+    ending = {"tensorboard": "tfevents"}.get(args.to, args.to)
+    try:
+        target = _target(args.output, [snapshot], ending)
+        if pictured:
+            _write_picture(snapshot, target, args)
+        elif args.to == "tensorboard":
+            target = _event_file(args.output, snapshot)
+            export.write_tensorboard(snapshot, target)
+        else:
+            table = export.table_of(snapshot)
+            export.TABLES[args.to](table, target)
+            for name in table.thinned:
+                warn(f"{name} has more points than {export.MOST_POINTS:,}: every few of them are one row")
+    except OSError as error:
+        where = error.filename or args.output or "the file"
+        raise OperationError(f"{where} cannot be written: {error.strerror or error}") from error
+    say(str(target))
+    return 0
+
+
+def _key(monitor: Monitor, session: Session, word: str) -> str:
+    """A run of ours, else a path that mpstui did not start."""
+    path = Path(word).expanduser()
+    if "/" in word and path.exists():
+        return monitor.watch(path)
+    return find_run(session.home, word).run
+
+
+def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) -> Path:
+    """The file to write: what was chosen replaces what is there, a name of our own never does."""
+    from ..core.sharing.export import file_stem
+
+    stem = file_stem(snapshots[0].name) + (f"-and-{len(snapshots) - 1}-more" if len(snapshots) > 1 else "")
+    if chosen is not None and not chosen.is_dir():
+        return chosen
+    folder, name, number = chosen or Path(), f"{stem}.{ending}", 1
+    while (folder / name).exists():
+        number += 1
+        name = f"{stem}-{number}.{ending}"
+    return folder / name
+
+
+def _event_file(chosen: Path | None, snapshot: RunSnapshot) -> Path:
+    """TensorBoard takes each folder for a run, and a file for events by its name."""
+    from ..core.sharing.export import file_stem
+
+    folder = chosen or Path(f"{file_stem(snapshot.name)}-tensorboard")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"events.out.tfevents.{int(snapshot.started or 0)}.{file_stem(snapshot.run)}"
+
+
+def _write_picture(snapshot: RunSnapshot, target: Path, args: argparse.Namespace) -> None:
+    from ..ui.charting.picture import as_png, as_svg
+
+    if args.metric not in snapshot.series:
+        known = ", ".join(list(snapshot.series)[:8])
+        raise UsageError(f"{snapshot.name} has no metric {args.metric!r}", f"it has {known}")
+    make = as_svg if args.to == "svg" else as_png
+    storage.write_bytes(target, make(snapshot, args.metric, dark=args.theme == "dark"))

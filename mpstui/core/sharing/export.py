@@ -1,0 +1,147 @@
+"""The points of a run for other programs: CSV, Parquet, TensorBoard. Nothing is thinned unless it is said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from ...wire import storage
+from ..formats.files.tensorboard import masked_crc32c
+from ..model.errors import OperationError
+from ..model.snapshot import RunSnapshot
+
+MOST_POINTS = 4_000_000
+"""Points of each metric that are exported one by one; of a longer history every few, a spike included, are one."""
+_PLACES = ("step", "epoch", "time")
+
+
+class Table(NamedTuple):
+    """One row for each moment at which something was measured; None where a metric was not."""
+
+    names: tuple[str, ...]
+    """``step``, ``epoch``, ``time`` (Unix seconds), another axis where a program counts by one, then the metrics."""
+    rows: list[list[float | None]]
+    thinned: tuple[str, ...]
+    """Metrics of which not every point has a row of its own."""
+
+
+def table_of(snapshot: RunSnapshot) -> Table:
+    """All points of a run that was read with :data:`MOST_POINTS` columns, in the order of their axis.
+
+    What a later attempt measured again counts once, as in the chart.
+    """
+    curves = list(snapshot.series.values())
+    others = dict.fromkeys(view.axis for view in curves if view.axis not in _PLACES)
+    names = [*_PLACES, *others, *(view.name for view in curves)]
+    found: dict[tuple[float | None, ...], list[float | None]] = {}
+    for column, view in enumerate(curves, len(_PLACES) + len(others)):
+        at = names.index(view.axis)
+        for x, epoch, time, value in zip(view.x, view.epochs, view.times, view.values, strict=True):
+            place: list[float | None] = [None] * len(names)
+            place[1], place[2], place[at] = _known(epoch), _known(time), _known(x)
+            row = found.setdefault(tuple(place[: len(_PLACES) + len(others)]), place)
+            row[column] = value
+    rows = sorted(found.values(), key=lambda row: [math.inf if one is None else one for one in (row[0], *row[1:3])])
+    thinned = tuple(view.name for view in curves if view.count > len(view.x) + sum(len(p.x) for p in view.superseded))
+    return Table(tuple(names), rows, thinned)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def write_csv(table: Table, path: Path) -> None:
+    """As pandas reads it: empty where nothing was measured, ``nan`` and ``inf`` where that was measured."""
+    with storage.create_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(table.names)
+        out.writerows([_cell(value) for value in row] for row in table.rows)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return ""
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)
+
+
+def write_parquet(table: Table, path: Path) -> None:
+    """Columns of doubles, null where nothing was measured.
+
+    Raises:
+        OperationError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise OperationError("Parquet needs pyarrow, which is not here", "pip install pyarrow; or `--to csv`") from None
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.names)
+    made = [pyarrow.array(column, type=pyarrow.float64()) for column in columns]
+    with storage.create_file(path) as file:
+        parquet.write_table(pyarrow.table(made, names=list(table.names)), file)
+
+
+def write_tensorboard(snapshot: RunSnapshot, path: Path) -> None:
+    """One event file with every point of every metric.
+
+    TensorBoard asks for whole steps and for a time: what has no step counts by its own axis, rounded; what has no time
+    has that of the run's start.
+    """
+    start = snapshot.started or snapshot.updated or 0.0
+    with storage.create_file(path) as file:
+        _write_event(file, struct.pack("<Bd", 0x09, start) + _text(3, "brain.Event:2"))
+        for view in snapshot.series.values():
+            for x, time, value in zip(view.x, view.times, view.values, strict=True):
+                step = round(x) if math.isfinite(x) else 0
+                point = _text(1, view.name) + struct.pack("<Bf", 0x15, _single(value))
+                moment = start if math.isnan(time) else time
+                event = struct.pack("<Bd", 0x09, moment) + b"\x10" + _varint(step) + _block(5, _block(1, point))
+                _write_event(file, event)
+
+
+def _single(value: float) -> float:
+    """What is too large for 32 bits is infinite there."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]  # type: ignore[no-any-return]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _write_event(file: BinaryIO, data: bytes) -> None:
+    """A record of the event file: see :mod:`mpstui.core.formats.files.tensorboard` for its frame."""
+    length = struct.pack("<Q", len(data))
+    checks = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(data))
+    file.write(length + checks[0] + data + checks[1])
+
+
+def _block(field: int, data: bytes) -> bytes:
+    return bytes([field << 3 | 2]) + _varint(len(data)) + data
+
+
+def _text(field: int, text: str) -> bytes:
+    return _block(field, text.encode("utf-8", "replace"))
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; a negative one as the two's complement of 64 bits."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+TABLES: dict[str, Callable[[Table, Path], None]] = {"csv": write_csv, "parquet": write_parquet}
+"""What writes a table, by the name of its format."""
+
+
+def file_stem(text: str) -> str:
+    """A file name of words that somebody chose: letters, digits, ``-_.`` and nothing that leaves the folder."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text).strip(".-")
+    return kept[:80] or "run"

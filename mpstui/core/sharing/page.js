@@ -1,0 +1,320 @@
+"use strict";
+// Draws the curves of the page: all charts share one window of x, one cursor and one set of runs that are shown.
+const data = JSON.parse(document.getElementById("data").textContent);
+const INKS = ["#2f9e94", "#c98a1b", "#7f63d6", "#3f83e8", "#d0505c", "#4f9d45", "#c45fa8", "#8a8f3a", "#4aa3c7", "#a3704a"];
+const VALIDATION = "#c98a1b";
+const MARGIN = { left: 52, right: 8, top: 8, bottom: 20 };
+const view = { log: false, smooth: 0, time: false, filter: "", hidden: new Set(), windows: {}, cursor: null };
+const figures = [];
+
+const make = (name, attributes = {}, parent = null, text = "") => {
+  const svg = ["svg", "path", "line", "text", "rect", "g", "circle"].includes(name);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== "") made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+};
+
+const number = (value) => {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "n/a";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e6) return value.toLocaleString("en");
+  return size !== 0 && (size < 1e-4 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+};
+
+const ink = (curve) => (data.runs.length === 1 && curve.val ? VALIDATION : INKS[curve.run % INKS.length]);
+const label = (curve) => {
+  const kind = curve.val ? "val" : "train";
+  return data.runs.length === 1 ? kind : `${data.runs[curve.run]}${curve.val ? " val" : ""}`;
+};
+
+// Times begin at each run's first known point, so that runs of different days lie over each other.
+const start = {};
+for (const chart of data.charts)
+  for (const curve of chart.curves)
+    for (const moment of curve.t || [])
+      if (moment !== null) start[curve.run] = Math.min(start[curve.run] ?? Infinity, moment);
+
+const axisOf = (chart) => (view.time && chart.curves.some((curve) => curve.t) ? "minutes" : chart.axis);
+const xsOf = (curve, axis) =>
+  axis !== "minutes" ? curve.x : (curve.t || []).map((moment) => (moment === null ? null : (moment - start[curve.run]) / 60));
+
+const smoothed = (values) => {
+  if (!view.smooth) return values;
+  let average = 0, weight = 0;
+  return values.map((value) => {
+    if (value === null) return null;
+    average = average * view.smooth + value * (1 - view.smooth);
+    weight = weight * view.smooth + 1 - view.smooth;
+    return average / weight;
+  });
+};
+
+const niceStep = (rough) => {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return power * ([1, 2, 5, 10].find((step) => power * step >= rough) || 10);
+};
+const ticks = (low, high, most) => {
+  if (!(high > low)) return [low];
+  const step = niceStep((high - low) / most), found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
+  return found;
+};
+const logTicks = (low, high) => {
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
+    for (const factor of high / low < 1e3 ? [1, 2, 5] : [1]) {
+      const tick = factor * 10 ** power;
+      if (tick >= low * 0.999 && tick <= high * 1.001) found.push(tick);
+    }
+  return found;
+};
+
+const frameOf = (figure) => {
+  const chart = figure.chart, axis = axisOf(chart), window = view.windows[axis];
+  const curves = chart.curves.filter((curve) => !view.hidden.has(curve.run));
+  const shown = curves.map((curve) => ({ curve, x: xsOf(curve, axis), y: smoothed(curve.y) }));
+  let [left, right] = window || [Infinity, -Infinity];
+  if (!window)
+    for (const { x } of shown) for (const at of x) if (at !== null) { left = Math.min(left, at); right = Math.max(right, at); }
+  if (!(right >= left)) return null;
+  if (right === left) right = left + 1;
+  let low = Infinity, high = -Infinity, hidden = 0;
+  for (const { curve, x, y } of shown)
+    x.forEach((at, i) => {
+      if (at === null || at < left || at > right) return;
+      for (const value of [y[i], view.smooth ? null : curve.low?.[i], view.smooth ? null : curve.high?.[i]]) {
+        if (value === null || value === undefined) continue;
+        if (view.log && value <= 0) { hidden += value === y[i]; continue; }
+        low = Math.min(low, value); high = Math.max(high, value);
+      }
+    });
+  if (!(high >= low)) { low = view.log ? 0.1 : 0; high = 1; }
+  if (high === low) { const room = Math.abs(low) * 0.1 || 1; low = view.log ? low / 2 : low - room; high += room; }
+  const width = figure.svg.clientWidth || 400, height = figure.svg.clientHeight || 200;
+  const inner = width - MARGIN.left - MARGIN.right, tall = height - MARGIN.top - MARGIN.bottom;
+  const share = view.log ? (value) => Math.log(value / low) / Math.log(high / low) : (value) => (value - low) / (high - low);
+  return {
+    axis, shown, left, right, low, high, width, height, hidden,
+    x: (at) => MARGIN.left + ((at - left) / (right - left)) * inner,
+    y: (value) => MARGIN.top + (1 - share(value)) * tall,
+    at: (pixel) => left + ((pixel - MARGIN.left) / inner) * (right - left),
+  };
+};
+
+const line = (frame, x, y) => {
+  let path = "", pen = false;
+  x.forEach((at, i) => {
+    const value = y[i], off = at === null || value === null || (view.log && value <= 0);
+    // A gap is a gap: what was not finite is never bridged.
+    if (off) { pen = false; return; }
+    path += `${pen ? "L" : "M"}${frame.x(at).toFixed(1)} ${frame.y(value).toFixed(1)}`;
+    pen = true;
+  });
+  return path;
+};
+const band = (frame, x, low, high) => {
+  const inside = x.map((at, i) => i).filter((i) => x[i] !== null && low[i] !== null && high[i] !== null && !(view.log && low[i] <= 0));
+  if (inside.length < 2) return "";
+  const there = inside.map((i) => `${frame.x(x[i]).toFixed(1)} ${frame.y(high[i]).toFixed(1)}`);
+  const back = inside.reverse().map((i) => `${frame.x(x[i]).toFixed(1)} ${frame.y(low[i]).toFixed(1)}`);
+  return `M${there.join("L")}L${back.join("L")}Z`;
+};
+
+const draw = (figure) => {
+  const svg = figure.svg, frame = (figure.frame = frameOf(figure));
+  svg.replaceChildren();
+  figure.drawn = true;
+  if (!frame) { make("text", { x: 10, y: 20 }, svg, "nothing to draw"); return read(figure); }
+  svg.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
+  for (const tick of view.log ? logTicks(frame.low, frame.high) : ticks(frame.low, frame.high, frame.height / 45)) {
+    const y = frame.y(tick);
+    make("line", { class: "tick", x1: MARGIN.left, x2: frame.width - MARGIN.right, y1: y, y2: y }, svg);
+    make("text", { x: MARGIN.left - 5, y: y + 4, "text-anchor": "end" }, svg, number(tick));
+  }
+  for (const tick of ticks(frame.left, frame.right, frame.width / 90))
+    make("text", { x: frame.x(tick), y: frame.height - 5, "text-anchor": "middle" }, svg, number(tick));
+  const clip = make("svg", { x: MARGIN.left, y: 0, width: frame.width - MARGIN.left - MARGIN.right, height: frame.height - MARGIN.bottom,
+    viewBox: `${MARGIN.left} 0 ${frame.width - MARGIN.left - MARGIN.right} ${frame.height - MARGIN.bottom}`, preserveAspectRatio: "none" }, svg);
+  for (const { curve, x } of frame.shown)
+    if (curve.low && !view.smooth) make("path", { d: band(frame, x, curve.low, curve.high), fill: ink(curve), opacity: 0.18 }, clip);
+  for (const { curve, x, y } of frame.shown) {
+    const known = x.filter((at, i) => at !== null && y[i] !== null).length;
+    const dash = curve.val && data.runs.length > 1 ? { "stroke-dasharray": "5 3" } : {};
+    make("path", { d: line(frame, x, y), fill: "none", stroke: ink(curve), "stroke-width": 1.6, "stroke-linejoin": "round", ...dash }, clip);
+    if (known === 1) x.forEach((at, i) => at !== null && y[i] !== null && make("circle", { cx: frame.x(at), cy: frame.y(y[i]), r: 3, fill: ink(curve) }, clip));
+    if (frame.axis === "minutes") continue;
+    for (const mark of curve.marks) make("line", { class: "mark", x1: frame.x(mark), x2: frame.x(mark), y1: 0, y2: frame.height }, clip);
+    for (const gap of curve.bad) make("text", { class: "nan", x: frame.x(gap), y: 14 }, clip, "✗");
+  }
+  figure.cursor = make("line", { class: "cursor", y1: 0, y2: frame.height - MARGIN.bottom, visibility: "hidden" }, svg);
+  figure.pick = make("rect", { class: "pick", y: 0, height: frame.height - MARGIN.bottom, width: 0 }, svg);
+  read(figure);
+};
+
+const nearest = (x, to) => {
+  let found = -1;
+  x.forEach((at, i) => { if (at !== null && (found < 0 || Math.abs(at - to) < Math.abs(x[found] - to))) found = i; });
+  return found;
+};
+
+// What the curves are worth: at the cursor, else now. A point that stands for several says from what to what they go.
+const read = (figure) => {
+  const frame = figure.frame, place = view.cursor;
+  figure.read.replaceChildren();
+  if (!frame) return;
+  const here = place && place.axis === frame.axis ? place.at : null;
+  figure.cursor.setAttribute("visibility", here === null ? "hidden" : "visible");
+  if (here !== null) for (const key of ["x1", "x2"]) figure.cursor.setAttribute(key, frame.x(here));
+  const rows = [];
+  for (const { curve, x } of frame.shown) {
+    let i = here === null ? x.length - 1 : nearest(x, here);
+    if (here === null) while (i >= 0 && curve.y[i] === null) i--;
+    if (i >= 0) rows.push({ curve, at: x[i], value: curve.y[i], low: curve.low?.[i], high: curve.high?.[i] });
+  }
+  const way = rows.find((row) => row.curve.better)?.curve.better;
+  if (way) rows.sort((a, b) => (way === "lower" ? 1 : -1) * ((a.value ?? Infinity) - (b.value ?? Infinity)));
+  for (const row of rows) {
+    const range = row.low !== undefined && row.low !== null && row.low !== row.high ? ` (${number(row.low)} to ${number(row.high)})` : "";
+    const one = make("span", {}, figure.read, `${label(row.curve)} ${row.value === null ? "NaN/inf" : number(row.value)}${range}`);
+    one.style.color = ink(row.curve);
+  }
+  if (here !== null && rows.length) make("span", {}, figure.read, `${frame.axis} ${number(rows[0].at)}`);
+  if (frame.hidden) make("span", {}, figure.read, `${frame.hidden} values at or below 0 cannot be shown on a log axis`);
+};
+
+const redraw = () => {
+  for (const figure of figures) {
+    figure.element.hidden = !matches(figure.chart.title);
+    figure.drawn = false;
+    if (!figure.element.hidden && figure.inView) draw(figure);
+  }
+  remember();
+};
+const matches = (title) => {
+  if (!view.filter) return true;
+  try { return new RegExp(view.filter, "i").test(title); } catch { return title.toLowerCase().includes(view.filter.toLowerCase()); }
+};
+
+const listen = (figure) => {
+  const svg = figure.svg;
+  let from = null;
+  const at = (event) => {
+    const frame = figure.frame, box = svg.getBoundingClientRect();
+    return Math.min(frame.right, Math.max(frame.left, frame.at(event.clientX - box.left)));
+  };
+  svg.addEventListener("pointermove", (event) => {
+    if (!figure.frame) return;
+    const here = at(event);
+    view.cursor = { axis: figure.frame.axis, at: here };
+    if (from !== null) {
+      const [left, right] = [Math.min(from, here), Math.max(from, here)].map(figure.frame.x);
+      figure.pick.setAttribute("x", left); figure.pick.setAttribute("width", right - left);
+    }
+    for (const other of figures) if (other.drawn) read(other);
+  });
+  svg.addEventListener("pointerdown", (event) => { if (figure.frame) { from = at(event); if (event.pointerType === "mouse") svg.setPointerCapture(event.pointerId); } });
+  svg.addEventListener("pointerup", (event) => {
+    if (from === null) return;
+    const here = at(event), [left, right] = [Math.min(from, here), Math.max(from, here)];
+    from = null;
+    if (figure.frame.x(right) - figure.frame.x(left) > 6) { view.windows[figure.frame.axis] = [left, right]; redraw(); }
+    else figure.pick.setAttribute("width", 0);
+  });
+  svg.addEventListener("pointercancel", () => { from = null; });
+  svg.addEventListener("pointerleave", () => { view.cursor = null; for (const other of figures) if (other.drawn) read(other); });
+  svg.addEventListener("dblclick", () => { delete view.windows[figure.frame?.axis]; redraw(); });
+};
+
+const control = (tools, name, element, change) => {
+  const box = make("label", {}, tools, `${name} `);
+  box.append(element);
+  element.addEventListener("input", () => { change(element); redraw(); });
+  return element;
+};
+
+const build = () => {
+  const place = document.getElementById("charts");
+  if (!data.charts.length) { place.replaceChildren(make("p", { class: "dim" }, null, "no metric was reported")); return; }
+  recall();
+  const tools = make("div", { class: "tools" }, place);
+  const search = make("input", { type: "search", placeholder: "metrics (regex)", id: "filter", "aria-label": "filter metrics" }, tools);
+  search.value = view.filter;
+  search.addEventListener("input", () => { view.filter = search.value; redraw(); });
+  const log = make("input", { type: "checkbox", id: "log" });
+  log.checked = view.log;
+  control(tools, "log", log, (box) => { view.log = box.checked; });
+  const smooth = make("input", { type: "range", min: 0, max: 0.99, step: 0.01, id: "smooth" });
+  smooth.value = view.smooth;
+  control(tools, "smoothing", smooth, (box) => { view.smooth = Number(box.value); });
+  const time = make("input", { type: "checkbox", id: "time" });
+  time.checked = view.time;
+  control(tools, "by time", time, (box) => { view.time = box.checked; });
+  const reset = make("button", { id: "reset", type: "button" }, tools, "whole curves");
+  reset.addEventListener("click", () => { view.windows = {}; redraw(); });
+  make("span", {}, tools, "drag to zoom · double-click for all · click a name to enlarge");
+  const grid = make("div", { class: "grid" }, place);
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const figure = figures.find((one) => one.element === entry.target);
+      figure.inView = entry.isIntersecting;
+      if (figure.inView && !figure.drawn) draw(figure);
+    }
+  }, { rootMargin: "300px" });
+  for (const chart of data.charts) {
+    const element = make("figure", {}, grid), caption = make("figcaption", {}, element);
+    const name = make("button", { type: "button" }, caption, chart.title);
+    const figure = { chart, element, svg: make("svg", { role: "img", "aria-label": chart.title }, element), read: make("div", { class: "read" }, element), drawn: false };
+    name.addEventListener("click", () => { element.classList.toggle("large"); draw(figure); });
+    figures.push(figure);
+    listen(figure);
+    seen.observe(element);
+  }
+  new ResizeObserver(redraw).observe(grid);
+};
+
+// -- the table of runs
+
+const sortBy = (table, column) => {
+  const head = table.tHead.rows[0].cells, body = table.tBodies[0];
+  const down = head[column].getAttribute("aria-sort") === "ascending";
+  for (const cell of head) cell.removeAttribute("aria-sort");
+  head[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+  const key = (row) => { const cell = row.cells[column]; return cell.dataset.value ?? cell.textContent; };
+  const rows = [...body.rows].sort((a, b) => {
+    const [one, other] = [key(a), key(b)], [x, y] = [Number(one), Number(other)];
+    const numeric = one.trim() !== "" && other.trim() !== "" && !Number.isNaN(x) && !Number.isNaN(y);
+    return (down ? -1 : 1) * (numeric ? x - y : one.localeCompare(other, "en", { numeric: true }));
+  });
+  body.append(...rows);
+};
+for (const table of document.querySelectorAll("#runs")) {
+  [...table.tHead.rows[0].cells].forEach((cell, column) => cell.querySelector("button")?.addEventListener("click", () => sortBy(table, column)));
+  table.addEventListener("change", (event) => {
+    const run = Number(event.target.dataset.run);
+    if (event.target.checked) view.hidden.delete(run); else view.hidden.add(run);
+    redraw();
+  });
+}
+for (const cell of document.querySelectorAll("td[data-run], h2[data-run]")) {
+  const curves = data.charts.flatMap((chart) => chart.curves).filter((curve) => curve.run === Number(cell.dataset.run));
+  if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px solid ${INKS[cell.dataset.run % INKS.length]}`, cell.style.paddingLeft = ".5rem";
+}
+
+// -- a page that is rewritten while a run goes on: what was chosen stays
+
+const KEPT = "mpstui " + location.pathname;
+const remember = () => {
+  try { sessionStorage.setItem(KEPT, JSON.stringify({ ...view, hidden: [...view.hidden], cursor: null })); } catch { /* a private window keeps nothing */ }
+};
+const recall = () => {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(KEPT) || "{}");
+    Object.assign(view, kept, { hidden: new Set(kept.hidden || []), cursor: null });
+    for (const box of document.querySelectorAll("#runs input")) box.checked = !view.hidden.has(Number(box.dataset.run));
+  } catch { /* nothing is kept */ }
+};
+build();
+const reload = document.querySelector("meta[name=reload]");
+if (reload) setTimeout(() => location.reload(), Number(reload.content) * 1000);

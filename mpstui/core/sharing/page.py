@@ -1,0 +1,329 @@
+"""One or several runs as one self-contained HTML page: no server, no network, nothing that a mail program would miss.
+
+What stands on it is written here, once, as HTML that needs no script: facts, table, events, the end of the log.
+``page.js`` adds the curves, whose points come along as JSON, and sorts the table. Every word of a run is escaped, and
+the page forbids itself to load or to send anything (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...wire import storage
+from ...wire.records import LaunchRecord
+from ...wire.rundir import RunDir
+from ...wire.secrets import masked_text
+from .. import present as shown
+from ..formats.console import strip_controls
+from ..logview.document import LogDocument
+from ..model.snapshot import RunSnapshot, SeriesView
+from ..runs.comparison import differences, settings_of
+from ..runs.report import EXPLAINED
+from ..series.direction import Better, best, better
+from ..series.series import measured
+
+POINTS_ON_A_PAGE = 400_000
+"""All curves together: some 10 MB, which a telephone still draws."""
+LEAST_COLUMNS, MOST_COLUMNS = 64, 1024
+MOST_RUNS = 100
+LOG_LINES = 200
+_MOST_METRICS_IN_TABLE = 4
+_HERE = Path(__file__).parent
+_DIGITS = 6
+
+
+def page(
+    snapshots: Sequence[RunSnapshot], *, now: float | None = None, reload_seconds: float | None = None, title: str = ""
+) -> str:
+    """The page of these runs, the first one first.
+
+    Args:
+        reload_seconds: how often an open page looks for a newer version of itself; None: it is final.
+        title: empty: the runs' names.
+    """
+    now = time.time() if now is None else now
+    title = title or " · ".join(dict.fromkeys(one.name for one in snapshots[:4])) + (" …" if len(snapshots) > 4 else "")
+    names = _names(snapshots)
+    live = [one for one in snapshots if one.state.active]
+    made = f"{time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(now))} · mpstui {__version__}"
+    body = [
+        f"<header><h1>{_text(title)}</h1>",
+        f"<p class=dim>{_text(made)}{' · rewritten as it goes on' if reload_seconds and live else ''}</p></header>",
+        *([_table(snapshots, names)] if len(snapshots) > 1 else []),
+        "<section id=charts><noscript><p>The curves need JavaScript.</p></noscript></section>",
+        *(_run(one, place, now, names) for place, one in enumerate(snapshots)),
+    ]
+    reload = f'<meta name="reload" content="{reload_seconds:g}">' if reload_seconds and live else ""
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+            "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">",
+            f"{reload}<title>{_text(title)} – mpstui</title>",
+            f"<style>\n{_part('page.css')}</style></head><body>",
+            *body,
+            f'<script type="application/json" id="data">{_json(_curves(snapshots, names))}</script>',
+            f"<script>\n{_part('page.js')}</script></body></html>\n",
+        ]
+    )
+
+
+def columns_for(curves: int) -> int:
+    """How many points each of so many curves may have on one page."""
+    return max(LEAST_COLUMNS, min(MOST_COLUMNS, POINTS_ON_A_PAGE // max(1, 4 * curves)))
+
+
+def _part(name: str) -> str:
+    return storage.read_text(_HERE / name)
+
+
+def _text(words: object) -> str:
+    """Words from outside: no secret by its shape, nothing that steers, no markup."""
+    return escape(strip_controls(masked_text(str(words))))
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end its element: ``</script>`` in a metric's name is a name."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+# -- what the script draws
+
+
+def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str, Any]:
+    """Charts, each with the curves of all runs that measure the same: training and validation share one."""
+    charts: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    titles: dict[tuple[str, str], str] = {}
+    for place, one in enumerate(snapshots):
+        for name, view in one.series.items():
+            if not len(view.x):
+                continue
+            key = measured(name), view.axis
+            charts.setdefault(key, []).append({"run": place, **_curve(view)})
+            titles[key] = min(titles.get(key, name), name, key=len)
+    keys = sorted(charts, key=lambda key: (key[0] != "loss", "loss" not in key[0], key))
+    named = [{"title": strip_controls(titles[key]), "axis": key[1], "curves": charts[key]} for key in keys]
+    return {"runs": [strip_controls(name) for name in names], "charts": named}
+
+
+def _curve(view: SeriesView) -> dict[str, Any]:
+    way = better(view.name)
+    single = all(low == high or math.isnan(low) for low, high in zip(view.low, view.high, strict=True))
+    return {
+        "name": strip_controls(view.name),
+        "val": view.evaluation,
+        "better": way and str(way),
+        "x": _numbers(view.x),
+        "y": _numbers(view.mean),
+        "low": None if single else _numbers(view.low),
+        "high": None if single else _numbers(view.high),
+        "t": _numbers(view.times, 13) if any(map(math.isfinite, view.times)) else None,
+        "marks": _numbers(view.attempt_marks),
+        "bad": _numbers(view.gaps),
+        "count": view.count,
+    }
+
+
+def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int | None]:
+    """A page's worth of digits: a curve takes a third of the bytes."""
+    out: list[float | int | None] = []
+    for value in values:
+        if not math.isfinite(value):
+            out.append(None)
+        else:
+            out.append(int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.{digits}g}"))
+    return out
+
+
+# -- what stands on it without a script
+
+
+def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
+    """What the runs came to beside the settings in which they differ; the best of each metric is marked."""
+    differing = [one for one in differences(snapshots) if not _is_place(one.name)]
+    counted: dict[str, int] = {}
+    for one in snapshots:
+        for name in one.series:
+            if better(name) is not None:
+                counted[name] = counted.get(name, 0) + 1
+    metrics = sorted(counted, key=lambda name: (-counted[name], name != "loss", name))[:_MOST_METRICS_IN_TABLE]
+    heads = ["", "run", "state", *(one.name for one in differing), *(f"best {name}" for name in metrics)]
+    values = {name: [best(one.series[name]) if name in one.series else None for one in snapshots] for name in metrics}
+    rows = []
+    for place, one in enumerate(snapshots):
+        cells = [
+            f'<td><input type=checkbox checked data-run={place} aria-label="show its curves"></td>',
+            f'<td data-run={place}><a href="#run{place}">{_text(names[place])}</a></td><td>{_badge(one)}</td>',
+            *(f"<td>{_text(setting.values[place] or '–')}</td>" for setting in differing),
+        ]
+        for name in metrics:
+            value, known = values[name][place], [v for v in values[name] if v is not None]
+            best_of_all = min(known, default=None) if better(name) is Better.LOWER else max(known, default=None)
+            mark = " class=best" if value is not None and value == best_of_all and len(known) > 1 else ""
+            sort = "" if value is None else f' data-value="{value!r}"'
+            cells.append(f"<td{mark}{sort}>{_text(shown.number(value))}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    head = "".join(f"<th>{f'<button>{_text(one)}</button>' if one else ''}</th>" for one in heads)
+    table = f"<table id=runs><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<section class=wide>{table}</section>"
+
+
+def _badge(one: RunSnapshot) -> str:
+    badge = shown.badge(one)
+    return f'<span class="state {badge.tone}">{badge.glyph} {_text(badge.word)}</span>'
+
+
+def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
+    alone = len(names) == 1
+    launch = storage.read_or_none(LaunchRecord, RunDir(one.dir).attempt(one.attempt).launch)
+    parts: list[tuple[str, str, bool]] = [
+        ("Metrics", _metrics(one), alone),
+        ("Arguments", _pairs(_arguments(one)) + f"<pre>{_text(' '.join(one.argv))}</pre>", alone),
+        ("Environment", _pairs(one.env.items()), False),
+        ("Machine", _pairs(_machine(one, launch)), False),
+        ("Checkpoints", _checkpoints(one, now), False),
+        ("Events", _events(one, now), False),
+        ("End of the log", _log(one), one.state in EXPLAINED),
+    ]
+    folded = "".join(
+        f"<details{' open' if is_open else ''}><summary>{name}</summary>{html}</details>"
+        for name, html, is_open in parts
+        if html
+    )
+    heading = "" if alone else f"<h2 data-run={place}>{_text(names[place])}</h2>"
+    facts = _pairs((label, text) for label, text in _facts(one, now) if text)
+    state = f"<p>{_badge(one)} {_text(one.reason)}</p>"
+    return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{folded}</section>'
+
+
+def _arguments(one: RunSnapshot) -> Iterable[tuple[str, str]]:
+    return ((name, value) for name, value in settings_of(one).items() if name not in one.env and not _is_place(name))
+
+
+def _is_place(name: str) -> bool:
+    """Whether a setting has no name but its place among the words of the command."""
+    return name.startswith("word ")
+
+
+def _names(snapshots: Sequence[RunSnapshot]) -> list[str]:
+    """What each run is called on the page: its name, and where several have the same, its number among them."""
+    count, seen, out = Counter(one.name for one in snapshots), Counter[str](), []
+    for one in snapshots:
+        seen[one.name] += 1
+        out.append(f"{one.name} ({seen[one.name]})" if count[one.name] > 1 else one.name)
+    return out
+
+
+def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
+    numbers = one.numbers
+    share = shown.total_progress(numbers)
+    yield "run", one.run
+    yield "profile", one.profile or ""
+    yield "progress", shown.percent(share) if share is not None else ""
+    yield "epoch", shown.epoch_text(numbers) if numbers.epoch is not None else ""
+    steps = f" of {shown.whole(numbers.steps)}" if numbers.steps is not None else ""
+    yield "step", shown.whole(numbers.step) + steps if numbers.step is not None else ""
+    yield "loss", shown.loss_text(numbers) if numbers.loss is not None or not numbers.loss_is_finite else ""
+    yield "device", " · ".join(filter(None, (numbers.device.type, numbers.device.name, numbers.device.precision)))
+    if one.started is not None:
+        yield "started", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.started))
+        yield "lasted" if one.ended else "for", shown.duration((one.ended or now) - one.started)
+    yield "attempts", str(one.attempts) if one.attempts > 1 else ""
+    yield "remaining", shown.duration(numbers.eta_seconds) if numbers.eta_seconds is not None else ""
+
+
+def _card(one: RunSnapshot) -> str:
+    """Why it failed and what helps, as `mpstui diagnose` says it."""
+    if one.state not in EXPLAINED:
+        return f"<p class=bad>{_text(one.log_exception)}</p>" if one.log_exception else ""
+    from ..diagnosis.engine import diagnose_run
+    from ..diagnosis.evidence import evidence_from_run_dir
+    from ..diagnosis.log_text import unexplained
+
+    found = diagnose_run(one.dir)
+    if not found:
+        return f"<div class=card><p>{_text(unexplained((), evidence_from_run_dir(one.dir)) or one.reason)}</p></div>"
+    first = found[0]
+    seen = "".join(f"<li>{_text(line.text)}</li>" for line in first.evidence)
+    remedy = " ".join(filter(None, (first.remedy.from_checkpoint, first.remedy.text, first.remedy.risk)))
+    return (
+        f"<div class=card><h3>{_text(first.title)}</h3><ul>{seen}</ul><p>{_text(first.numbers)}</p>"
+        f"<p>{_text(first.cause)}</p><p><b>What helps:</b> {_text(remedy)}</p></div>"
+    )
+
+
+def _machine(one: RunSnapshot, launch: LaunchRecord | None) -> Iterable[tuple[str, str]]:
+    numbers = one.numbers
+    if launch is not None:
+        yield "folder", launch.cwd
+        yield "GPUs", ", ".join(launch.gpus)
+    for name, value in numbers.memory._asdict().items():
+        if value is not None:
+            yield f"memory: {name}", shown.size(value)
+    if numbers.data:
+        yield "data", numbers.data
+
+
+def _metrics(one: RunSnapshot) -> str:
+    rows = []
+    for name, view in one.series.items():
+        known = best(view)
+        values = (view.last, known, view.minimum, view.maximum)
+        cells = "".join(f"<td>{'' if value is None else _text(shown.number(value))}</td>" for value in values)
+        rows.append(f"<tr><td>{_text(name)}</td><td>{shown.whole(view.count)}</td>{cells}</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("metric", "points", "last", "best", "min", "max"))
+    return (
+        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        if rows
+        else ""
+    )
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    rows = "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in pairs if value)
+    return f"<dl>{rows}</dl>" if rows else ""
+
+
+def _checkpoints(one: RunSnapshot, now: float) -> str:
+    newest_first = sorted(one.checkpoints, key=lambda item: item.time, reverse=True)[:20]
+    rows = (
+        f"<tr><td>{_text(item.path.name)}</td><td>{'' if item.step is None else shown.whole(item.step)}</td>"
+        f"<td>{_text(shown.size(item.size_bytes))}</td><td>{_text(shown.moment_of_day(item.time, now))}</td>"
+        f"<td>{'best' if item.best else '' if item.complete else 'incomplete'}</td></tr>"
+        for item in newest_first
+    )
+    return f"<div class=wide><table><tbody>{''.join(rows)}</tbody></table></div>" if newest_first else ""
+
+
+def _events(one: RunSnapshot, now: float) -> str:
+    events = shown.without_echoes(one.events)[-50:]
+    texts = (
+        (shown.moment_of_day(item.time, now), shown.short_paths(item.text or item.event, one.dir)) for item in events
+    )
+    return _pairs((moment, text) for moment, text in texts)
+
+
+def _log(one: RunSnapshot) -> str:
+    """The newest lines of the output, errors marked."""
+    if one.output is None:
+        return ""
+    document = LogDocument(one.output)
+    try:
+        document.refresh()
+        lines = document.tail(LOG_LINES)
+    finally:
+        document.close()
+    as_html: Callable[[str, str | None], str] = lambda text, level: (  # noqa: E731
+        f'<span class="{level}">{_text(text)}</span>' if level in ("error", "warning") else _text(text)
+    )
+    return f"<pre class=log>{chr(10).join(as_html(line.text, line.level) for line in lines)}</pre>" if lines else ""

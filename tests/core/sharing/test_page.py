@@ -1,0 +1,127 @@
+"""The page of a run: whole without a script, safe whatever a run is called, and it works when it is clicked."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.sharing.page import columns_for, page
+from tests.core.runs.build import NOW, RunBuilder
+
+from .browser import PROGRAM, Browser
+from .build import home_in, poisoned_run, resumed_run
+
+
+def data_of(html: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    made: dict[str, object] = json.loads(found[1])
+    return made
+
+
+@pytest.fixture(name="three")
+def _three(tmp_path: Path) -> list[RunSnapshot]:
+    home = home_in(tmp_path)
+    runs = [resumed_run(home), resumed_run(home, 60, slope=2.0, age=9), poisoned_run(home, age=20)]
+    monitor = Monitor(home, columns=columns_for(8))
+    return [monitor.snapshot(run) for run in runs]
+
+
+def test_a_page_says_all_without_a_script_and_loads_nothing(three: list[RunSnapshot]) -> None:
+    html = page(three[:1], now=NOW + 100)
+    without = re.sub(r"<script.*?</script>|<style>.*?</style>", "", html, flags=re.DOTALL)
+    for part in ("✓ finished", "digits", "val_loss", "0.02500", "attempts", "WARNING: slow", "End of the log"):
+        assert part in without
+    assert not re.findall(r'(?:src|href)="(?!#)[^"]*"', html)
+    assert "default-src 'none'" in html
+    assert "reload" not in without
+
+
+def test_hostile_words_stay_words_and_secrets_stay_away(three: list[RunSnapshot]) -> None:
+    html = page(three, now=NOW + 100)
+    assert len(re.findall(r"</script", html)) == 2, "the data and the script end once each"
+    assert "<img" not in html
+    assert not set("\x1b\x07\u202e\x9b") & set(html)
+    assert "hunter2" not in html
+    assert "hf_abcdef" not in html
+
+
+def test_the_curves_keep_gaps_ranges_and_restarts(three: list[RunSnapshot]) -> None:
+    charts = data_of(page(three[:1], now=NOW))["charts"]
+    assert isinstance(charts, list)
+    (loss,) = (chart for chart in charts if chart["title"] == "loss")
+    assert [curve["val"] for curve in loss["curves"]] == [False, True]
+    train = loss["curves"][0]
+    assert train["y"][train["x"].index(20)] is None
+    assert train["bad"] == [20]
+    assert train["marks"] == [30]
+
+
+def test_a_page_of_many_curves_stays_small(tmp_path: Path) -> None:
+    assert columns_for(1) == 1024
+    assert columns_for(50 * 20) == 100
+    assert columns_for(10**6) == 64
+    run = RunBuilder(home_in(tmp_path), "wide", NOW).status("ended").launch().exit(code=0)
+    names = [f"m{at}" for at in range(50)]
+    run.points(*({"time": NOW, "step": at, **dict.fromkeys(names, at * 1.1)} for at in range(1, 1101)))
+    html = page([Monitor(home_in(tmp_path), columns=columns_for(1000)).snapshot(run.run.run)])
+    assert len(html) < 500_000
+
+
+def test_a_run_with_nothing_in_it_has_a_page(tmp_path: Path) -> None:
+    run = RunBuilder(home_in(tmp_path), "empty", NOW).status("queued")
+    found = Monitor(home_in(tmp_path)).snapshot(run.run.run)
+    html = page([replace(found, state=State.QUEUED)], reload_seconds=5)
+    assert "empty" in html
+    assert 'name="reload" content="5"' in html
+    assert data_of(html)["charts"] == []
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_it_is_clicked_through_in_a_browser(three: list[RunSnapshot], tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(page(three, now=NOW + 100))
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(file)
+        browser.wait("document.querySelectorAll('figure svg path').length >= 5")
+        assert browser.ask("document.title").endswith("mpstui")
+        assert browser.ask("document.querySelectorAll('body script[src], img').length") == 0
+        box = browser.ask(
+            "(b => [b.x, b.y, b.width, b.height])(document.querySelector('figure svg').getBoundingClientRect())"
+        )
+        x, y = box[0] + box[2] / 2, box[1] + box[3] / 2
+        browser.mouse("Moved", x, y)
+        read = "document.querySelector('figure .read').textContent"
+        browser.wait(f"/step \\d+/.test({read})")
+        # A drag zooms every chart of that axis, a double click takes it back.
+        browser.mouse("Pressed", x, y, button="left", clickCount=1)
+        browser.mouse("Moved", x + box[2] / 4, y, button="left")
+        browser.mouse("Released", x + box[2] / 4, y, button="left", clickCount=1)
+        browser.wait("figures.filter(f => f.drawn).every(f => f.frame.left > 20)")
+        browser.ask("document.querySelector('#reset').click()")
+        browser.wait("figures[0].frame.left === 1")
+        browser.ask(
+            "(b => { b.value = 'val|loss'; b.dispatchEvent(new Event('input')); })(document.querySelector('#filter'))"
+        )
+        assert browser.ask("figures.filter(f => !f.element.hidden).map(f => f.chart.title)") == ["loss"]
+        browser.ask("document.querySelector('#log').click()")
+        assert browser.ask("figures[0].frame.low") > 0
+        # A run is hidden by its box, and the table sorts by what is clicked.
+        browser.ask("document.querySelector('#runs input').click()")
+        assert browser.ask("figures[0].frame.shown.every(s => s.curve.run !== 0)")
+        heads = browser.ask("[...document.querySelectorAll('#runs th')].map(h => h.textContent)")
+        column = heads.index("best loss")
+        first = f"document.querySelector('#runs tbody tr').cells[{column}].textContent"
+        browser.ask(f"document.querySelectorAll('#runs th')[{column}].querySelector('button').click()")
+        low = browser.ask(first)
+        browser.ask(f"document.querySelectorAll('#runs th')[{column}].querySelector('button').click()")
+        assert (low, browser.ask(first)) == ("0.02500", "0.3333")
+        # On a telephone nothing is wider than the window.
+        browser.resize(390, 844, phone=True)
+        browser.wait("document.documentElement.scrollWidth <= innerWidth && innerWidth <= 390")
