@@ -80,7 +80,10 @@ def test_search_goes_to_matches_both_ways(reading: Reading) -> None:
     assert view.found == 480
     assert view.find("line 004", 10, again=True)
     assert view.found == 490
-    assert not view.find("line 004", 10, again=True)
+    assert view.find("line 004", 10, again=True)
+    assert view.found == 400, "round and round"
+    assert view.find("line 004", 10, backwards=True, again=True)
+    assert view.found == 490
     assert not view.find("nowhere", 10)
 
 
@@ -97,15 +100,16 @@ def test_errors_one_after_another(reading: Reading) -> None:
 
 def test_levels_leave_lines_out(reading: Reading) -> None:
     view = reading(a10="error", a50="warning", a99="error")
-    assert view.next_level() == "warnings and errors"
+    view.next_level()
     assert shown(view) == ["Error: 10", "WARN   50", "Error: 99"]
-    assert view.next_level() == "errors"
+    view.next_level()
     assert shown(view) == ["Error: 10", "Error: 99"]
     view.scroll(-1, 1)
     assert shown(view, 1) == ["Error: 10"]
     view.scroll(1, 1)
     assert shown(view, 1) == ["Error: 99"]
-    assert view.next_level() == "all lines"
+    view.next_level()
+    assert view.level == 0
 
 
 def test_an_empty_log(tmp_path: Path) -> None:
@@ -263,12 +267,12 @@ def test_the_keys_of_the_log() -> None:
         await driver.sees("warnings and errors")
         await driver.sees("UserWarning")
         await driver.press("v", "v", "n")
-        await driver.hears("there is no search to repeat")
+        await driver.hears("No search yet")
         await driver.press("slash", *"saved", "enter")
         await driver.sees("saved checkpoints/epoch-056.pt")
-        await driver.sees("/saved")
+        await driver.sees("/saved  1 of 1")
         await driver.press("n")
-        await driver.hears("no later match for saved")
+        await driver.sees("/saved  1 of 1")
         await driver.press("slash", "escape", "g")
         world.log.append("the newest line")
         await driver.press("end")
@@ -287,6 +291,73 @@ def test_a_search_that_comes_in_one_packet_goes_to_its_match() -> None:
         await driver.sees("warnings and errors")
 
     drive(fakes.world(fakes.several()), play, size=(110, 28), opening=fakes.running().run)
+
+
+def test_a_search_shows_what_it_finds_while_it_is_typed_and_how_many() -> None:
+    lines = [
+        f"step {step} loss {step / 7:.3f} {'Saved' if step % 50 == 0 else 'saved' if step % 100 == 7 else ''}"
+        for step in range(300)
+    ]
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following · 300 lines")
+        await driver.press("slash", *"save")
+        await driver.sees("step 250 loss")
+        await driver.sees("/save  9 of 9")
+        assert "1 chart" in driver.text, "what is searched stays in view"
+        await driver.press("down")
+        await driver.sees("/save  1 of 9")
+        await driver.press("up", "up")
+        await driver.sees("/save  8 of 9")
+        await driver.press(*["backspace"] * 4)
+        await driver.sees("following · 300 lines")
+        await driver.press(*"Saved")
+        await driver.sees("/Saved  6 of 6")
+        await driver.press("escape")
+        await driver.sees("following · 300 lines")
+        assert "/Saved" not in driver.text
+        await driver.press("slash", *"nosuch")
+        await driver.sees("/nosuch  no match")
+        await driver.press("enter")
+        await driver.hears("no line matches nosuch")
+        await driver.press("2", "z")
+        await driver.until(lambda: "1 chart" in driver.text and "6 events" in driver.text)
+        await driver.press("escape")
+        await driver.until(lambda: "/nosuch" not in driver.text)
+        await driver.press("escape")
+        await driver.sees("train")
+        await driver.press("escape")
+        await driver.sees("just launched")
+
+    drive(fakes.world(fakes.several(), log=lines), play, size=(110, 28), opening=fakes.running().run)
+
+
+def test_a_level_says_how_many_lines_it_leaves(reading: Reading) -> None:
+    view = reading(a10="error", a50="warning", a99="error")
+    assert view.level_count == ""
+    view.next_level()
+    assert not view.count_on(1)
+    assert view.level_count == "3"
+    log = view.document
+    assert isinstance(log, fakes.Log)
+    log.append("Error: again")
+    log.refresh()
+    assert not view.count_on(1)
+    assert view.level_count == "4"
+    view.next_level()
+    assert not view.count_on(1)
+    assert view.level_count == "3"
+    log.write(["one", "Error: two"])
+    while view.count_on(1) or view.level_count != "1":
+        pass
+
+
+def test_a_match_that_the_level_hides_is_shown(reading: Reading) -> None:
+    view = reading(a10="error")
+    view.next_level()
+    assert view.find("line 0050", 10)
+    assert view.level == 0
+    assert "line 0050" in shown(view)
 
 
 def test_a_run_is_opened_and_its_panel_chosen_in_one_packet() -> None:
@@ -327,9 +398,6 @@ def test_a_long_search_goes_on_between_the_keys_and_can_be_left() -> None:
         await driver.press("slash", *"saved", "enter")
         await driver.sees("saved checkpoints/epoch-056.pt")
         await driver.until(lambda: "searching, at" not in driver.text)
-        world.log.slices = 20
-        await driver.press("n")
-        await driver.hears("no later match for saved")
 
     drive(world, play, size=(110, 28), opening=fakes.running().run)
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from ...wire import storage
 from ..follow import Budget, FollowedFile, after_hole
 from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
+from .counting import Tally
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
-from .searching import LinePiece, PieceFinder, Search
+from .searching import NOTHING, LinePiece, PieceFinder, Search, beginning_errors, matching
 
 COUNT_SECONDS = 0.01
 """What one refresh spends on counting lines."""
@@ -93,16 +94,39 @@ class LogDocument:
     def search(
         self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS
     ) -> LogLine | None:
-        """The next line that shows ``pattern`` (a regular expression, else literal; case does not matter).
+        """The next line that shows ``pattern`` (a regular expression, else literal; case matters if it has capitals).
 
         Forwards among the lines that begin at or after ``start_offset``, backwards among those that begin before it.
         None when there is none, or when ``seconds`` were not enough (see :attr:`search_stopped_at`).
         """
-        return self._search(lambda search: search.pattern(pattern, start_offset, backwards=backwards), seconds)
+        wanted = matching(pattern) if pattern else NOTHING
+        return self._search(lambda search: search.next(wanted, start_offset, backwards=backwards), seconds)
 
     def next_error(self, offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS) -> LogLine | None:
         """The next line that tells of an error; see :meth:`search` for the directions and the time."""
-        return self._search(lambda search: search.error(offset, backwards=backwards), seconds)
+        wanted = beginning_errors()
+        return self._search(lambda search: search.next(wanted, offset, backwards=backwards), seconds)
+
+    def count_on(self, tally: Tally, seconds: float) -> bool:
+        """Count lines for so long; False when the file is another one by now, and the tally is to begin anew."""
+        tally.restarts = self._restarts if tally.restarts is None else tally.restarts
+        if tally.restarts != self._restarts:
+            return False
+        if self._finder is not None:
+            with suppress(OSError):
+                tally.advance(self._searching(Budget(seconds)), self._finder, Budget(seconds))
+        return True
+
+    def number_in(self, tally: Tally, offset: int) -> int | None:
+        """Which of the lines of a tally begins at an offset, from 1; None when it is none of them, or not yet."""
+        if self._finder is not None and tally.restarts == self._restarts:
+            with suppress(OSError):
+                return tally.number_of(self._searching(Budget(SEARCH_SECONDS)), offset)
+        return None
+
+    def _searching(self, budget: Budget) -> Search:
+        assert self._finder is not None
+        return Search(self._finder, self._make, budget, raw_tells=self._encoding is None)
 
     def close(self) -> None:
         """Give the file back; the next :meth:`refresh` opens it again."""
@@ -177,7 +201,7 @@ class LogDocument:
         self.search_stopped_at = None
         if self._finder is None:
             return None
-        search = Search(self._finder, self._make, Budget(seconds), raw_tells=self._encoding is None)
+        search = self._searching(Budget(seconds))
         try:
             line = look(search)
         except OSError:

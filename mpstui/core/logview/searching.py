@@ -175,8 +175,9 @@ class PatternHint:
         self._anchored = re.search(r"[\^$]|\\[bB]", words) is not None
         self._of_whole_lines = re.search(r"\\[AZ]|\(\?[=!<]", words) is not None
         """Whether it may match a line and not the text that the line is a part of."""
-        self._raw = re.compile(words.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
-        self._pattern = re.compile(words, re.IGNORECASE | re.MULTILINE)
+        flags = re.MULTILINE | pattern.pattern.flags & re.IGNORECASE
+        self._raw = re.compile(words.encode(errors="replace"), flags)
+        self._pattern = re.compile(words, flags)
         self._longest = None if pattern.is_linear else pattern.longest
 
     def serves(self, text: bytes, *, raw_tells: bool) -> bool:
@@ -230,29 +231,22 @@ class Search:
         self._budget = budget
         self.stopped_at: int | None = None
 
-    def pattern(self, pattern: str, start: int, *, backwards: bool) -> LogLine | None:
-        """The next line that shows ``pattern``: a regular expression, else taken literally; case does not matter."""
-        if not pattern:
-            return None
-        text = compiled(pattern)
-        words = text.pattern.pattern
-        literal = re.escape(words).replace("\\ ", " ").replace("\\-", "-") == words
-        # The fastest hint that misses no line.
-        plain = literal and words.isascii()
-        hint: Hint = LiteralHint([words.encode()], ignore_case=True) if plain else PatternHint(text)
-        return self._run(hint, lambda line: text.search(line.text) is not None, start, backwards)
-
-    def error(self, start: int, *, backwards: bool) -> LogLine | None:
-        """The next line that begins to tell of an error."""
-        return self._run(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text), start, backwards)
-
-    def _run(self, hint: Hint, wanted: Callable[[LogLine], bool], start: int, backwards: bool) -> LogLine | None:
-        for piece in self._backwards(hint, start) if backwards else self._forwards(hint, start):
+    def next(self, wanted: Wanted, start: int, *, backwards: bool) -> LogLine | None:
+        """The next line that is wanted, among those that begin at or after ``start``, or before it."""
+        for piece in self._backwards(wanted.hint, start) if backwards else self._forwards(wanted.hint, start):
             line = self._make(piece)
-            # The part of a long line that is not shown may match too.
-            if wanted(line) or (line.hidden_characters and self._hides(hint, piece)):
+            if self._shows(wanted, line, piece):
                 return line
         return None
+
+    def offsets(self, wanted: Wanted, begin: int, end: int) -> list[int]:
+        """Where the wanted lines begin, of all that lie between two borders of lines; as they are, without a budget."""
+        pieces = self._candidates(wanted.hint, begin, end)
+        return [piece.start for piece in pieces if self._shows(wanted, self._make(piece), piece)]
+
+    def _shows(self, wanted: Wanted, line: LogLine, piece: LinePiece) -> bool:
+        # The part of a long line that is not shown may match too.
+        return wanted.tells(line) or (line.hidden_characters > 0 and self._hides(wanted.hint, piece))
 
     def _forwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
         """Pieces from ``start`` on that may hold a match."""
@@ -297,9 +291,47 @@ class Search:
                 yield LinePiece(begin + borders[number], begin + borders[number + 1])
 
 
+class Wanted(NamedTuple):
+    """What lines are looked for: a hint that misses none, and who decides."""
+
+    hint: Hint
+    tells: Callable[[LogLine], bool]
+
+
+NOTHING = Wanted(LiteralHint([]), lambda line: False)
+
+
+def matching(pattern: str) -> Wanted:
+    """Lines that show a pattern: a regular expression, else taken literally; see :func:`compiled` for its case."""
+    text = compiled(pattern)
+    words = text.pattern.pattern
+    literal = re.escape(words).replace("\\ ", " ").replace("\\-", "-") == words
+    # The fastest hint that misses no line.
+    any_case = bool(text.pattern.flags & re.IGNORECASE)
+    plain = literal and words.isascii()
+    hint: Hint = LiteralHint([words.encode()], ignore_case=any_case) if plain else PatternHint(text)
+    return Wanted(hint, lambda line: text.search(line.text) is not None)
+
+
+def beginning_errors() -> Wanted:
+    """Lines that begin to tell of an error."""
+    return Wanted(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text))
+
+
+def of_levels(levels: frozenset[str]) -> Wanted:
+    """Lines of some levels, ``error`` and ``warning``."""
+    signs = [*_SIGNS_OF_ERROR, b'File "'] if "error" in levels else []
+    signs += [b"WARN", b"arning"] if "warning" in levels else []
+    return Wanted(LiteralHint(signs), lambda line: line.level in levels)
+
+
 def compiled(pattern: str) -> LinePattern:
-    """The pattern as a regular expression; what is none, or could take for ever on a line, is taken literally."""
+    """The pattern as a regular expression; what is none, or could take for ever on a line, is taken literally.
+
+    Case does not matter, unless the pattern itself has a capital letter (one behind a backslash is none).
+    """
+    flags = 0 if re.search(r"[A-Z]", re.sub(r"\\.", "", pattern)) else re.IGNORECASE
     try:
-        return line_pattern(pattern, re.IGNORECASE)
+        return line_pattern(pattern, flags)
     except PatternMistake:
-        return line_pattern(re.escape(pattern[: LONGEST_PATTERN // 2]), re.IGNORECASE)
+        return line_pattern(re.escape(pattern[: LONGEST_PATTERN // 2]), flags)

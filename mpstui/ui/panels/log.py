@@ -46,6 +46,7 @@ class LogPane(RunPanel):
         self.wrapped = False
         self.shift = 0
         """Columns scrolled sideways."""
+        self._counting = False
         self._offsets: list[int] = []
         self._pressed: int | None = None
 
@@ -59,7 +60,21 @@ class LogPane(RunPanel):
     def grew(self) -> None:
         """The file has changed; a view that was scrolled away stays where it is."""
         if self.reading is not None and self.reading.document.refresh():
+            self.count()
             self.repaint()
+
+    def count(self) -> None:
+        """Count what matches, in slices between the keys."""
+        reading = self.reading
+        if reading is not None and not self._counting and reading.count_on(_SLICE_SECONDS):
+            self._counting = True
+
+            def go_on() -> None:
+                self._counting = False
+                self.count()
+                self.repaint()
+
+            self.set_timer(_BREATH_SECONDS, go_on)
 
     @property
     def page(self) -> int:
@@ -107,6 +122,7 @@ class LogPane(RunPanel):
                     self.follow_search(reading.search_on(self.page, _SLICE_SECONDS), done)
 
             self.set_timer(_BREATH_SECONDS, go_on)
+        self.count()
         self.repaint()
 
     def stop_search(self) -> bool:
@@ -137,9 +153,9 @@ class LogPane(RunPanel):
         else:
             parts = ["following" if reading.following else "scrolled · G follows"]
         parts = [self.attempt, *parts] if self.attempt else parts
-        parts += [LEVELS[reading.level][0]] if reading.level else []
+        parts += [f"{reading.level_count} {LEVELS[reading.level][0]}".lstrip()] if reading.level else []
         parts += ["wrapped"] if self.wrapped else [f"from column {self.shift + 1}"] if self.shift else []
-        parts += [f"/{clean(reading.pattern, 20)}"] if reading.pattern else []
+        parts += [f"/{clean(reading.pattern, 20)}  {reading.matches}".rstrip()] if reading.pattern else []
         parts += [f"{shown.whole(count)} {'line' if count == 1 else 'lines'}"] if count is not None else []
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 

@@ -39,7 +39,7 @@ class RunScreen(ActingScreen):
 
     CSS_PATH = "../styles/run.tcss"
     BINDINGS = bindings(*_SCOPES)
-    AUTO_FOCUS = None
+    AUTO_FOCUS = ""  # the field of the search has its turn when it is opened
     no_run = "the run is still being read: press again in a moment"
 
     def __init__(self, context: Context, run: str, log: Path | None = None) -> None:
@@ -64,6 +64,7 @@ class RunScreen(ActingScreen):
         yield Progress()
         yield FailureCard()
         yield self.body
+        yield self._log.search_line
         yield KeyLine(_FOOTER, self.usable)
 
     @property
@@ -181,8 +182,12 @@ class RunScreen(ActingScreen):
     # -- keys
 
     def action_back(self) -> None:
-        """Out of a selection or a search of the log, else to the list of runs."""
-        if "log" not in self.body.in_view or not self.body.log_pane.stop_search():
+        """Out of a selection or a search of the log, else out of a panel's full size, else to the list of runs."""
+        if "log" in self.body.in_view and self.body.log_pane.stop_search():
+            return
+        if self.zoomed:
+            self.action_zoom_panel()
+        else:
             self.context.close_run()
 
     def action_panel(self, number: int) -> None:

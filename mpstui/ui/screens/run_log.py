@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from ...wire.rundir import RunDir
 from ..rows import clean
-from .dialogs import Prompt
+from ..widgets.search_line import SearchLine
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -27,6 +27,7 @@ class RunLog:
         self._screen, self._body, self._context = screen, body, context
         self._shown: Path | None = None
         self._attempt = 0
+        self.search_line = SearchLine(self._typed, self._look_for, self._leave, self._step)
 
     @property
     def _pane(self) -> LogPane:
@@ -59,7 +60,7 @@ class RunLog:
             "previous": lambda reading: self._again(reading, backwards=True),
             "error": lambda reading: self._error(reading, backwards=False),
             "previous_error": lambda reading: self._error(reading, backwards=True),
-            "level": lambda reading: reading.next_level(),
+            "level": self._level,
             "select": lambda reading: reading.select(self._pane.page),
             "copy": self._copy_lines,
             "wrap": lambda reading: self._pane.wrap(),
@@ -71,32 +72,53 @@ class RunLog:
         self._pane.repaint()
 
     def _search(self, reading: LogReading) -> None:
-        ask = Prompt("search the log (a regular expression works)", reading.pattern)
-        self._screen.app.push_screen(ask, self._look_for)
+        reading.begin_search()
+        self.search_line.open(reading.pattern)
 
-    def _look_for(self, pattern: str | None) -> None:
+    def _typed(self, pattern: str) -> None:
         reading = self._pane.reading
-        if reading is None or pattern is None:
+        if reading is not None:
+            self._pane.follow_search(reading.find_typed(pattern, self._pane.page), lambda found: None)
+
+    def _look_for(self, pattern: str) -> None:
+        reading = self._pane.reading
+        if reading is None:
             return
         if not pattern:
-            reading.pattern, reading.found = "", None
-        else:
-            self._follow(reading.find(pattern, self._pane.page), f"nothing matches {clean(pattern, 40)}")
+            reading.stop_search()
+        elif pattern != reading.pattern or reading.found is None:
+            self._follow(reading.find_typed(pattern, self._pane.page), f"no line matches {clean(pattern, 40)}")
+        self._pane.count()
         self._pane.repaint()
+
+    def _leave(self) -> None:
+        if self._pane.reading is not None:
+            self._pane.reading.cancel_search()
+            self._pane.count()
+            self._pane.repaint()
+
+    def _step(self, by: int) -> None:
+        reading = self._pane.reading
+        if reading is not None and reading.pattern:
+            self._again(reading, backwards=by < 0)
 
     def _follow(self, found: bool | None, why_not: str) -> None:
         self._pane.follow_search(found, lambda found: None if found else self._context.say(why_not))
 
     def _again(self, reading: LogReading, *, backwards: bool) -> str | None:
         if not reading.pattern:
-            return "there is no search to repeat: press / to search"
-        why_not = f"no {'earlier' if backwards else 'later'} match for {clean(reading.pattern, 40)}"
+            return "No search yet: press / to search."
+        why_not = f"no line matches {clean(reading.pattern, 40)}"
         self._follow(reading.find(reading.pattern, self._pane.page, backwards=backwards, again=True), why_not)
         return None
 
     def _error(self, reading: LogReading, *, backwards: bool) -> None:
         found = reading.next_error(self._pane.page, backwards=backwards)
         self._follow(found, f"no {'earlier' if backwards else 'later'} error")
+
+    def _level(self, reading: LogReading) -> None:
+        reading.next_level()
+        self._pane.count()
 
     def _copy_lines(self, reading: LogReading) -> str:
         lines = reading.chosen(self._pane.page)

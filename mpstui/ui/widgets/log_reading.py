@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ...core.logview.counting import Tally
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
 
@@ -56,6 +57,10 @@ class LogReading:
         self.selection: tuple[int, int] | None = None
         """Offsets of the line where a selection began, and of the one where it ends now."""
         self._top: Place | None = None
+        self._tallies: dict[str, Tally] = {}
+        """How many lines match the search, and the level."""
+        self._before_search: tuple[Place | None, int | None, str] | None = None
+        self._numbered: tuple[int | None, int, int | None] = (None, 0, None)
 
     @property
     def following(self) -> bool:
@@ -121,17 +126,77 @@ class LogReading:
         if len(below) > by + height:
             self._top = Place(below[by][0].offset, below[by][1])
 
-    def next_level(self) -> str:
-        """Switch the filter; its name."""
+    def next_level(self) -> None:
+        """Switch the filter."""
         self.level = (self.level + 1) % len(LEVELS)
-        return LEVELS[self.level][0]
+        self._tallies.pop("level", None)
+
+    def count_on(self, seconds: float) -> bool:
+        """Count the lines that match the search and the level for so long; whether there are more to look at."""
+        from ...core.logview.counting import Tally
+        from ...core.logview.searching import matching, of_levels
+
+        wanted = {"search": lambda: matching(self.pattern), "level": lambda: of_levels(LEVELS[self.level][1])}
+        more = False
+        for name, asked in (("search", bool(self.pattern)), ("level", self.level > 0)):
+            if not asked:
+                self._tallies.pop(name, None)
+                continue
+            tally = self._tallies.setdefault(name, Tally(wanted[name]()))
+            if not self.document.count_on(tally, seconds):
+                del self._tallies[name]
+            more = more or not tally.complete
+        return more
+
+    @property
+    def matches(self) -> str:
+        """Which match of how many this is; empty without a search, or before anything was counted."""
+        tally = self._tallies.get("search")
+        if tally is None:
+            return ""
+        if tally.complete and not tally.count:
+            return "no match"
+        if self._numbered[:2] != (self.found, tally.count):
+            number = self.document.number_in(tally, self.found) if self.found is not None else None
+            self._numbered = self.found, tally.count, number
+        number = self._numbered[2]
+        ending = "" if tally.text == "1" else "es"
+        return f"{number:,} of {tally.text}" if number is not None else f"{tally.text} match{ending}"
+
+    @property
+    def level_count(self) -> str:
+        """How many lines the level leaves."""
+        return self._tallies["level"].text if "level" in self._tallies else ""
+
+    def begin_search(self) -> None:
+        """Remember where the view is: what is typed is looked for from here, and leaving comes back to it."""
+        self._before_search = self._top, self.found, self.pattern
+
+    def cancel_search(self) -> None:
+        """Go back to where the search began."""
+        if self._before_search is not None:
+            self._top, self.found, self.pattern = self._before_search
+            self.hunt = None
+            self._tallies.pop("search", None)
+
+    def find_typed(self, pattern: str, rows: int) -> bool | None:
+        """Go to what has been typed so far; see :meth:`find`."""
+        if self._before_search is not None:
+            self._top, self.found, _ = self._before_search
+        self.found = None
+        if pattern:
+            return self.find(pattern, rows)
+        self.hunt, self.pattern = None, ""
+        return True
 
     def find(self, pattern: str, rows: int, *, backwards: bool = False, again: bool = False) -> bool | None:
-        """Go to a line that holds ``pattern``; a new search begins with what is in view.
+        """Go to a line that holds ``pattern``; a new search begins with what is in view, one ``again`` goes round.
 
         Returns:
             whether there is one; None: a long file is still being searched, go on with :meth:`search_on`.
         """
+        if pattern != self.pattern:
+            self._tallies.pop("search", None)
         self.pattern = pattern
         return self._jump(pattern, rows, backwards=backwards, again=again)
 
@@ -150,7 +215,11 @@ class LogReading:
             start = self.found if backwards else self.found + 1
         else:
             start = shown[-1].offset + 1 if backwards else shown[0].offset
-        ways = [(start, backwards)] if again else [(start, backwards), (shown[0].offset, True)]
+        ways = [(start, backwards)]
+        if not again:
+            ways.append((shown[0].offset, True))
+        elif pattern is not None:
+            ways.append((self.document.size_bytes if backwards else 0, backwards))
         self.hunt = Hunt(pattern, ways)
         return self.search_on(rows, _FIRST_SECONDS)
 
@@ -165,6 +234,8 @@ class LogReading:
                 line = self.document.search(hunt.pattern, offset, backwards, seconds)
             if line is not None:
                 self.hunt = None
+                if self.level and line.level not in LEVELS[self.level][1]:
+                    self.level = 0
                 self._show(line, rows)
                 return True
             stopped = self.document.search_stopped_at

@@ -18,11 +18,21 @@ class TextField(Input):
     """Is told the value by enter, before the next key is looked at; None: a message tells it when it can."""
 
     def take(self, character: str) -> None:
-        """Put a character in place of what is selected, or at the cursor."""
+        """Put a character in place of what is selected, or at the cursor.
+
+        Where it comes before the news that the field has the focus, it takes the place of all that is in the field, as
+        any other would, and is not itself selected by that news.
+        """
+        if not self.has_focus and self.select_on_focus:
+            self.select_on_focus = False
+            self.select_all()
         if self.selection.is_empty:
             self.insert_text_at_cursor(character)
         else:
             self.replace(character, *self.selection)
+
+    def on_blur(self) -> None:
+        self.select_on_focus = True
 
     async def action_submit(self) -> None:
         if self.entered is None:

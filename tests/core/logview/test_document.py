@@ -14,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mpstui.core.logview import counting
 from mpstui.core.logview import document as document_module
+from mpstui.core.logview.counting import Tally
 from mpstui.core.logview.document import LogDocument
 from mpstui.core.logview.line import LogLine
-from mpstui.core.logview.searching import BLOCK_BYTES
+from mpstui.core.logview.searching import BLOCK_BYTES, matching
 
 
 @pytest.fixture
@@ -147,7 +149,7 @@ def test_numbers_come_from_a_count_in_the_background(path: Path, monkeypatch: py
 
 def test_search_in_both_directions(path: Path) -> None:
     document = opened(path, b"".join(b"step %d loss %.1f\n" % (i, i / 10) for i in range(500)))
-    found = document.search("STEP 250 ", 0)
+    found = document.search("step 250 ", 0)
     assert found is not None
     assert (found.text, found.number) == ("step 250 loss 25.0", 251)
     again = document.search("step", found.offset + 1)
@@ -179,7 +181,7 @@ def test_what_is_no_regular_expression_is_taken_literally(path: Path) -> None:
 def test_search_sees_what_is_shown(path: Path) -> None:
     document = opened(path, "hid\rshown\n\x1b[31mer\x1b[0mror\ncafé\n".encode())
     assert document.search("hid", 0) is None
-    for pattern, number in (("shown", 1), ("^shown", 1), ("error", 2), ("CAFÉ", 3), ("caf.$", 3)):
+    for pattern, number in (("shown", 1), ("^shown", 1), ("error", 2), ("café", 3), ("caf.$", 3)):
         found = document.search(pattern, 0)
         assert found is not None, pattern
         assert found.number == number
@@ -190,6 +192,63 @@ def test_search_finds_what_a_long_line_hides(path: Path) -> None:
     found = document.search("needle", 0)
     assert found is not None
     assert found.offset == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [("loss", [0, 5, 10]), ("Loss", [5]), ("LOSS", [10]), (r"l\Sss", [0, 5, 10]), (r"\SOSS", [10]), ("L.s+", [5])],
+)
+def test_case_matters_where_the_pattern_has_capitals(path: Path, pattern: str, found: list[int]) -> None:
+    document = opened(path, b"loss\nLoss\nLOSS\n")
+    tally = Tally(matching(pattern))
+    assert document.count_on(tally, 1)
+    assert tally.count == len(found)
+    first = document.search(pattern, 0)
+    assert first is not None
+    assert first.offset == found[0]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.lists(st.text("ab\r\x1b[m\0é ", max_size=8), max_size=30), st.sampled_from(["ab", "a+", "^a", "é"]))
+def test_a_count_agrees_with_looking_at_every_line(path: Path, parts: list[str], pattern: str) -> None:
+    document = opened(path, "".join(f"{part}\n" for part in parts).encode())
+    wanted = [line.offset for line in walked(document) if re.search(pattern, line.text, re.IGNORECASE)]
+    tally = Tally(matching(pattern))
+    assert document.count_on(tally, 1)
+    assert (tally.count, tally.complete) == (len(wanted), True)
+    assert [document.number_in(tally, offset) for offset in wanted] == list(range(1, len(wanted) + 1))
+
+
+def test_a_count_goes_on_with_the_file_and_takes_slices(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "SLICE_BYTES", 64)
+    document = opened(path, b"a needle\nnothing\n" * 50 + b"a need")
+    tally = Tally(matching("needle"))
+    rounds = 0
+    while not tally.complete:
+        assert document.count_on(tally, 0.0)
+        rounds += 1
+    assert rounds > 5
+    assert tally.text == "50"
+    with path.open("ab") as file:
+        file.write(b"le\n")
+    document.refresh()
+    assert document.count_on(tally, 1)
+    assert tally.text == "51", "a line counts when it is complete"
+    assert document.number_in(tally, 50 * 17) == 51
+    assert document.number_in(tally, 9) is None
+    path.unlink()
+    path.write_bytes(b"other\n")
+    document.refresh()
+    assert not document.count_on(tally, 1), "another file"
+
+
+def test_what_matches_everywhere_is_counted_up_to_a_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MOST_COUNTED", 1000)
+    document = opened(path, b"e\n" * 100_000)
+    tally = Tally(matching("e"))
+    assert document.count_on(tally, 5)
+    assert tally.complete
+    assert tally.text.endswith("+")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
