@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -244,22 +245,81 @@ def test_attempts_are_marked_and_the_cursor_reads_values() -> None:
     assert any("│" in text[7:] for text in read[1:-1])
 
 
-@pytest.mark.parametrize("cursor", [0.0, 1999.6, 5000.2, 47_953.4, 49_999.0])
-def test_the_cursor_reads_what_was_measured_at_the_step_it_names(cursor: float) -> None:
+MEASURED_LOSS = [10.0 + (7919 * step) % 997 / 100 for step in range(50_000)]
+
+
+def noisy(every: int = 1, first: int = 0) -> ChartData:
     """A curve of more points than it has buckets, noisier than its means."""
     store = SeriesStore()
-    measured = [10.0 + (7919 * step) % 997 / 100 for step in range(50_000)]
-    store.add([{"step": step, "loss": value} for step, value in enumerate(measured)])
-    store.add([{"step": step, "val_loss": measured[step] + 1} for step in (20_000, 40_000)])
+    store.add([{"step": first + step * every, "loss": value} for step, value in enumerate(MEASURED_LOSS)])
+    store.add([{"step": step, "val_loss": MEASURED_LOSS[step] + 1} for step in (20_000, 40_000)])
     curves = store.views(most=1024)
-    data = ChartData(name="loss", train=curves["loss"], evaluation=curves["val_loss"])
-    (read,) = lines(data, ChartView(cursor=cursor), width=120)[:1]
-    named = re.search(r"train (\S+) .*val (\S+) at (\S+) .*step (\S+)", read)
+    return ChartData(name="loss", train=curves["loss"], evaluation=curves["val_loss"])
+
+
+def numbers_of(text: str) -> list[float]:
+    return [float(part.replace(",", "")) for part in text.split("–")]
+
+
+@pytest.mark.parametrize("cursor", [0.0, 1999.6, 5000.2, 47_953.4, 49_999.0])
+@pytest.mark.parametrize("window", [(None, None), (0.0, 8000.0), (47_900.0, 48_000.0), (49_000.0, None)])
+def test_the_cursor_tells_what_was_measured_at_the_steps_it_names(
+    cursor: float, window: tuple[float | None, float | None]
+) -> None:
+    view = ChartView(cursor=cursor, left=window[0], right=window[1])
+    (read,) = lines(noisy(), view, width=160)[:1]
+    named = re.search(r"train (\S+)  . val (\S+) at (\S+) .*steps? (\S+)", read)
     assert named is not None, read
-    value, val, val_step, step = (text.replace(",", "") for text in named.groups())
-    assert abs(int(step) - cursor) <= 64
-    assert value == f"{measured[int(step)]:.2f}"
-    assert val == f"{measured[int(val_step)] + 1:.2f}"
+    values, val, val_step, steps = map(numbers_of, named.groups())
+    first, last = int(steps[0]), int(steps[-1])
+    measured = MEASURED_LOSS[first : last + 1]
+    told = [min(measured), sum(measured) / len(measured), max(measured)] if last > first else measured
+    assert values == pytest.approx(told, abs=0.006)
+    assert val == pytest.approx([MEASURED_LOSS[int(val_step[0])] + 1], abs=0.006)
+    if (window[0] or 0.0) <= cursor <= (window[1] or 50_000.0):
+        assert first - 1000 <= cursor <= last + 1000
+
+
+def test_the_steps_of_a_range_begin_after_those_of_the_one_before_it_and_at_the_first() -> None:
+    data = replace(noisy(first=1), evaluation=None)
+    seen = []
+    space = frame(data, ChartView(), 60 + GUTTER, 8)
+    assert space is not None
+    for column in range(60):
+        (read,) = lines(data, ChartView(cursor=space.x_at(column)), width=60 + GUTTER)[:1]
+        found = re.search(r"steps? (\S+)", read)
+        assert found is not None
+        seen.append(tuple(map(int, numbers_of(found.group(1)))))
+    parts = sorted(set(seen))
+    assert parts[0][0] == 1
+    assert parts[-1][-1] == 50_000
+    assert all(one[1] + 1 == other[0] for one, other in pairwise(parts))
+
+
+def test_a_range_with_values_that_are_not_finite_says_so() -> None:
+    values = [1.0, 2.0, math.nan, 3.0]
+    store = SeriesStore()
+    store.add([{"step": step, "loss": value} for step, value in enumerate(values * 1000)])
+    told = lines(ChartData(name="loss", train=store.views(most=100)["loss"]), ChartView(cursor=500.0), width=90)[0]
+    assert "train 1.000–2.000–3.000, NaN/inf" in told
+    alone = lines(ChartData(name="loss", train=store.views(most=100)["loss"]), ChartView(cursor=500.0), width=90)[0]
+    assert "steps" in alone
+
+
+def test_of_a_history_read_in_part_the_cursor_names_single_points() -> None:
+    data = replace(noisy(), evaluation=None)
+    assert data.train is not None
+    part = replace(data, train=replace(data.train, complete=False))
+    assert re.search(r"train \d+\.\d+ .* step \d", lines(part, ChartView(cursor=20_000.0), width=120)[0])
+
+
+def test_the_cursor_goes_from_point_to_point_where_they_are_apart() -> None:
+    data = ChartData(name="loss", train=curve(points=100, stride=10))
+    view = ChartView(left=200.0, right=260.0, cursor=230.0)
+    space = frame(data, view, 80, 20)
+    assert space is not None
+    assert move_cursor(view, space, data, 1).cursor == 240.0
+    assert move_cursor(view, space, data, -1).cursor == 220.0
 
 
 def test_the_axis_counts_epochs_when_asked() -> None:
@@ -355,6 +415,8 @@ def test_time_is_an_axis_where_points_tell_it() -> None:
     curve = series([float(9 - x) for x in range(10)], marks=(4.0,))
     assert over_time(ChartData(name="loss", train=curve)) is None
     timed = replace(curve, times=[math.nan, *(1000.0 + 60 * x for x in range(9))])
+    at_once = replace(curve, times=[1000.0] * 10)
+    assert over_time(ChartData(name="loss", train=at_once)) is None, "a log that was read at once has no times"
     moved = over_time(ChartData(name="loss", train=timed))
     assert moved is not None
     assert moved.train is not None

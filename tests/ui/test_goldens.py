@@ -41,7 +41,7 @@ SCENES = (
     Scene("run-metrics", "val_accuracy", opening=fakes.running().run, keys=("3",)),
     Scene("run-memory", "83 % busy", opening=fakes.running().run, keys=("4",)),
     Scene("run-events", "SIGABRT", opening=fakes.running().run, keys=("6",)),
-    Scene("run-chart", "val 0.4", opening=fakes.running().run, keys=("1", "y", "t", "left", "left")),
+    Scene("run-chart", "• ", opening=fakes.running().run, keys=("1", "y", "t", "left", "left")),
     Scene("profiles", "My own fine-tuning", keys=("n",)),
     Scene("launch", "can freeze", keys=("n", "enter")),
     Scene("kill", "at once", opening=fakes.running().run, keys=("K",)),

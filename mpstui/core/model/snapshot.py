@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -150,6 +151,10 @@ class SeriesView:
     """In which epoch it was measured, NaN where that is unknown."""
     values: Sequence[float] = ()
     """What each column's last point, the one at its ``x``, measured; NaN or infinite as it was."""
+    points: Sequence[float] = ()
+    """How many finite points each column holds."""
+    begin: float = math.nan
+    """The x of the very first point; a column reaches from beyond the ``x`` of the one before it to its own."""
 
 
 @dataclass(frozen=True)

@@ -237,3 +237,17 @@ def thinned(columns: Columns, most: int) -> Columns:
 def means(columns: Columns) -> array[float]:
     places = zip(columns.total, columns.good, columns.bad, strict=True)
     return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])
+
+
+def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
+    """Exponential moving average without start-up bias (Kingma and Ba 2014, section 3); NaN where there is a gap."""
+    average, weight, out = 0.0, 0.0, array("d")
+    rest = 1.0 - smoothing
+    for value in values:
+        if value != value:
+            out.append(math.nan)
+            continue
+        average = average * smoothing + value * rest
+        weight = weight * smoothing + rest
+        out.append(average / weight)
+    return out

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
 from .columns import numbers, stretches
-from .pyramid import CAPACITY, NAN, Columns, Pyramid, joined, means, no_columns, split, thinned
+from .pyramid import CAPACITY, NAN, Columns, Pyramid, debiased_average, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
@@ -196,6 +196,8 @@ class Series:
             times=columns.time,
             epochs=columns.epoch,
             values=columns.last,
+            points=columns.good,
+            begin=self._segments[0].first[AXES[axis]] if self._segments and self._segments[0].first else NAN,
         )
 
     def extremes(self) -> tuple[float | None, float | None]:
@@ -253,20 +255,6 @@ def measured(name: str) -> str:
     """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
     words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
     return " ".join(word for word in words if word not in _EVALUATION | _UNSAID) or name
-
-
-def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
-    """Exponential moving average without start-up bias (Kingma and Ba 2014, section 3); NaN where there is a gap."""
-    average, weight, out = 0.0, 0.0, array("d")
-    rest = 1.0 - smoothing
-    for value in values:
-        if value != value:
-            out.append(math.nan)
-            continue
-        average = average * smoothing + value * rest
-        weight = weight * smoothing + rest
-        out.append(average / weight)
-    return out
 
 
 def _finite(value: float) -> float | None:

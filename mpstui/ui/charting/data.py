@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import loss_text
 from ...core.series.series import measured
+from .scale import Frame
 
 if TYPE_CHECKING:
     from ...core.telemetry.model import Stretch
@@ -89,8 +91,9 @@ def over_time(data: ChartData) -> ChartData | None:
 
 
 def known_times(curve: SeriesView) -> list[float]:
-    """When its points were measured, as far as that is known."""
-    return [moment for moment in curve.times if math.isfinite(moment)]
+    """When its points were measured, as far as that is known; nothing where they all came at once."""
+    times = [moment for moment in curve.times if math.isfinite(moment)]
+    return times if times and min(times) < max(times) else []
 
 
 def time_unit(longest_seconds: float) -> tuple[str, float]:
@@ -100,21 +103,66 @@ def time_unit(longest_seconds: float) -> tuple[str, float]:
 
 def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> SeriesView:
     """Without the points that have no time (they were there before anybody looked) and those measured again later."""
-    rows = zip(curve.times, curve.low, curve.high, curve.mean, curve.smooth, curve.values, strict=False)
-    kept = [(time, *rest) for time, *rest in rows if math.isfinite(time)]
-    times, low, high, mean, smooth, values = [list(column) for column in zip(*kept, strict=True)] if kept else ([],) * 6
+    kept = [place for place, time in enumerate(curve.times) if math.isfinite(time)]
+
+    def those(column: Sequence[float]) -> list[float]:
+        return [column[place] for place in kept] if column else []
+
     marks = [curve.times[bisect_left(curve.x, mark)] for mark in curve.attempt_marks if mark <= curve.x[-1]]
     return replace(
         curve,
         axis=unit[0],
-        x=[(time - start) / unit[1] for time in times],
-        low=low,
-        high=high,
-        mean=mean,
-        smooth=smooth,
+        x=[(curve.times[place] - start) / unit[1] for place in kept],
+        low=those(curve.low),
+        high=those(curve.high),
+        mean=those(curve.mean),
+        smooth=those(curve.smooth),
         attempt_marks=[(mark - start) / unit[1] for mark in marks if math.isfinite(mark)],
         gaps=(),
         superseded=(),
-        times=times,
-        values=values,
+        times=those(curve.times),
+        values=those(curve.values),
+        points=those(curve.points),
+        begin=math.nan,
+    )
+
+
+class Reading(NamedTuple):
+    """What a curve says at one place: from where to where, and the least, the mean and the greatest value there. Of one
+    point they are the same, NaN where it is not finite."""
+
+    first: float
+    last: float
+    low: float
+    mean: float
+    high: float
+    broken: bool = False
+    """Some of several points are not finite."""
+
+
+def reading(curve: SeriesView, space: Frame, cursor: float) -> Reading:
+    """The points in the column of cells that holds ``cursor``, else the one next to it. The curve is not empty."""
+    width = space.x.span / max(1, space.columns - 1)
+    column = round((cursor - space.x.low) / width)
+    inside = [place for place, x in enumerate(curve.x) if abs((x - space.x.low) / width - column) <= 0.5]
+    nearest = min(inside or range(len(curve.x)), key=lambda place: abs(curve.x[place] - cursor))
+    places = inside or [nearest]
+    held = {place: curve.points[place] if curve.points else 1.0 for place in places}
+    broken = not {curve.x[place] for place in places}.isdisjoint(curve.gaps)
+    alone = len(places) == 1 and held[nearest] <= 1 and not (broken and held[nearest])
+    if alone or not curve.complete:  # of a curve that is read in part nobody knows what lies between its points
+        return Reading(curve.x[nearest], curve.x[nearest], *(curve.values[nearest],) * 3)
+    begin, first = places[0], curve.x[places[0]]
+    if held[begin] > 1:
+        before = curve.x[begin - 1] + (curve.axis == "step") if begin else curve.begin
+        first = before if before <= first else first
+    known = [place for place in places if curve.mean[place] == curve.mean[place]]
+    count = sum(held[place] for place in known)
+    return Reading(
+        first,
+        curve.x[places[-1]],
+        min((curve.low[place] for place in known), default=math.nan),
+        sum(curve.mean[place] * held[place] for place in known) / count if count else math.nan,
+        max((curve.high[place] for place in known), default=math.nan),
+        broken,
     )

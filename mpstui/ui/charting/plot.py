@@ -8,13 +8,12 @@ that is not finite is a gap, never bridged.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.present import NOT_FINITE, number, whole
-from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
+from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of
 from .canvas import POINT, Canvas, draw_line, draw_range
-from .data import ChartData
+from .data import ChartData, Reading, reading
 from .scale import Frame, Scale, nice_step, tick_label, value_scale
 
 GUTTER = 7
@@ -147,38 +146,55 @@ def _epoch_unit(data: ChartData, view: ChartView) -> float:
 
 
 def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
-    """Which line is which and what it is worth: at the point next to the cursor, else now."""
-    parts, at = [Span(f" {clean(data.name, 30)} ", "strong")], space.x.high if view.right is not None else None
-    for curve, role, word in ((data.train, "train", " ━ "), (data.evaluation, "val", f"  {POINT} ")):
+    """Which line is which and what it is worth: where the cursor stands, else now. Words give way to numbers."""
+    unread = [curve.read_share for curve in data.curves if not curve.complete]
+    zoom = f"still reading, {min(unread) * 100:.0f} % · " if unread else ""
+    zoom += "zoom · " if view.left is not None or view.right is not None else ""
+    scale = "log · " if space.y.log else "linear · "
+    for words, told in ((True, zoom + scale), (True, zoom), (True, ""), (False, zoom), (False, "")):
+        parts, place = _worths(data, view, space, words=words)
+        where = f"{told}{_where(place, data, view, space)} "
+        if sum(width_of(span.text) for span in parts) + len(where) < width:
+            break
+    return spread(clip(tuple(parts), width), (Span(where, "dim"),), width)
+
+
+def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
+    """The axis, and the place on it that is told of."""
+    name = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 12)
+    if not place and view.right is not None:
+        place = _place(space.x.high, data, view)
+    return f"{name}s {place}" if "–" in place and name in ("step", "epoch", "sample") else f"{name} {place}".rstrip()
+
+
+def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> tuple[list[Span], str]:
+    """Each curve and what it is worth, and where the first of them is read."""
+    parts, place = [Span(f" {clean(data.name, 30)} ", "strong")], ""
+    for curve, role, glyph in ((data.train, "train", " ━ "), (data.evaluation, "val", f"  {POINT} ")):
         if curve is None or not len(curve.x):
             continue
-        parts += [Span(word, role), Span(f"{role} ")]
+        parts += [Span(glyph, role), Span(f"{role} " if words else "")]
         if view.cursor is None:
             smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
             now = data.now if role == "train" else ""
             parts += [Span(now or (number(curve.last) if curve.last is not None else NOT_FINITE))]
             parts += [Span(f" ~{number(smooth)}", "dim")] if role == "train" else []
             continue
-        index = _nearest(curve.x, view.cursor)
-        parts += [Span(number(curve.values[index]))]
-        if curve is data.curves[0]:
-            at = curve.x[index]
-        elif curve.x[index] != at:
-            parts += [Span(f" at {_place(curve.x[index], data, view)}", "dim")]
+        found = reading(curve, space, view.cursor)
+        first, last = _place(found.first, data, view), _place(found.last, data, view)
+        there = last if first == last else f"{first}–{last}"
+        parts += [Span(_worth(found)), Span(f" at {there}" if place and there != place else "", "dim")]
+        place = place or there
     if data.slow and data.axis == "step":
-        parts += [Span(f"  {SLOW_MARK} ", "warn"), Span("slow", "dim")]
-    axis = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 12)
-    where = f"{axis} {_place(at, data, view)}" if at is not None else axis
-    zoom = "zoom · " if view.left is not None or view.right is not None else ""
-    if not all(curve.complete for curve in data.curves):
-        read = min(curve.read_share for curve in data.curves)
-        zoom = f"still reading, {read * 100:.0f} % · {zoom}"
-    scale = "log" if space.y.log else "linear"
-    return spread(clip(tuple(parts), width), (Span(f"{zoom}{scale} · {where} ", "dim"),), width)
+        parts += [Span(f"  {SLOW_MARK} ", "warn"), Span("slow" if words else "", "dim")]
+    return parts, place
 
 
-def _nearest(positions: Sequence[float], to: float) -> int:
-    return min(range(len(positions)), key=lambda place: abs(positions[place] - to))
+def _worth(found: Reading) -> str:
+    """A value, or the least, the mean and the greatest of several, as far as they differ."""
+    several = (number(found.low), number(found.mean), number(found.high))
+    told = "–".join(several) if found.low < found.high else several[0]
+    return f"{told}, {NOT_FINITE}" if found.broken and found.mean == found.mean else told
 
 
 def _place(x: float, data: ChartData, view: ChartView) -> str:

@@ -187,11 +187,17 @@ def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> C
     extent = data.extent()
     if extent is None:
         return view
-    if view.cursor is None:
+    now = view.cursor
+    if now is None:
         return replace(view, cursor=min(extent[1], space.x.high))
-    column = space.column_of(view.cursor)
+    column = space.column_of(now)
     target = (space.columns - 1 if column is None else column) + cells
-    return replace(view, cursor=min(extent[1], space.x_at(max(0, min(space.columns - 1, target)))))
+    there = space.x_at(max(0, min(space.columns - 1, target)))
+    ahead = (x for x in data.curves[0].x if (x - now) * cells > 0 and space.x.low <= x <= space.x.high)
+    point = min(ahead, key=lambda x: abs(x - now), default=there)
+    if abs(point - now) > abs(there - now) + space.x.span / space.columns:
+        there = point  # points lie farther apart than cells: it goes from one to the next
+    return replace(view, cursor=min(extent[1], there))
 
 
 PANEL = Panel(order=10, help="the curve of one metric", widget=LossChart, at_left=True)
