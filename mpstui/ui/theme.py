@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import cycle
 
 from rich.ansi import SGR_STYLE_MAP
 from rich.color import Color
@@ -62,6 +63,10 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "raised": ("{ink} on {raised}", ""),
 }
 """The look of each role: in a designed theme, in the terminal's own colours, there on a light ground if it differs."""
+_RUNS = ("train", "val", "mark", "good", "bar", "bad", "title", "quiet")
+"""The looks that runs laid over each other have in turn; their labels tell those of one look apart."""
+RUN_ROLES = tuple(f"run{number}" for number in range(1, 21))
+_ROLES |= {role: _ROLES[look] for role, look in zip(RUN_ROLES, cycle(_RUNS))}
 ROLES = frozenset(_ROLES)
 
 

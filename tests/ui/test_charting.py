@@ -169,15 +169,19 @@ def test_a_zoomed_curve_is_a_line_and_a_closed_range() -> None:
         assert "░" in cells
 
 
-def test_a_label_stands_at_the_end_of_its_own_curve() -> None:
+def test_a_label_stands_on_its_own_curve() -> None:
     canvas = Canvas(10, 4)
     canvas.line(0, 0, 9, 0, "short")
     canvas.line(0, 12, 19, 12, "whole")
     canvas.line(8, 15, 19, 14, "under")
-    labels = canvas.label_ends({name: Span(name[0], name) for name in ("short", "whole", "under", "none")})
-    assert labels[0] == {5: Span("s", "short")}, "beyond the end, where nobody drew"
-    assert labels[3][3] == Span("w", "whole"), "in the cells that follow, it would be another's too"
-    assert len(labels) == 2
+    canvas.line(8, 15, 19, 14, "beneath")
+    named = canvas.labels({name: Span(name[0], name) for name in ("short", "whole", "under", "beneath", "none")}, 4)
+    assert named[0] == {4: Span("s", "short"), 0: Span("s", "short")}, "at its end, and again after four columns"
+    assert named[3] == {
+        3: Span("w", "whole"),  # in the cells that follow it would be another's too
+        9: Span("u", "under"),  # shared all the way
+        8: Span("b", "beneath"),
+    }
 
 
 def test_blocks_stand_in_for_braille() -> None:

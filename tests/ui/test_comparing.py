@@ -1,4 +1,4 @@
-"""Runs side by side: marked on the list, their curves over one axis, what they differ in."""
+"""Runs side by side: marked on the list, one metric of them over one axis, and the table of how each did with what."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import RunSnapshot, SeriesView
 from mpstui.ui.charting.plot import ChartView
-from mpstui.ui.widgets.comparison import MOST, Comparison, best_axis, draw_overlay, legend_rows, overlay, table_rows
+from mpstui.ui.screens.comparing import ComparisonScreen
+from mpstui.ui.widgets.comparison import Comparison, own_words
+from mpstui.ui.widgets.overlay import LABELS, best_axis, draw_overlay, overlay
 from tests.snapshots import changed
 
 from . import fakes
@@ -28,6 +30,26 @@ ADAM = fakes.running(
 )
 
 
+TWENTY = tuple(
+    fakes.finished(
+        f"20261120-2200{place:02}-sweep",
+        name=f"Digits opt={'sgd' if place % 2 else 'adam'} lr={10.0 ** -(place // 2):g}",
+        profile="digits",
+        argv=("python", "-m", "trainer", "digits", "--lr", f"{10.0 ** -(place // 2):g}"),
+        series={
+            "loss": fakes.curve(points=100, floor=0.2 + place / 40, seed=place),
+            "val_accuracy": fakes.curve("val_accuracy", points=20, stride=250, start=0.1, floor=0.5 + place / 50,
+                                        noise=0.0, evaluation=True),
+        },
+    )
+    for place in range(20)
+)  # fmt: skip
+
+
+def row_of(driver: Driver, text: str) -> str:
+    return next(line for line in driver.lines if text in line)
+
+
 @pytest.mark.parametrize("size", [(40, 10), (60, 15), (80, 24), (120, 40), (200, 60)])
 def test_marked_runs_are_compared(size: tuple[int, int]) -> None:
     world = fakes.world((SGD, ADAM, fakes.finished()))
@@ -36,43 +58,120 @@ def test_marked_runs_are_compared(size: tuple[int, int]) -> None:
         await driver.press("space", "space")
         assert [line[0] for line in driver.lines if line[3:11] == "training"] == ["◆", "◆"]
         await driver.press("C")
-        await driver.sees("loss, averaged · by step")
-        assert "1 ━ CIFAR-10 · SGD" in driver.lines[0]
-        assert "2 ━ CIFAR-10 · Adam" in driver.lines[1]
-        if size[1] >= 24:
-            assert any(line.split() == ["lr", "0.1", "0.001"] for line in driver.lines)
-            assert any(line.split() == ["ema", "–", "yes"] for line in driver.lines)
+        await driver.sees("loss, averaged")
+        assert "by step" in driver.lines[0]
+        assert driver.world.monitor.compared == (SGD.run, ADAM.run), "their whole curves are read"
+        if size[0] >= 80:
+            assert "0.1 " in row_of(driver, "SGD")
+            assert "0.001" in row_of(driver, "Adam")
         await driver.press("t", "y")
         await driver.sees("by epoch")
         await driver.press("escape")
         await driver.sees("state")
+        await driver.until(lambda: not driver.world.monitor.compared, "nothing is read whole any more")
 
     drive(world, play, size=size)
 
 
-def test_one_marked_run_is_compared_with_the_selected_one_and_none_is_refused() -> None:
+def test_one_marked_run_is_compared_with_the_selected_one_and_a_run_alone_with_nothing() -> None:
     world = fakes.world((SGD, ADAM))
 
     async def play(driver: Driver) -> None:
         await driver.press("C")
-        await driver.hears("first mark two or more runs with space")
+        await driver.hears("mark two or more runs with space")
         await driver.press("space", "C")
-        await driver.sees("2 ━ CIFAR-10 · Adam")
+        await driver.sees("2 runs")
+        assert "Adam" in driver.text
 
     drive(world, play)
 
 
-def test_more_than_can_be_told_apart_are_refused_and_a_mark_can_be_taken_back() -> None:
-    runs = tuple(replace(SGD, run=f"20261121-11100{n}-sgd") for n in range(MOST + 1))
-    world = fakes.world(runs)
+def test_all_runs_of_a_sweep_are_compared_without_a_mark_sorted_by_the_best() -> None:
+    world = fakes.world((fakes.running(), *reversed(TWENTY)))
 
     async def play(driver: Driver) -> None:
-        await driver.press(*["space"] * (MOST + 1), "C")
-        await driver.hears(f"at most {MOST} curves")
-        await driver.press("space", "C")  # the last one is selected still
-        await driver.sees(f"{MOST} ━ CIFAR-10")
+        await driver.press("down", "C")
+        await driver.sees("20 runs")
+        losses = [float(line.split()[4].strip("★")) for line in driver.lines if "adam" in line or "sgd" in line]
+        assert losses == sorted(losses)
+        assert "★" in row_of(driver, "adam 1 ")
+        await driver.press("m")
+        await driver.sees("higher is better")
+        best = [line for line in driver.lines if "★" in line]
+        assert best
+        assert "sgd 1e-09" in best[0]
+        assert driver.lines.index(best[0]) == next(i for i, line in enumerate(driver.lines) if "20 runs" in line) + 1
+        await driver.press("M")
+        await driver.sees("lower is better")
 
     drive(world, play, size=(120, 40))
+
+
+def test_the_cursor_reads_all_curves_at_one_place() -> None:
+    world = fakes.world((SGD, ADAM))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "C", "left")
+        await driver.sees("at 21,9")  # the end of the longer one
+        assert row_of(driver, "● SGD").split()[3] == "–", "it had ended before that step"
+        await driver.pilot.hover(Comparison, offset=(20, 5))
+        await driver.until(lambda: row_of(driver, "● SGD").split()[3] != "–", "a value of both")
+        await driver.press("plus")
+        await driver.until(lambda: "zoom" in driver.lines[0], "a part of it")
+        await driver.press("0")
+        await driver.until(lambda: "zoom" not in driver.lines[0], "the whole of it")
+
+    drive(world, play, size=(120, 40))
+
+
+def test_the_table_sorts_by_any_column_and_scrolls_sideways() -> None:
+    world = fakes.world(tuple(reversed(TWENTY)))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("C")
+        await driver.sees("best▾")
+        await driver.press("o", "o", "o")  # at step, last, lr
+        await driver.sees("lr▾")
+        rows = [line.split()[3] for line in driver.lines if "adam" in line or "sgd" in line]
+        assert [float(one) for one in rows] == sorted(float(one) for one in rows)
+        await driver.press("O")
+        await driver.sees("lr▴")
+        await driver.press(">", ">")
+        await driver.sees("‹")
+        await driver.press("enter")
+        await driver.sees("Digits")
+        await driver.until(lambda: not isinstance(driver.app.screen, ComparisonScreen), "the run alone")
+
+    drive(world, play, size=(80, 24))
+
+
+def test_runs_without_the_metric_are_told_and_a_hidden_one_too() -> None:
+    world = fakes.world((replace(SGD, series={"loss": SGD.series["loss"]}), ADAM))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "C", "m")
+        await driver.sees("no val_accuracy")
+        await driver.press("M", "space")
+        await driver.sees("hidden: ")
+
+    world.monitor.snapshots = (
+        SGD,
+        replace(ADAM, series={**ADAM.series, "val_accuracy": TWENTY[0].series["val_accuracy"]}),
+    )
+    drive(world, play)
+
+
+def test_what_was_not_read_to_its_end_has_no_best_yet() -> None:
+    part = replace(SGD, series={"loss": replace(SGD.series["loss"], complete=False, read_share=0.4)})
+    world = fakes.world((part, ADAM))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "C")
+        await driver.sees("still reading, 70 %")
+        assert "…" in row_of(driver, "SGD")
+        assert "★" not in driver.text
+
+    drive(world, play)
 
 
 def test_it_follows_runs_that_train_and_closes_when_all_are_gone() -> None:
@@ -80,15 +179,15 @@ def test_it_follows_runs_that_train_and_closes_when_all_are_gone() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press("space", "space", "C")
-        await driver.sees("22.3k")
+        await driver.sees("22,301")
         world.monitor.snapshots = (changed(SGD, step=25_000), ADAM)
-        await driver.sees("25.0k")
+        await driver.sees("25,000")
         world.monitor.snapshots = (ADAM,)
         await driver.until(lambda: "SGD" not in driver.text, "the one that is left alone")
         world.monitor.snapshots = ()
         await driver.sees("no runs yet")
 
-    drive(world, play)
+    drive(world, play, size=(120, 40))
 
 
 def timed(run: RunSnapshot, start: float, seconds: float) -> RunSnapshot:
@@ -119,35 +218,56 @@ def test_a_run_without_a_curve_over_an_axis_keeps_its_number() -> None:
     assert draw_overlay(overlay((none,), "step"), ChartView(), 60, 12) == []
 
 
-def test_a_curve_that_ends_in_a_gap_is_numbered_at_its_last_value() -> None:
+def lone(view: SeriesView, number: int) -> RunSnapshot:
+    return replace(SGD, run=str(number), series={"loss": view})
+
+
+def test_a_label_does_not_stand_beyond_the_end_of_its_curve() -> None:
+    """It once stood where another curve went on, and named that."""
+    short = lone(fakes.curve(points=100, noise=0.0), 0)
+    longer = [lone(fakes.curve(points=200, floor=floor, noise=0.0), number) for number, floor in ((1, 0.3), (2, 0.4))]
+    drawn = draw_overlay(overlay([short, *longer], "step"), ChartView(), 107, 20)
+    columns = [line.text.index("1", 7) - 7 for line in drawn[:-1] if "1" in line.text[7:]]
+    assert columns
+    assert max(columns) <= 50
+
+
+def test_curves_that_are_the_same_have_a_label_each() -> None:
+    runs = [lone(fakes.curve(points=200), number) for number in range(5)]
+    text = "\n".join(line.text[7:] for line in draw_overlay(overlay(runs, "step"), ChartView(), 80, 12)[:-1])
+    assert all(label in text for label in LABELS[:5])
+
+
+def test_a_curve_that_ends_in_a_gap_is_named_before_it() -> None:
     view = SGD.series["loss"]
     gap = replace(view, smooth=[*view.smooth[:50], *[math.nan] * 50])
     drawn = draw_overlay(overlay((replace(SGD, series={"loss": gap}),), "step"), ChartView(), 60, 12)
-    columns = [line.text.index("1") for line in drawn[:-1] if "1" in line.text[8:]]
+    columns = [line.text.index("1", 8) for line in drawn[:-1] if "1" in line.text[8:]]
     assert columns
     assert all(column < 40 for column in columns)
 
 
 @pytest.mark.parametrize("width", [20, 60, 120])
 def test_it_keeps_to_the_width(width: int) -> None:
-    runs = (SGD, ADAM, replace(SGD, argv=("python", "a" * 300)))
-    for line in (*legend_rows(runs, width), *table_rows(runs, width)):
-        assert line.width <= width
-        assert "\x1b" not in line.text
+    panel = Comparison()
+    panel.snapshots = (SGD, ADAM, replace(SGD, argv=("python", "a" * 300)))
+    panel.repaint()
+    for height in (3, 8, 20):
+        drawn = panel.rows(width, height)
+        assert len(drawn) <= height
+        for line in drawn:
+            assert line.width <= width
+            assert "\x1b" not in line.text
 
 
-def test_runs_with_the_same_settings_say_so() -> None:
-    text = "\n".join(line.text for line in table_rows((SGD, replace(SGD, run="other")), 80))
-    assert "the same settings" in text
+def test_names_are_told_without_what_they_share() -> None:
+    assert own_words(["CIFAR-10 · a lr=0.1 s=1", "CIFAR-10 · a lr=0.2 s=1"]) == ["0.1 1", "0.2 1"]
+    assert own_words(["same", "same"]) == ["same", "same"]
+    assert own_words(["one x=1", "one y=2"]) == ["x=1", "y=2"]
 
 
 def test_the_axis_goes_on_to_the_next_that_any_run_has() -> None:
     panel = Comparison()
     panel.snapshots = (changed(SGD, epoch_steps=None, steps=None), ADAM)
-    assert [panel_axis(panel) for _ in range(2)] == ["epoch", "step"]
-
-
-def panel_axis(panel: Comparison) -> str:
-    """Without an app nothing can be painted."""
-    panel.repaint = lambda: None  # type: ignore[method-assign]
-    return panel.next_axis()
+    panel.repaint()
+    assert [(panel.press("axis"), panel.axis)[1] for _ in range(2)] == ["epoch", "step"]

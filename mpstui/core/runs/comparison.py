@@ -1,11 +1,192 @@
-"""What runs differ in: the settings each was started with, side by side."""
+"""Runs side by side: the settings they differ in, how each did, and the order that follows. No screen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+import re
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
-from ..model.snapshot import RunSnapshot
+from ..model.snapshot import RunSnapshot, SeriesView
+from ..series.direction import Better, better
+from ..series.direction import best_point as measured_best
+from ..series.series import is_evaluation, measured
+
+MOST_COMPARED = 20
+"""Runs that can be compared at once."""
+_SAME_LAUNCH_SECONDS = 60.0
+"""Between two runs of one sweep; one launched again later is another sweep."""
+Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
+
+
+class Column(NamedTuple):
+    """One quantity of all runs; None: that run has none."""
+
+    name: str
+    values: tuple[str | float | None, ...]
+    kind: Kind = "setting"
+    better: Better | None = None
+    """The direction in which it gets better, where it has one."""
+    unread: frozenset[int] = frozenset()
+    """Places of the runs that may have it, once all of their history has been read."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is called whatever it holds: the place of a cursor moves on."""
+        return self.kind, "" if self.kind == "here" else self.name
+
+    def order(self, *, reverse: bool = False) -> list[int]:
+        """Places of the runs, the best first, or the least; what has no value comes last both ways."""
+        keys = {place: key for place, value in enumerate(self.values) if (key := _sort_key(value)) is not None}
+        falling = (self.better is Better.HIGHER) != reverse
+        known = sorted(keys, key=lambda place: keys[place], reverse=falling)
+        return [*known, *(place for place in range(len(self.values)) if place not in keys)]
+
+    def best(self) -> frozenset[int]:
+        """Places of the best value; none where no direction is better, or nothing to compare it with, or not yet."""
+        known = {place: one for place, one in enumerate(self.values) if isinstance(one, float) and math.isfinite(one)}
+        if self.better is None or self.kind == "last" or len(known) < 2 or self.unread:
+            return frozenset()
+        found = min(known.values()) if self.better is Better.LOWER else max(known.values())
+        return frozenset(place for place, one in known.items() if one == found)
+
+
+def _sort_key(value: str | float | None) -> tuple[int, float, str] | None:
+    """Numbers by their size, also those among the words of a command; then words."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    try:
+        return (0, float(value), "")
+    except ValueError:
+        return (1, 0.0, value.casefold() if isinstance(value, str) else "")
+
+
+def columns(
+    snapshots: Sequence[RunSnapshot], metric: str, here: Sequence[float | None] | None = None, where: str = ""
+) -> list[Column]:
+    """What a comparison by one metric tells of each run: its results, then the settings in which they differ.
+
+    Args:
+        here: the metric of each run at one place, which ``where`` names.
+    """
+    curves = [curve_of(snapshot, metric) for snapshot in snapshots]
+    way = better(metric)
+    unread = frozenset(place for place, one in enumerate(curves) if one is not None and not one.complete)
+    found = [Column(f"at {where}", tuple(here), "here", way)] if here is not None else []
+    if way is not None:
+        points = [best_point(one) if one is not None else None for one in curves]
+        best = tuple(point and point[0] for point in points)
+        at = tuple(point and point[1] for point in points)
+        axes = {one.axis for one in curves if one is not None}
+        found.append(Column("best", best, "best", way, unread))
+        found.append(Column(f"at {axes.pop()}" if len(axes) == 1 else "at", at, "position", None, unread))
+    last = tuple(math.nan if one and one.last is None else one.last if one else None for one in curves)
+    ended = (one.ended if one.ended is not None else one.seen for one in snapshots)
+    took = (None if one.started is None else end - one.started for one, end in zip(snapshots, ended, strict=True))
+    return [
+        *found,
+        Column("last", last, "last", way),
+        *(Column(one.name, one.values) for one in differences(snapshots)),
+        *other_bests(snapshots, metric),
+        Column("steps", tuple(_float(one.numbers.step) for one in snapshots), "position"),
+        Column("took", tuple(took), "seconds"),
+    ]
+
+
+def other_bests(snapshots: Sequence[RunSnapshot], metric: str, most: int = 4) -> list[Column]:
+    """The best values of further metrics of which it is known what is better; what validation measured comes first."""
+    names = [name for name in metrics_of(snapshots) if name != metric and better(name) is not None]
+    found = []
+    for name in names[:most]:
+        curves = [curve_of(snapshot, name) for snapshot in snapshots]
+        points = [best_point(one) if one is not None else None for one in curves]
+        unread = frozenset(place for place, one in enumerate(curves) if one is not None and not one.complete)
+        values = tuple(point and point[0] for point in points)
+        found.append(Column(f"best {name}", values, "best", better(name), unread))
+    return found
+
+
+def _float(value: int | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def metrics_of(snapshots: Iterable[RunSnapshot]) -> list[str]:
+    """What can be compared, each under one spelling: the loss, what validation measured, then the others."""
+    names: dict[tuple[str, bool], str] = {}
+    count = Counter[str]()
+    for snapshot in snapshots:
+        keys = {(measured(name), view.evaluation): name for name, view in snapshot.series.items()}
+        count.update(names.setdefault(key, name) for key, name in keys.items())
+    order = {name: (name != "loss", not evaluation, -count[name], name) for (_, evaluation), name in names.items()}
+    return sorted(order, key=lambda name: order[name])
+
+
+def curve_of(snapshot: RunSnapshot, metric: str) -> SeriesView | None:
+    """The curve of a metric, however this run spells it; what validation measured for such a metric alone."""
+    found = snapshot.series.get(metric)
+    if found is None:
+        wanted = measured(metric), is_evaluation(metric)
+        alike = (view for name, view in snapshot.series.items() if (measured(name), view.evaluation) == wanted)
+        found = next(alike, None)
+    return found if found is not None and len(found.x) else None
+
+
+def compared_values(view: SeriesView) -> Sequence[float]:
+    """What a curve is compared by: what validation measured as it is, what each step measured as its average."""
+    return view.mean if view.evaluation else view.smooth
+
+
+def best_point(view: SeriesView) -> tuple[float, float | None] | None:
+    """The best of the compared values and where it was measured; None while not all of the curve has been read."""
+    if not view.complete:
+        return None
+    if view.evaluation:
+        exact = measured_best(view)
+        return None if exact is None else (exact.value, exact.at)
+    finite = [(value, x) for value, x in zip(view.smooth, view.x, strict=False) if math.isfinite(value)]
+    way = better(view.name)
+    if way is None or not finite:
+        return None
+    return (min if way is Better.LOWER else max)(finite, key=lambda point: point[0])
+
+
+def value_at(view: SeriesView, x: float) -> float | None:
+    """The compared value that held at ``x``: the last one up to there; None before its start and beyond its end."""
+    place = bisect_right(view.x, x) - 1
+    if place < 0 or x > view.x[-1]:
+        return None
+    return compared_values(view)[place]
+
+
+def sweep_of(snapshots: Sequence[RunSnapshot], run: str) -> tuple[str, ...]:
+    """The runs that were launched as one sweep with this one, the first one first; at least itself."""
+    this = next((one for one in snapshots if one.run == run), None)
+    if this is None or not _swept(this)[1]:
+        return (run,)
+    alike = sorted(one.run for one in snapshots if (one.profile, *_swept(one)) == (this.profile, *_swept(this)))
+    groups: list[list[str]] = []
+    for one in alike:
+        same = groups and _created(one) - _created(groups[-1][-1]) <= _SAME_LAUNCH_SECONDS
+        groups = [*groups[:-1], [*groups[-1], one]] if same else [*groups, [one]]
+    return tuple(next(group for group in groups if run in group))
+
+
+def _swept(snapshot: RunSnapshot) -> tuple[str, tuple[str, ...]]:
+    """What a run's name says of its sweep: the words that all of its runs share, and the arguments that vary."""
+    words = snapshot.name.split()
+    varied = tuple(word.partition("=")[0] for word in words if re.fullmatch(r"[\w.-]+=.*", word))
+    return " ".join(word for word in words if "=" not in word), varied
+
+
+def _created(run: str) -> float:
+    """The moment in a run's id; 0 where it holds none."""
+    try:
+        return time.mktime(time.strptime(run[:15], "%Y%m%d-%H%M%S"))
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 class Difference(NamedTuple):

@@ -13,7 +13,8 @@ never bridged. Where there are fewer buckets than columns, line and range go str
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from ...core.model.snapshot import Piece, SeriesView
@@ -41,7 +42,7 @@ class Canvas:
     """Dots by pixel, ``(0, 0)`` at the top left; layers are named by the role that colours them."""
 
     __slots__ = ("_characters", "_grounds", "_layers", "_points", "_roles", "_shared", "blocks", "columns", "height",
-                 "lines", "width")  # fmt: skip
+                 "in_front", "lines", "width")  # fmt: skip
 
     def __init__(self, columns: int, lines: int, blocks: bool = False) -> None:
         self.columns = columns
@@ -51,6 +52,8 @@ class Canvas:
         """Pixels across."""
         self.height = lines * (8 if blocks else 4)
         """Pixels down."""
+        self.in_front: str | None = None
+        """The layer that has its colour wherever it has dots."""
         self._layers: dict[str, dict[int, int]] = {}
         self._grounds: dict[int, str] = {}
         self._points: dict[int, str] = {}
@@ -122,24 +125,29 @@ class Canvas:
             for at in shaded[column]:
                 self._grounds.setdefault(at, role)
 
-    def label_ends(self, labels: Mapping[str, Span]) -> dict[int, dict[int, Span]]:
-        """A single cell to stand at the end of each layer, by line and column, so that none names another's curve: just
-        beyond the end where nobody drew, else on the last of the layer's cells that it shares with nobody."""
+    def labels(
+        self, names: Mapping[str, Span], every: int, without: Collection[int] = ()
+    ) -> dict[int, dict[int, Span]]:
+        """Single cells that name the layers, by line and column, each of them one of its own layer.
+
+        The last one that it shares with no other, and more of that kind at least ``every`` columns apart; of a layer
+        that shares them all the last one without a name.
+
+        Args:
+            without: columns that hold none.
+        """
+        drawn = Counter(at for layer in names for at in self._layers.get(layer, ()))
         found: dict[int, Span] = {}
-        everyone = {at for cells in self._layers.values() for at in cells}
-        for layer, label in labels.items():
-            cells = self._layers.get(layer)
-            if not cells:
-                continue
-            others = {at for name, drawn in self._layers.items() if name != layer for at in drawn}
+        for layer, name in names.items():
+            cells = (at for at in self._layers.get(layer, ()) if at not in found and at % self.columns not in without)
             order = sorted(cells, key=lambda at: (at % self.columns, -at), reverse=True)
-            beyond = order[0] + 1
-            free = beyond % self.columns and beyond not in everyone and beyond not in found
-            own = (at for at in order if at not in others and at not in found)
-            found[beyond if free else next(own, order[0])] = label
+            limit = self.columns
+            for at in [at for at in order if drawn[at] == 1] or order[:1]:
+                if at % self.columns <= limit:
+                    found[at], limit = name, at % self.columns - every
         by_line: dict[int, dict[int, Span]] = {}
-        for at, label in found.items():
-            by_line.setdefault(at // self.columns, {})[at % self.columns] = label
+        for at, name in found.items():
+            by_line.setdefault(at // self.columns, {})[at % self.columns] = name
         return by_line
 
     def spans(
@@ -172,8 +180,8 @@ class Canvas:
         for at, role in self._grounds.items():
             characters[at], roles[at] = SHADE, role
         merged: dict[int, int] = {}
-        by_weight = sorted(self._layers.items(), key=lambda item: (item[0] not in BEHIND, -len(item[1])))
-        for layer, cells in by_weight:
+        order = {name: (name == self.in_front, name not in BEHIND, -len(one)) for name, one in self._layers.items()}
+        for layer, cells in sorted(self._layers.items(), key=lambda item: order[item[0]]):
             self._shared |= merged.keys() & cells.keys()
             for at, bits in cells.items():
                 merged[at] = bits if self.blocks else merged.get(at, 0) | bits

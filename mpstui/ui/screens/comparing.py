@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonScreen(ActingScreen):
-    """Their curves over one axis and the settings they differ in; follows those that still run."""
+    """A metric of theirs over one axis, and a table of how each did with what; follows those that still run."""
 
     CSS_PATH = "../styles/comparing.tcss"
     BINDINGS = bindings(Scope.COMPARISON)
@@ -39,8 +39,8 @@ class ComparisonScreen(ActingScreen):
 
     @property
     def reading(self) -> Focus:
-        """No run is read in full: the curves of the list are enough."""
-        return Focus()
+        """All of them are read in full."""
+        return Focus(compared=self._runs)
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
         """Draw those that are still there, in the order in which they were marked."""
@@ -54,11 +54,16 @@ class ComparisonScreen(ActingScreen):
     def action_back(self) -> None:
         self.app.pop_screen()
 
-    def action_axis(self) -> None:
-        self.query_one(Comparison).next_axis()
+    def action_compared(self, what: str) -> None:
+        why_not = self.query_one(Comparison).press(what)
+        if why_not:
+            self.context.say(why_not, "warning")
 
-    def action_scale(self) -> None:
-        self.query_one(Comparison).switch_scale()
+    def action_open(self) -> None:
+        """The selected run alone; back from there leads to the list."""
+        run = self.query_one(Comparison).selected
+        if run is not None:
+            self.context.open_run(run.run)
 
     def action_scroll(self, by: int) -> None:
         self.query_one(Comparison).scroll_rows(by)

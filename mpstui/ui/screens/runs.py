@@ -69,7 +69,7 @@ class RunsScreen(ActingScreen):
         if key.action == "filter":
             return bool(self.context.state.snapshots)
         if key.action == "compare":
-            return bool(self.table.marked) and len(self.table.snapshots) > 1
+            return len(self.table.snapshots) > 1
         on_a_run = key.action in ("open", "mark") or key.action.startswith("label(")
         return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
@@ -161,21 +161,23 @@ class RunsScreen(ActingScreen):
         self.table.mark()
 
     def action_compare(self) -> None:
-        """Compare the marked runs; one alone with the selected one."""
-        from ..widgets.comparison import MOST
+        """Compare the marked runs, or one with the selected one; without a mark, all runs of the selected sweep."""
+        from ...core.runs.comparison import MOST_COMPARED, sweep_of
 
-        selected = [item.run for item in (self.acting_on,) if item is not None]
-        runs = tuple(dict.fromkeys([*self.table.marked, *(selected if len(self.table.marked) < 2 else [])]))
+        marked, selected = self.table.marked, self.acting_on
+        runs = marked
+        if selected is not None and len(marked) < 2:
+            alone = tuple(dict.fromkeys([*marked, selected.run]))
+            runs = alone if marked else sweep_of(self.table.snapshots, selected.run)
         if len(runs) < 2:
-            self.context.say("compare: first mark two or more runs with space", "warning")
-        elif len(runs) > MOST:
-            self.context.say(
-                f"compare: at most {MOST} curves can be told apart; {len(runs)} runs are marked", "warning"
-            )
-        else:
-            from .comparing import ComparisonScreen
+            self.context.say("compare: mark two or more runs with space, or select one of a sweep", "warning")
+            return
+        if len(runs) > MOST_COMPARED:
+            what = f"{len(runs)} runs are marked" if marked else f"its sweep has {len(runs)} runs"
+            self.context.say(f"compare: {what}; the first {MOST_COMPARED} are shown", "warning")
+        from .comparing import ComparisonScreen
 
-            self.app.push_screen(ComparisonScreen(self.context, runs))
+        self.app.push_screen(ComparisonScreen(self.context, runs[:MOST_COMPARED]))
 
     def action_label(self, what: Literal["note", "tags", "name"]) -> None:
         """Write down a note or another name of the selected run, or the tags of those that are marked."""

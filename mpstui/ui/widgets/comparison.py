@@ -1,176 +1,344 @@
-"""Several runs side by side: their loss curves over one axis, how each did, and the settings they differ in."""
+"""Several runs side by side: one metric of all of them over one axis, and a table of how each did with what."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from textual.events import Click, MouseMove, MouseScrollDown, MouseScrollUp
 
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
-from ...core.present import badge, epoch_text, step_text
-from ...core.runs.comparison import differences
-from ..charting.canvas import Canvas, draw_line
-from ..charting.data import ChartData, known_times, moved_to_time, steps_per_epoch, time_unit
-from ..charting.plot import ChartView, frame, x_axis, y_labels
-from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of
+from ...core.present import badge
+from ...core.runs.comparison import Column, columns, curve_of, metrics_of, value_at
+from ...core.series.direction import better
+from ..charting.plot import GUTTER, ChartView, frame
+from ..panels.chart import move_cursor, pan, zoom
+from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
+from ..theme import RUN_ROLES
 from .lines import LinePanel
+from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay
 
-AXES = ("step", "epoch", "time")
-ROLES = ("train", "val", "mark", "good", "bad", "bar")
-"""The look of each run's curve; no more can be told apart."""
-MOST = len(ROLES)
-"""Runs that can be compared at once."""
-_LEAST_CHART, _LEAST_TABLE = 7, 4
-_NAMES, _LEAST_CELLS = 22, 8
-Line = tuple[str, Sequence[str | None]]
+_LEAST_CHART, _LEAST_TABLE = 6, 3
+_WIDEST_NAME, _WIDEST_VALUE = 28, 16
+BEST_MARK = "★"
 
 
 class Comparison(LinePanel):
+    """Keys are methods that return a sentence where they cannot work."""
+
     def __init__(self, *, blocks: bool = False) -> None:
         super().__init__()
         self.snapshots: Sequence[RunSnapshot] = ()
         self.view = ChartView(blocks=blocks)
         self.axis: str | None = None
         """None: whatever the most runs have."""
-        self._top = 0
+        self.metric = "loss"
+        self._chosen: str | None = None
+        self._hidden: frozenset[str] = frozenset()
+        self._sorted: tuple[tuple[str, str], bool] | None = None
+        """The column by which the table is sorted, and whether in reverse; None: by the first one."""
+        self._left = self._top = 0
+        """Columns and lines of the table that are scrolled out of view."""
+        self._data = Overlay(name="loss")
+        self._shown: list[Column] = []
+        self._order: list[int] = []
+        self._chart = (0, 0)
+        """Lines of the chart, and those above the first run of the table."""
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
         self.snapshots = snapshots
         self.repaint()
 
-    def next_axis(self) -> str:
-        """Steps, epochs, time: the next over which any run has a curve; its name."""
-        now = AXES.index(self.axis or best_axis(self.snapshots))
-        order = [AXES[(now + by) % len(AXES)] for by in (1, 2, 3)]
-        self.axis = next((axis for axis in order if overlay(self.snapshots, axis).curves), order[-1])
-        self.repaint()
-        return self.axis
-
-    def switch_scale(self) -> None:
-        self.view = replace(self.view, log=not self.view.log)
-        self.repaint()
-
-    def scroll_rows(self, by: int) -> None:
-        self._top = max(0, self._top + by)
-        self.repaint()
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        head = legend_rows(self.snapshots, width)
-        table = table_rows(self.snapshots, width)
-        table_lines = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
-        axis = self.axis or best_axis(self.snapshots)
-        data = overlay(self.snapshots, axis)
-        title = spread([], [Span(f"loss, averaged · by {axis} ", "dim")], width)
-        drawn = draw_overlay(data, self.view, width, height - len(head) - 1 - table_lines)
-        chart = drawn or [row((f" none of them has a loss by {axis}", "dim"))]
-        self._top = min(self._top, max(0, len(table) - table_lines))
-        below = table[self._top : self._top + table_lines]
-        more = len(table) - self._top - table_lines
-        if more > 0 and below:
-            below[-1] = row((f" … {more + 1} more (↓)", "dim"))
-        return [*head, title, *chart, *below]
-
-
-def legend_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
-    """A line a run: its number and colour, its name, how it is."""
-    lines = []
-    for number, (role, item) in enumerate(zip(ROLES, snapshots, strict=False), 1):
-        look = badge(item)
-        right = (Span(f"{look.glyph} {look.word} ", look.tone),)
-        left = (
-            Span(f" {number} ━ ", role),
-            Span(clean(item.name, 80), "strong"),
-            Span(f"  {clean(item.run, 60)}", "dim"),
-        )
-        lines.append(spread(clip(left, max(0, width - row(*right).width - 1)), right, width))
-    return lines
-
-
-def table_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
-    """How each did, then what they differ in; a setting that a run lacks is a dash."""
-    found = differences(snapshots)
-    cells = max(_LEAST_CELLS, (width - _NAMES - 1) // max(1, len(snapshots)) - 2)
-    numbers = [str(place + 1) for place in range(len(snapshots))]
-    results = [_line(name, "dim", values, cells) for name, values in _results(snapshots)]
-    same = row((" they were started with the same settings", "dim"))
-    differing = [_line(clean(one.name), "", one.values, cells) for one in found] or [same]
-    lines = [_line("", "", numbers, cells, "heading"), *results, EMPTY, *differing]
-    return [row(*clip(line.spans, width)) for line in lines]
-
-
-def _line(name: str, role: str, values: Sequence[str | None], cells: int, values_role: str = "") -> Row:
-    """One column a run; the end of a long value tells more than its beginning."""
-    spans = [Span(" "), Span(fit(cut(name, _NAMES), _NAMES), role)]
-    for value in values:
-        text = clean(value, 200) if value is not None else "–"
-        while width_of(text) > cells:
-            text = f"…{text[2:]}"
-        spans += [Span(fit(text, cells), values_role if value is not None else "faint"), Span("  ")]
-    return row(*spans)
-
-
-def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
-    curves = [item.train_loss for item in snapshots]
-    until = [item.ended if item.ended is not None else item.seen for item in snapshots]
-    lasted = [None if item.started is None else end - item.started for item, end in zip(snapshots, until, strict=True)]
-    lowest = [min((x for x in view.smooth if x == x), default=None) if view is not None else None for view in curves]
-    return [
-        ("loss", [shown.loss_text(item.numbers) for item in snapshots]),
-        ("lowest averaged loss", [shown.number(value) for value in lowest]),
-        ("epoch", [epoch_text(item.numbers) for item in snapshots]),
-        ("step", [step_text(item.numbers) for item in snapshots]),
-        ("took", [shown.duration(took) for took in lasted]),
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlay(ChartData):
-    """Curves of different runs; one that has none over this axis is None."""
-
-    runs: tuple[SeriesView | None, ...] = ()
+    def repaint(self) -> None:
+        """Work out what is compared before anything is drawn."""
+        names = metrics_of(self.snapshots)
+        if self.metric not in names and names:
+            self.metric = names[0]
+        hidden = frozenset(place for place, one in enumerate(self.snapshots) if one.run in self._hidden)
+        axis = self.axis or best_axis(self.snapshots, self.metric)
+        self._data = overlay(self.snapshots, axis, self.metric, hidden)
+        here, cursor = None, self.view.cursor
+        if cursor is not None:
+            here = [value_at(view, cursor) if view is not None else None for view in self._data.runs]
+        where = f"{shown.whole(round(cursor) if axis == 'step' else round(cursor, 2))}" if cursor is not None else ""
+        self._shown = columns(self.snapshots, self.metric, here, where)
+        by = self._sorting
+        self._order = self._shown[by[0]].order(reverse=by[1]) if by else list(range(len(self.snapshots)))
+        super().repaint()
 
     @property
-    def curves(self) -> tuple[SeriesView, ...]:
-        return tuple(view for view in self.runs if view is not None)
+    def selected(self) -> RunSnapshot | None:
+        """The run that is drawn over the others, and that a key may open: the first one until one is chosen."""
+        chosen = next((one for one in self.snapshots if one.run == self._chosen), None)
+        return chosen or (self.snapshots[self._order[0]] if self._order else None)
 
+    @property
+    def _sorting(self) -> tuple[int, bool] | None:
+        """The place of the column that sorts the table, and whether in reverse; None: as the runs were marked."""
+        keys = [one.key for one in self._shown]
+        if self._sorted is not None and self._sorted[0] in keys:
+            return keys.index(self._sorted[0]), self._sorted[1]
+        return (0, False) if self._shown and self._shown[0].better is not None else None
 
-def overlay(snapshots: Sequence[RunSnapshot], axis: str) -> Overlay:
-    """The loss of each run over steps, over epochs, or over the time since its own first point."""
-    views = [snapshot.train_loss for snapshot in snapshots]
-    times = [known for view in views if view is not None and (known := known_times(view))]
-    unit = time_unit(max((max(known) - min(known) for known in times), default=0.0))
-    placed = (_placed(view, snapshot, axis, unit) for view, snapshot in zip(views, snapshots, strict=True))
-    return Overlay(name="loss", runs=tuple(placed))
+    # -- keys
 
+    def press(self, what: str) -> str | None:
+        """One of its keys; a sentence when it cannot work."""
+        doing: dict[str, Callable[[], str | None]] = {
+            "scale": lambda: self._look(log=not self._drawn_in_log),
+            "axis": self._next_axis,
+            "metric": lambda: self._next_metric(1),
+            "previous": lambda: self._next_metric(-1),
+            "reset": lambda: self._look(left=None, right=None, cursor=None),
+            "sort": self._sort_next,
+            "reverse": self._reverse,
+            "hide": self._hide,
+            "wider": lambda: self._scroll_columns(1),
+            "back": lambda: self._scroll_columns(-1),
+        }
+        why_not = doing[what]() if what in doing else self._navigate(what)
+        self.repaint()
+        return why_not
 
-def _placed(view: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tuple[str, float]) -> SeriesView | None:
-    """The curve over an axis; None where it has none."""
-    if view is None or not len(view.x):
+    def _look(self, **changes: object) -> None:
+        self.view = replace(self.view, **changes)  # type: ignore[arg-type]
+
+    @property
+    def _drawn_in_log(self) -> bool:
+        space = frame(self._data, self.view, self.size.width, self._chart[0] + 1)
+        return space.y.log if space is not None else bool(self.view.log)
+
+    def _next_axis(self) -> str | None:
+        """Steps, epochs, time: the next over which any run has a curve."""
+        now = AXES.index(self.axis or best_axis(self.snapshots, self.metric))
+        order = [AXES[(now + by) % len(AXES)] for by in (1, 2)]
+        found = next((axis for axis in order if overlay(self.snapshots, axis, self.metric).curves), None)
+        if found is None:
+            return "there is no other axis: neither epochs nor times of these runs are known"
+        self.axis = found
+        self._look(left=None, right=None, cursor=None)
         return None
-    if axis == view.axis:
-        return view
-    steps = steps_per_epoch(snapshot)
-    if axis == "epoch" and view.axis == "step" and steps:
-        return replace(view, axis=axis, x=[x / steps for x in view.x], attempt_marks=())
-    times = known_times(view)
-    return moved_to_time(view, times[0], unit) if axis == "time" and times else None
+
+    def _next_metric(self, by: int) -> str | None:
+        names = metrics_of(self.snapshots)
+        if len(names) < 2:
+            return "there is no other metric to compare"
+        self.metric = names[(names.index(self.metric) + by) % len(names)]
+        self._look(log=None)
+        return None
+
+    def _navigate(self, what: str) -> str | None:
+        view, data = self.view, self._data
+        space = frame(data, view, self.size.width, self._chart[0] + 1)
+        if space is None:
+            return "there is nothing drawn yet"
+        moves = {
+            "in": lambda: zoom(view, space, data, 0.5),
+            "out": lambda: zoom(view, space, data, 2.0),
+            "left": lambda: move_cursor(view, space, data, -1),
+            "right": lambda: move_cursor(view, space, data, 1),
+            "earlier": lambda: pan(view, space, data, -0.25),
+            "later": lambda: pan(view, space, data, 0.25),
+        }
+        self.view = moves[what]()
+        return None
+
+    def _sort_next(self) -> str | None:
+        """By the next column, the best first; it is brought into view."""
+        if self._shown:
+            place = ((self._sorting or (-1, False))[0] + 1) % len(self._shown)
+            self._sorted = self._shown[place].key, False
+            self._left = place if place < self._left or place >= self._left + 3 else self._left
+        return None
+
+    def _reverse(self) -> str | None:
+        by = self._sorting or (0, False)
+        self._sorted = (self._shown[by[0]].key, not by[1]) if self._shown else None
+        return None
+
+    def _hide(self) -> str | None:
+        """Draw the selected run no more, or again."""
+        if self.selected is not None:
+            self._hidden ^= {self.selected.run}
+        return None
+
+    def _scroll_columns(self, by: int) -> str | None:
+        self._left = max(0, min(len(self._shown) - 1, self._left + by))
+        return None
+
+    def scroll_rows(self, by: int) -> None:
+        """Select another run of the table."""
+        if self.selected is not None:
+            runs = [self.snapshots[place].run for place in self._order]
+            self._chosen = runs[max(0, min(len(runs) - 1, runs.index(self.selected.run) + by))]
+        self.repaint()
+
+    # -- the mouse
+
+    def on_click(self, event: Click) -> None:
+        """A heading sorts by its column, the second click the other way round; a run is selected."""
+        line = event.y - self._chart[1]
+        if line >= 0 and self._top + line < len(self._order):
+            self._chosen = self.snapshots[self._order[self._top + line]].run
+        elif line == -1:
+            start = self._name_cells + 5
+            for column, cells in self._fitting(self.size.width):
+                if start <= event.x < start + cells + 2:
+                    by = self._sorting
+                    again = by is not None and self._shown[by[0]] is column
+                    self._sorted = column.key, again and by is not None and not by[1]
+                start += cells + 2
+        self.repaint()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        space = frame(self._data, self.view, self.size.width, self._chart[0] + 1)
+        if space is not None and event.x >= GUTTER and 0 < event.y <= self._chart[0] and not event.button:
+            self._look(cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
+            self.repaint()
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self.scroll_rows(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self.scroll_rows(-1)
+
+    # -- drawing
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        lacking = self._lacking(width)
+        count = len(self.snapshots) + 1
+        table = max(min(count, height - _LEAST_CHART - 1 - len(lacking), max(height // 2, _LEAST_TABLE)), 0)
+        lines = height - 1 - len(lacking) - table
+        first = next((place for place, one in enumerate(self.snapshots) if one is self.selected), None)
+        chart = draw_overlay(self._data, self.view, width, lines, first)
+        if not chart:
+            missing = f" none of them has {clean(self.metric, 40)} by {self.axis or 'step'}"
+            chart = [row(*clip((Span(missing, "dim"),), width))]
+            chart += [row()] * (lines - 1)
+        self._chart = lines, 1 + lines + len(lacking) + 1
+        return [self._title(width), *chart, *lacking, *self._table(width, table)]
+
+    def _title(self, width: int) -> Row:
+        """What is compared, and how."""
+        way, data, view = better(self.metric), self._data, self.view
+        names = metrics_of(self.snapshots)
+        place = f" {names.index(self.metric) + 1}/{len(names)}" if len(names) > 1 else ""
+        average = "" if any(one.evaluation for one in data.runs if one is not None) else ", averaged"
+        left = [Span(f" {clean(self.metric, 40)}", "strong"), Span(average), Span(place, "dim")]
+        left += [Span(f"  {way} is better", "dim")] if way is not None else []
+        unread = [one for one in map(self._curve, self.snapshots) if one is not None and not one.complete]
+        share = sum(one.read_share for one in unread) + len(self.snapshots) - len(unread)
+        told = [f"still reading, {share / len(self.snapshots) * 100:.0f} %"] if unread else []
+        told += ["zoom"] if view.left is not None or view.right is not None else []
+        told += ["log"] if self._drawn_in_log else []
+        axis = next((one.axis for one in data.curves), self.axis or "step")
+        unit = f"time ({axis})" if axis in ("h", "min") else axis
+        return spread(left, [Span(" · ".join([*told, f"by {clean(unit, 20)} "]), "dim")], width)
+
+    def _curve(self, snapshot: RunSnapshot) -> SeriesView | None:
+        return curve_of(snapshot, self.metric)
+
+    def _lacking(self, width: int) -> list[Row]:
+        """Runs of which there is nothing to draw, and why."""
+        hidden = "".join(LABELS[place] for place in sorted(self._data.hidden))
+        none = [place for place, one in enumerate(self._data.runs) if one is None]
+        of_metric = [place for place in none if self._curve(self.snapshots[place]) is None]
+        told = []
+        for places, why in (
+            (of_metric, f"no {clean(self.metric, 30)}"),
+            ([place for place in none if place not in of_metric], f"nothing by {self._data.axis}"),
+        ):
+            told += [f"{why}: {' '.join(LABELS[place] for place in places)}"] if places else []
+        told += [f"hidden: {' '.join(hidden)}"] if hidden else []
+        return [row(*clip((Span(f" {' · '.join(told)}", "warn"),), width))] if told else []
+
+    @property
+    def _name_cells(self) -> int:
+        names = own_words([clean(one.name, 80) for one in self.snapshots])
+        return min(max(map(width_of, names), default=4), _WIDEST_NAME, max(8, self.size.width // 4))
+
+    def _fitting(self, width: int) -> list[tuple[Column, int]]:
+        """The columns from the first one in view on, as many as fit, and their widths."""
+        left = width - self._name_cells - 5
+        found: list[tuple[Column, int]] = []
+        self._left = min(self._left, max(0, len(self._shown) - 1))
+        for column in self._shown[self._left :]:
+            texts = [cell_text(column, place) for place in range(len(column.values))]
+            wins = bool(column.best())
+            cells = min(_WIDEST_VALUE, max(width_of(clean(column.name, 80)), *map(width_of, texts)) + wins + 1)
+            if found and cells + 2 > left:
+                break
+            found.append((column, max(1, min(cells, left - 2))))
+            left -= cells + 2
+        return found
+
+    def _table(self, width: int, height: int) -> list[Row]:
+        """A line for each run, below the names of the columns; the selected one stays in view."""
+        if height < 1:
+            return []
+        fitting, names = self._fitting(width), own_words([clean(one.name, 80) for one in self.snapshots])
+        by = self._sorting
+        head = [Span(fit(f" {len(names)} runs", self._name_cells + 5), "heading")]
+        for column, cells in fitting:
+            here = by is not None and self._shown[by[0]] is column
+            mark = ("▴" if by[1] else "▾") if here and by is not None else " "
+            name = cut(clean(column.name, 80), cells - 1)
+            head.append(Span(fit(f"{name}{mark}", cells, "right"), "strong" if here else "heading"))
+            head.append(Span("  "))
+        more = len(self._shown) - self._left - len(fitting)
+        sides = ("‹" if self._left else "") + (f"› {more}" if more else "")
+        lines = [spread(clip(tuple(head), width - len(sides) - 1), [Span(sides, "dim")] if sides else [], width)]
+        at = next((line for line, place in enumerate(self._order) if self.snapshots[place] is self.selected), 0)
+        self._top = max(0, min(self._top, at, len(self._order) - height + 1), at - height + 2)
+        bests = [column.best() for column, _ in fitting]
+        for place in self._order[self._top : self._top + height - 1]:
+            item, look = self.snapshots[place], badge(self.snapshots[place])
+            chosen = item is self.selected
+            spans = [
+                Span("▌" if chosen else " ", "key"),
+                Span(LABELS[place], "faint" if place in self._data.hidden else f"{RUN_ROLES[place]} strong"),
+                Span(" "),
+                Span(look.glyph, look.tone),
+                Span(" "),
+                Span(fit(names[place], self._name_cells), "strong" if item.state.active else ""),
+            ]
+            for (column, cells), best in zip(fitting, bests, strict=True):
+                won, text = place in best, cell_text(column, place)
+                role = "good strong" if won else "faint" if text in ("–", "…") else ""
+                spans += [Span("  ")] if column is not fitting[0][0] else []
+                spans.append(Span(fit(f"{BEST_MARK if won else ''}{text}", cells, "right"), role))
+            lines.append(Row(clip(tuple(spans), width), "selected" if chosen else ""))
+        return lines
 
 
-def best_axis(snapshots: Sequence[RunSnapshot]) -> str:
-    """The first axis over which the most runs have a curve."""
-    return max(AXES, key=lambda axis: (len(overlay(snapshots, axis).curves), -AXES.index(axis)))
+def cell_text(column: Column, place: int) -> str:
+    """One value as it is shown: what a run does not have is a dash, what was not read yet are three dots."""
+    value = column.values[place]
+    if value is None:
+        return "…" if place in column.unread else "–"
+    if isinstance(value, str):
+        text = clean(value, 200)
+        while width_of(text) > _WIDEST_VALUE:  # the end of a long value tells more than its beginning
+            text = f"…{text[2:]}"
+        return text
+    if math.isnan(value):
+        return shown.NOT_FINITE
+    if column.kind == "seconds":
+        return shown.duration(value)
+    return shown.whole(round(value, 1)) if column.kind == "position" else shown.number(value)
 
 
-def draw_overlay(data: Overlay, view: ChartView, width: int, height: int) -> list[Row]:
-    """The chart without a legend, of ``height`` lines; empty where there is nothing to draw or no place for it."""
-    space = frame(data, view, width, height + 1)  # a frame leaves a line for the legend
-    if space is None:
-        return []
-    canvas = Canvas(space.columns, space.lines, view.blocks)
-    for role, curve in zip(ROLES, data.runs, strict=False):
-        if curve is not None:
-            draw_line(canvas, curve, curve.smooth, space, role)
-    ends = canvas.label_ends({role: Span(str(number), f"{role} strong") for number, role in enumerate(ROLES, 1)})
-    labels = y_labels(space)
-    body = [row(*labels[line], *canvas.spans(line, over=ends.get(line))) for line in range(space.lines)]
-    return [*body, x_axis(data, view, space)]
+def own_words(names: Sequence[str]) -> list[str]:
+    """The names without what all of them share: the words they begin with, and the ``key=`` of values at one place."""
+    words = [name.split() for name in names]
+    same = 0
+    while len(words) > 1 and all(len(one) > same + 1 and one[same] == words[0][same] for one in words):
+        same += 1
+    left = [one[same:] for one in words]
+    for place in range(min(map(len, left), default=0)):
+        keys = {one[place].partition("=")[:2] for one in left}
+        if len(keys) == 1 and (key := keys.pop())[1]:
+            left = [[*one[:place], one[place].removeprefix(f"{key[0]}=") or "–", *one[place + 1 :]] for one in left]
+    return [" ".join(one) for one in left]

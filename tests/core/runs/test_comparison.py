@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mpstui.core.model.snapshot import RunSnapshot, State
-from mpstui.core.runs.comparison import Difference, differences, settings_of
+from mpstui.core.runs.comparison import (
+    Column,
+    Difference,
+    best_point,
+    columns,
+    curve_of,
+    differences,
+    metrics_of,
+    settings_of,
+    sweep_of,
+    value_at,
+)
+from mpstui.core.series.direction import Better
+from mpstui.core.series.series import SeriesStore
 
 
 def run(*argv: str, **fields: Any) -> RunSnapshot:
-    return RunSnapshot(
-        run="r", name="r", dir=Path("/r"), state=State.RUNNING, seen=0.0, argv=("python", "t.py", *argv), **fields
-    )
+    known = {"run": "r", "name": "r", **fields}
+    return RunSnapshot(dir=Path("/r"), state=State.RUNNING, seen=0.0, argv=("python", "t.py", *argv), **known)
 
 
 def test_arguments_of_every_style_are_read() -> None:
@@ -43,3 +56,69 @@ def test_only_what_differs_is_told_and_what_is_missing_is_none() -> None:
         Difference("OMP_NUM_THREADS", ("4", "8")),
     ]
     assert differences([one, one]) == []
+
+
+def measured_run(name: str, **values: list[float]) -> RunSnapshot:
+    """A run with curves of these values, at steps 0, 10, 20 ..."""
+    store = SeriesStore()
+    for metric, points in values.items():
+        store.add([{"step": place * 10, "attempt": 1, metric: value} for place, value in enumerate(points)])
+    return run(name=name, series=store.views())
+
+
+def test_the_best_is_where_the_name_says_it_and_nowhere_for_a_name_that_does_not() -> None:
+    one = measured_run("a", val_loss=[3.0, 1.0, 2.0], val_acc=[0.1, 0.9, 0.5], grad_norm=[1.0, 2.0, 3.0])
+    assert best_point(one.series["val_loss"]) == (1.0, 10.0)
+    assert best_point(one.series["val_acc"]) == (0.9, 10.0)
+    assert best_point(one.series["grad_norm"]) is None
+
+
+def test_a_curve_is_read_where_it_is_and_nowhere_else() -> None:
+    view = measured_run("a", val_loss=[3.0, 1.0, 2.0]).series["val_loss"]
+    assert [value_at(view, x) for x in (-1.0, 0.0, 9.0, 10.0, 20.0, 20.1)] == [None, 3.0, 3.0, 1.0, 2.0, None]
+
+
+def test_validation_is_compared_with_validation_however_it_is_spelled() -> None:
+    one, other = (
+        measured_run("a", loss=[1.0], **{"eval/loss": [2.0]}),
+        measured_run("b", train_loss=[3.0], val_loss=[4.0]),
+    )
+    assert metrics_of([one, other]) == ["loss", "eval/loss"]
+    assert [view.last for snapshot in (one, other) if (view := curve_of(snapshot, "eval/loss")) is not None] == [
+        2.0,
+        4.0,
+    ]
+    assert curve_of(measured_run("c", loss=[1.0]), "val_loss") is None
+
+
+def test_the_table_has_results_before_settings_and_tells_what_is_missing() -> None:
+    one, other = measured_run("a", val_loss=[3.0, 1.0]), measured_run("b", loss=[3.0])
+    found = {column.name: column.values for column in columns([one, other], "val_loss", [1.5, None], "step 7")}
+    assert found["at step 7"] == (1.5, None)
+    assert found["best"] == (1.0, None)
+    assert found["at step"] == (10.0, None)
+    assert next(iter(found)) == "at step 7"
+
+
+def test_columns_sort_numbers_as_numbers_and_put_what_is_missing_last() -> None:
+    rates = Column("lr", ("1e-3", "0.1", None, "adam", "0.01"))
+    assert rates.order() == [0, 4, 1, 3, 2]
+    assert rates.order(reverse=True) == [3, 1, 4, 0, 2]
+    best = Column("best", (0.2, None, 0.9, float("nan"), 0.9), "best", Better.HIGHER)
+    assert best.order() == [2, 4, 0, 1, 3]
+    assert best.best() == {2, 4}
+    assert not Column("best", (0.2, None), "best", Better.HIGHER).best(), "there is nothing to compare it with"
+    assert not Column("best", (0.2, 0.3), "best", Better.HIGHER, frozenset({1})).best(), "another may become better"
+
+
+def test_a_sweep_is_what_was_launched_together_under_names_that_differ_in_values_alone() -> None:
+    def named(at: str, name: str, profile: str = "p") -> RunSnapshot:
+        return replace(run(), run=f"20261121-{at}-x", name=name, profile=profile)
+
+    first = [named(f"11000{n}", f"digits lr={n}") for n in range(3)]
+    again = [named(f"15000{n}", f"digits lr={n}") for n in range(3)]
+    others = [named("110003", "digits"), named("110004", "digits seed=1"), named("110005", "digits lr=9", "q")]
+    every = [*first, *again, *others]
+    assert sweep_of(every, first[1].run) == tuple(one.run for one in first)
+    assert sweep_of(every, again[0].run) == tuple(one.run for one in again)
+    assert sweep_of(every, others[0].run) == (others[0].run,)
