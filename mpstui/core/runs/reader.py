@@ -3,32 +3,64 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...wire import labels, storage
+from ...wire import heartbeat, labels, storage
 from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked, masked_words
-from ..follow import Budget, Occasional, RecordFile
-from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
+from ..follow import Budget, LineTail, Occasional, RecordFile
+from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
-from .events import EventReader
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
-from .files import LocalMachine, PointReader, WitnessReader
+from .files import LocalMachine, PointReader, WitnessReader, parse_lines
 from .follower import LIST_SERIES, STANDING, RunFollower
 from .state import exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
 _MORE_THAN_ANY = 1 << 62
 """Bytes: of runs that were not read yet, those with short logs come first."""
+MOST_EVENTS = 500
+_KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
+
+
+class EventReader:
+    """Follows the file, of which the newest are kept; nothing is opened before the first look."""
+
+    def __init__(self, path: Path) -> None:
+        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
+        self._path = path
+        self._tail: LineTail | None = None
+
+    def read(self) -> None:
+        """Take in what was added."""
+        self._tail = self._tail or LineTail(self._path)
+        growth = self._tail.read()
+        while growth.data or growth.restarted:
+            if growth.restarted:
+                self.events.clear()
+            for record in parse_lines(growth.data):
+                self.events.append(
+                    RunEvent(
+                        time=heartbeat.number(record.get("time")) or 0.0,
+                        attempt=heartbeat.integer(record.get("attempt")) or 0,
+                        event=heartbeat.text(record.get("event")) or "note",
+                        text=heartbeat.text(record.get("text")) or "",
+                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
+                    )
+                )
+            if not growth.more:
+                return
+            growth = self._tail.read()
 
 
 class RunReader(RunFollower):
