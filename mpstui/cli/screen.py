@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,7 +127,8 @@ def _made(
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
     from ..core.present import colour_system, ground
 
-    colours = colour_system(os.environ, arguments.color)
+    wish = "truecolor" if arguments.color == "auto" and "RGB" in tmux_features(os.environ) else arguments.color
+    colours = colour_system(os.environ, wish)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "standard" if colours == "16" else colours
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     from ..ui.app import MpstuiApp
@@ -151,6 +152,20 @@ def _made(
         blocks=os.environ.get("TERM") == "linux",
     )
     return app, terminal
+
+
+def tmux_features(environ: Mapping[str, str]) -> str:
+    """What tmux says of the terminal around it (``RGB`` is true colour); empty outside tmux."""
+    if not environ.get("TMUX") or environ.get("COLORTERM"):
+        return ""
+    import subprocess
+
+    asked = ("tmux", "display-message", "-p", "#{client_termfeatures}")
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=0.5, check=False, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
 
 
 def announce_screen(home: Home) -> int | None:

@@ -296,18 +296,26 @@ def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
     return ""
 
 
+_TRUE_COLOUR_TERMS = ("kitty", "ghostty", "wezterm", "alacritty", "foot", "contour", "iterm", "direct")
+"""Terminals that show true colour, by a word of TERM, or of LC_TERMINAL, which ssh forwards."""
+
+
 def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
     """``16``, ``256`` or ``truecolor``: what was asked for, else what the terminal says of itself.
 
-    Terminals that know true colour set COLORTERM; ssh does not forward it, so a remote session gets its terminal's
-    sixteen colours or 256 by the ending of TERM.
+    Terminals that know true colour set COLORTERM; ssh does not forward it, so a remote session goes by the terminal's
+    name. Inside tmux or screen it is theirs, see :func:`mpstui.cli.screen.tmux_features`.
     """
     if choice != "auto":
         return choice
     if environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
         return "truecolor"
     term = environ.get("TERM", "")
-    return "256" if term.endswith(("-256color", "-kitty", "-direct")) else "16"
+    inside = bool(environ.get("TMUX")) or term.startswith(("tmux", "screen"))
+    told = f"{term} {environ.get('LC_TERMINAL', '')}".lower()
+    if not inside and any(name in told for name in _TRUE_COLOUR_TERMS):
+        return "truecolor"
+    return "256" if "256color" in term or (inside and not term.startswith("screen")) else "16"
 
 
 _LIGHT_GROUNDS = frozenset({"7", "15"})

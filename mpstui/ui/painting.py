@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
-from rich.color import ColorSystem
+from rich.color import Color, ColorSystem
 from rich.console import Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
@@ -53,9 +53,17 @@ def pen_of(style: Style | None, colours: ColorSystem) -> Pen:
     ink, ground = style.color, style.bgcolor
     return Pen(
         weight,
-        ";".join(ink.downgrade(colours).get_ansi_codes()) if ink is not None else "39",
-        ";".join(ground.downgrade(colours).get_ansi_codes(False)) if ground is not None else "49",
+        _codes(ink, colours, foreground=True) if ink is not None else "39",
+        _codes(ground, colours, foreground=False) if ground is not None else "49",
     )
+
+
+def _codes(colour: Color, colours: ColorSystem, *, foreground: bool) -> str:
+    """SGR codes of a colour. A grey of the ramp of 256 colours is that very grey, which Rich misses by one."""
+    red, green, blue = colour.triplet or (0, 0, 1)
+    if colours is ColorSystem.EIGHT_BIT and red == green == blue and red in range(8, 239, 10):
+        return f"{38 if foreground else 48};5;{232 + (red - 8) // 10}"
+    return ";".join(colour.downgrade(colours).get_ansi_codes(foreground))
 
 
 @lru_cache(1024)

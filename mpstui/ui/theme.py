@@ -1,10 +1,11 @@
-"""Colours: a dark theme and a light one for terminals with true colour, the terminal's own sixteen for every other.
+"""Colours: a dark theme and a light one, each in true colour and in 256, and the terminal's own sixteen for all others.
 
-In 256 colours a designed theme collapses into three greys, and in 16 it is unreadable; the ANSI themes are clean in
-both, cost a third fewer bytes, and under NO_COLOR leave only weight. No state is told by colour alone.
+The inks for 256 colours are cells of its cube and greys of its ramp, chosen by hand: the nearest ones of the true
+colours would be three greys. Under NO_COLOR the sixteen leave only weight; no state is told by colour alone.
 
-A designed theme paints its own ground, so that it can be read whatever the terminal's is. The ANSI themes stand on the
-terminal's ground: on a light one yellow and cyan, which most terminals keep bright, give way to magenta and blue.
+A designed theme paints its own ground, so that it can be read whatever the terminal's is; words stand out from every
+ground they are written on by 4.5 to 1 or more (WCAG 2.2), as a test holds. The ANSI themes stand on the terminal's
+ground: on a light one yellow and cyan, which most terminals keep bright, give way to magenta and blue.
 """
 
 from __future__ import annotations
@@ -18,21 +19,39 @@ from rich.color import Color
 from rich.style import Style
 from textual.theme import Theme
 
-OWN_THEME, ANSI_THEME = "mpstui", "ansi-dark"
-OWN_LIGHT_THEME, ANSI_LIGHT_THEME = "mpstui-light", "ansi-light"
+OWN_THEME, OWN_256_THEME, ANSI_THEME = "mpstui", "mpstui-256", "ansi-dark"
+OWN_LIGHT_THEME, OWN_256_LIGHT_THEME, ANSI_LIGHT_THEME = "mpstui-light", "mpstui-256-light", "ansi-light"
 ANSI_THEMES = frozenset({ANSI_THEME, ANSI_LIGHT_THEME})
 
-_DARK = {
-    "ink": "#c9cfda", "dim": "#7d8798", "faint": "#4a5263", "edge": "#2a303c", "ground": "#10131a", "raised": "#161a23",
-    "lit": "#232b3b", "blue": "#7aa9f7", "teal": "#5cc8c0", "amber": "#e6b566", "green": "#8fce8a", "red": "#f07f88",
-    "violet": "#b49df0", "title": "#eef1f6", "cursor": "#dfe5f0", "cached": "#4f6fa8",
-    "trainrange": "#203c42", "valrange": "#3d3526",
-}  # fmt: skip
-_LIGHT = {
-    "ink": "#24292f", "dim": "#5b6472", "faint": "#a2aab5", "edge": "#d3d8df", "ground": "#fbfbfa", "raised": "#f1f3f5",
-    "lit": "#dce5f3", "blue": "#1d5cc0", "teal": "#00706a", "amber": "#955800", "green": "#28752d", "red": "#bd2436",
-    "violet": "#6640bd", "title": "#0b0e12", "cursor": "#16191d", "cached": "#8ba8da",
-    "trainrange": "#cfe5e2", "valrange": "#efe1c9",
+_INKS: Mapping[str, Mapping[str, str]] = {
+    OWN_THEME: {
+        "ink": "#c9cfda", "dim": "#96a0b2", "faint": "#838ea1", "edge": "#2a303c", "ground": "#10131a",
+        "raised": "#161a23", "lit": "#1f2736", "blue": "#7aa9f7",
+        "teal": "#5cc8c0", "amber": "#e6b566", "green": "#8fce8a", "red": "#f07f88",
+        "violet": "#b49df0", "title": "#eef1f6", "cursor": "#dfe5f0", "cached": "#4f6fa8",
+        "trainrange": "#203c42", "valrange": "#3d3526",
+    },
+    OWN_LIGHT_THEME: {
+        "ink": "#24292f", "dim": "#4d5663", "faint": "#5f6977", "edge": "#d3d8df", "ground": "#fbfbfa",
+        "raised": "#f1f3f5", "lit": "#e1e9f5", "blue": "#1d5cc0",
+        "teal": "#006a64", "amber": "#8a5100", "green": "#226a28", "red": "#b51f30",
+        "violet": "#6640bd", "title": "#0b0e12", "cursor": "#16191d", "cached": "#8ba8da",
+        "trainrange": "#cfe5e2", "valrange": "#efe1c9",
+    },
+    OWN_256_THEME: {
+        "ink": "#d0d0d0", "dim": "#b2b2b2", "faint": "#9e9e9e", "edge": "#3a3a3a", "ground": "#121212",
+        "raised": "#1c1c1c", "lit": "#303030", "blue": "#87afff",
+        "teal": "#5fd7d7", "amber": "#d7af5f", "green": "#87d787", "red": "#ff8787",
+        "violet": "#af87ff", "title": "#eeeeee", "cursor": "#e4e4e4", "cached": "#5f87af",
+        "trainrange": "#262626", "valrange": "#303030",
+    },
+    OWN_256_LIGHT_THEME: {
+        "ink": "#262626", "dim": "#4e4e4e", "faint": "#585858", "edge": "#d0d0d0", "ground": "#ffffff",
+        "raised": "#eeeeee", "lit": "#d7d7ff", "blue": "#005faf",
+        "teal": "#005f5f", "amber": "#5f5f00", "green": "#005f00", "red": "#af0000",
+        "violet": "#5f00d7", "title": "#000000", "cursor": "#121212", "cached": "#87afd7",
+        "trainrange": "#d7ffff", "valrange": "#ffffd7",
+    },
 }  # fmt: skip
 _ROLES: dict[str, tuple[str, ...]] = {
     "dim": ("{dim}", "dim"),
@@ -73,7 +92,7 @@ ROLES = frozenset(_ROLES)
 @lru_cache(4)
 def palette(theme_name: str) -> Mapping[str, Style]:
     """The look of every role under a theme."""
-    inks = {OWN_THEME: _DARK, OWN_LIGHT_THEME: _LIGHT}.get(theme_name)
+    inks = _INKS.get(theme_name)
     if inks is not None:
         return {role: Style.parse(looks[0].format(**inks)) for role, looks in _ROLES.items()}
     on_light = theme_name == ANSI_LIGHT_THEME
@@ -82,25 +101,26 @@ def palette(theme_name: str) -> Mapping[str, Style]:
 
 def picture_inks(*, dark: bool) -> dict[str, str]:
     """The inks of a designed theme by name, for pictures of charts."""
-    return _DARK if dark else _LIGHT
+    return dict(_INKS[OWN_THEME if dark else OWN_LIGHT_THEME])
 
 
 def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") -> str:
-    """Which theme suits: ours need true colour, and give way to NO_COLOR (https://no-color.org).
+    """Which theme suits: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
 
     Args:
         ground: dark or light, see :func:`mpstui.core.present.ground`.
     """
-    designed = colours == "truecolor" and not environ.get("NO_COLOR")
-    if ground == "light":
-        return OWN_LIGHT_THEME if designed else ANSI_LIGHT_THEME
-    return OWN_THEME if designed else ANSI_THEME
+    dark, light = {
+        "truecolor": (OWN_THEME, OWN_LIGHT_THEME),
+        "256": (OWN_256_THEME, OWN_256_LIGHT_THEME),
+    }.get("" if environ.get("NO_COLOR") else colours, (ANSI_THEME, ANSI_LIGHT_THEME))
+    return light if ground == "light" else dark
 
 
-def _theme(name: str, inks: Mapping[str, str], *, dark: bool) -> Theme:
+def _theme(name: str, inks: Mapping[str, str]) -> Theme:
     return Theme(
         name=name,
-        dark=dark,
+        dark=name in (OWN_THEME, OWN_256_THEME),
         primary=inks["blue"],
         secondary=inks["teal"],
         accent=inks["blue"],
@@ -127,7 +147,7 @@ def _theme(name: str, inks: Mapping[str, str], *, dark: bool) -> Theme:
     )
 
 
-THEMES = (_theme(OWN_THEME, _DARK, dark=True), _theme(OWN_LIGHT_THEME, _LIGHT, dark=False))
+THEMES = tuple(_theme(name, inks) for name, inks in _INKS.items())
 
 _SHOWN_CODES = frozenset(
     {1, 2, 3, 4, 7, 9, 22, 23, 24, 27, 29, 39, 49, *range(30, 38), *range(40, 48), *range(90, 98), *range(100, 108)}

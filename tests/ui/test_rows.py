@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.color import Color, ColorSystem
 from textual.theme import Theme
 
+from mpstui.ui.painting import pen_of
 from mpstui.ui.rows import Span, bar, clean, clip, cut, fit, spread, width_of, wrap
 from mpstui.ui.theme import (
     ANSI_LIGHT_THEME,
     ANSI_THEME,
+    OWN_256_LIGHT_THEME,
+    OWN_256_THEME,
     OWN_LIGHT_THEME,
     OWN_THEME,
     ROLES,
@@ -83,7 +87,7 @@ def test_clip_ends_in_an_ellipsis() -> None:
 
 
 def test_every_role_has_a_look_in_both_themes() -> None:
-    for theme in (OWN_THEME, ANSI_THEME, OWN_LIGHT_THEME, ANSI_LIGHT_THEME):
+    for theme in (*(one.name for one in THEMES), ANSI_THEME, ANSI_LIGHT_THEME):
         assert palette(theme).keys() == ROLES
 
 
@@ -99,41 +103,50 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+DRAWN = {"track", "cached", "bar", "cursor", "train-range", "val-range", "ghost"}
+"""Roles of lines and bars, not of words."""
+
+
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_what_is_to_be_read_stands_out_from_its_ground(theme: Theme) -> None:
-    read = ("dim", "title", "brand", "key", "good", "busy", "warn", "bad", "quiet", "train", "val", "mark", "heading")
-    for role in read:
-        colour = palette(theme.name)[role].color
-        assert colour is not None
-        for behind in (theme.background, theme.surface):
-            assert contrast(colour.name, str(behind)) >= 4.4, role
-    for role in ("selected", "raised"):  # a ground of our own must not be written on in the terminal's own colour
-        written, ground = palette(theme.name)[role].color, palette(theme.name)[role].bgcolor
-        assert written is not None
-        assert ground is not None
-        assert contrast(written.name, ground.name) >= 7, role
+def test_every_word_stands_out_from_every_ground_it_is_written_on(theme: Theme) -> None:
+    looks = palette(theme.name)
+    ground, raised, lit = theme.background, theme.surface, theme.panel
+    for role in ROLES - DRAWN:
+        ink, own = looks[role].color, looks[role].bgcolor
+        behind = [str(one) for one in (ground, raised, lit)] if own is None else [own.name]
+        for one in behind:
+            words = ink.name if ink is not None else str(theme.foreground)
+            assert contrast(words, one) >= 4.5, (role, one)
+    for curve in ("train", "val"):
+        ink, tint = looks[curve].color, looks[f"{curve}-range-over"].bgcolor
+        assert ink is not None
+        assert tint is not None
+        assert contrast(ink.name, tint.name) >= 4.5, curve
 
 
-def test_yellow_and_cyan_are_not_written_on_a_light_ground() -> None:
-    used = {style.color.name for style in palette(ANSI_LIGHT_THEME).values() if style.color is not None}
-    assert not used & {"yellow", "cyan"}
+@pytest.mark.parametrize("name", [OWN_256_THEME, OWN_256_LIGHT_THEME])
+def test_the_inks_for_256_colours_are_among_them(name: str) -> None:
+    for role, look in palette(name).items():
+        pen = pen_of(look, ColorSystem.EIGHT_BIT)
+        for colour, codes in ((look.color, pen.ink), (look.bgcolor, pen.ground)):
+            if colour is not None:
+                shown = Color.from_ansi(int(codes.rpartition(";")[2])).get_truecolor()
+                assert shown == colour.get_truecolor(), role
 
 
 @pytest.mark.parametrize(
     ("environ", "colours", "theme"),
-    [({}, "truecolor", OWN_THEME), ({"NO_COLOR": "1"}, "truecolor", ANSI_THEME), ({}, "256", ANSI_THEME)],
-)
-def test_a_light_ground_has_themes_of_its_own(environ: dict[str, str], colours: str, theme: str) -> None:
-    light = {OWN_THEME: OWN_LIGHT_THEME, ANSI_THEME: ANSI_LIGHT_THEME}[theme]
-    assert theme_for(environ, colours, "light") == light
-
-
-@pytest.mark.parametrize(
-    ("environ", "colours", "theme"),
-    [({}, "truecolor", OWN_THEME), ({"NO_COLOR": "1"}, "truecolor", ANSI_THEME), ({}, "256", ANSI_THEME)],
+    [
+        ({}, "truecolor", OWN_THEME),
+        ({"NO_COLOR": "1"}, "truecolor", ANSI_THEME),
+        ({}, "256", OWN_256_THEME),
+        ({}, "16", ANSI_THEME),
+    ],
 )
 def test_themes_follow_the_terminal(environ: dict[str, str], colours: str, theme: str) -> None:
     assert theme_for(environ, colours) == theme
+    light = {OWN_THEME: OWN_LIGHT_THEME, OWN_256_THEME: OWN_256_LIGHT_THEME, ANSI_THEME: ANSI_LIGHT_THEME}[theme]
+    assert theme_for(environ, colours, "light") == light
 
 
 def test_a_programs_own_colours_are_kept() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
-from textual.events import Resize
+from textual.events import DescendantBlur, DescendantFocus, Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
@@ -140,14 +140,15 @@ class FieldNote(LinePanel):
 
 
 class FieldLabel(LinePanel):
-    """The name of a field."""
+    """The name of a field, marked while something is entered there."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = clean(text, 100)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        return [row((fit(self._text, width - 1, "right"), "dim"))]
+        here = isinstance(self.parent, Widget) and self.parent.has_focus_within
+        return [row((fit(self._text, width - 1, "right"), "key" if here else "dim"), ("▌" if here else " ", "key"))]
 
 
 class LaunchForm(_LaunchingScreen):
@@ -194,6 +195,12 @@ class LaunchForm(_LaunchingScreen):
         note = FieldNote(id=f"note-{place}")
         note.display = False
         yield note
+
+    @on(DescendantFocus)
+    @on(DescendantBlur)
+    def _mark_label(self) -> None:
+        for label in self.query(FieldLabel):
+            label.repaint()
 
     def on_mount(self) -> None:
         self._preview()

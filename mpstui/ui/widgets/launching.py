@@ -118,7 +118,7 @@ class Choice(LinePanel, can_focus=True):
             chosen = choice == self.value
             parts += [("‹" if chosen else " ", arrows), (choice, "strong" if chosen else "faint")]
             parts += [("›" if chosen else " ", arrows), (" ", "")]
-        return [row(*parts)]
+        return [row(*parts, base="selected" if self.has_focus else "")]
 
 
 class Completion(Suggester):

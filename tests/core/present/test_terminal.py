@@ -38,7 +38,12 @@ def test_what_can_be_written_is_not_touched() -> None:
     [
         ({"COLORTERM": "truecolor", "TERM": "xterm"}, "auto", "truecolor"),
         ({"TERM": "xterm-256color"}, "auto", "256"),
-        ({"TERM": "xterm-ghostty"}, "auto", "16"),
+        ({"TERM": "xterm-ghostty"}, "auto", "truecolor"),
+        ({"TERM": "xterm-kitty", "SSH_CONNECTION": "1 2 3 4"}, "auto", "truecolor"),
+        ({"TERM": "xterm-256color", "LC_TERMINAL": "iTerm2"}, "auto", "truecolor"),
+        ({"TERM": "tmux-256color", "TMUX": "/tmp/x", "LC_TERMINAL": "iTerm2"}, "auto", "256"),
+        ({"TERM": "screen", "LC_TERMINAL": "iTerm2"}, "auto", "16"),
+        ({"TERM": "xterm"}, "auto", "16"),
         ({"COLORTERM": "truecolor"}, "16", "16"),
         ({}, "auto", "16"),
     ],
