@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .facts import Fact
 from .notices import Announcement
 from .points import LineReading, Point
-from .shape import Floats, LineShape, Read, columns_of, learn
+from .shape import PRINTED, Floats, LineShape, Read, columns_of, learn
 from .thrift import LineChoice
 from .tracker import Tracker
 
@@ -65,8 +65,13 @@ class BulkReader:
         apply: Callable[[Examined], Sequence[Point]],
         read: Read,
         forget: Callable[[], None],
+        number: re.Pattern[str] = PRINTED,
     ) -> None:
-        """``forget`` is called where lines were passed over, before the next is examined."""
+        """``forget`` is called where lines were passed over, before the next is examined.
+
+        ``number`` finds what may be other in the next line.
+        """
+        self._number = number
         self._forget = forget
         self._tracker = tracker
         self._examine = examine
@@ -124,7 +129,7 @@ class BulkReader:
             if self._failures >= _MAX_FAILURES or self._unlearned < self._every or not worth_it:
                 continue
             self._unlearned = 0
-            shape = learn(line, self._read)
+            shape = learn(line, self._read, self._number)
             if shape is None:
                 continue
             rest = block[self.choice.position :]

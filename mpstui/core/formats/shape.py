@@ -18,7 +18,10 @@ from typing import cast
 from .points import LineReading, MetricPoint, Number, PointColumns, parse_number
 
 Read = Callable[[str], Sequence[LineReading] | None]
-_SLOT = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
+PRINTED = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
+"""A number of a log, which may have commas between thousands."""
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
+"""One of a record, whose commas stand between values."""
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
 """Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
@@ -72,14 +75,14 @@ class LineShape:
         )
 
 
-def learn(line: bytes, read: Read) -> LineShape | None:
+def learn(line: bytes, read: Read, number: re.Pattern[str] = PRINTED) -> LineShape | None:
     """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers."""
     text = line.decode(errors="replace")
     if len(line) > _MAX_LENGTH or not _DRAWING.sub("", text).isascii():
         return None
     template = _single(read(text))
     drawn = [match.span() for match in _DRAWING.finditer(text)]
-    slots = [slot for slot in _SLOT.finditer(text) if not any(a <= slot.start() < b for a, b in drawn)]
+    slots = [slot for slot in number.finditer(text) if not any(a <= slot.start() < b for a, b in drawn)]
     if template is None or template.loss is None or not 0 < len(slots) <= _MAX_SLOTS:
         return None
     meanings = [_meaning(text, slot, template, read) for slot in slots]

@@ -316,7 +316,7 @@ class _OtherFile:
         before = self._metrics.position
         self._file.offset = self._file.size  # also where a torn last record keeps the reader from its end
         try:
-            points = self._metrics.poll(SLICE_BYTES)
+            points = self._metrics.take(SLICE_BYTES)
         except OSError:
             return ()
         except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look

@@ -37,9 +37,9 @@ class MlflowMetric(GrowingLines):
     def recognises(cls, path, start):
         return path.parent.name == "metrics" and len(start.split(b"\\n", 1)[0].split()) == 3
 
-    def read_line(self, line):
+    def record(self, line):
         _, value, step = line.decode().split()
-        return self.points_of({"step": step, self.path.name: value})
+        return {"step": step, self.path.name: value}
 
     def is_whole(self, line):
         return False

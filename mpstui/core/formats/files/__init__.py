@@ -9,7 +9,7 @@ the points added since the last call, ``close`` what was held back because the f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -20,9 +20,11 @@ from ....wire import storage
 from ...follow import LONGEST_LINE_BYTES, LineTail
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
-from ..points import MetricPoint, ParsedLog, Priority
+from ..bulk import NOTHING, BulkReader, Examined
+from ..points import LineReading, MetricPoint, ParsedLog, Point, Priority
 from ..records import read_record
-from ..thrift import LineChoice, passed_over
+from ..shape import NUMBER
+from ..thrift import passed_over
 from ..tracker import Tracker
 
 CHUNK = 1 << 20
@@ -64,6 +66,9 @@ class MetricFile(Protocol):
         Raises OSError when the file cannot be read.
         """
 
+    def take(self, limit: int) -> Sequence[Point]:
+        """Like ``poll``; where a reader can be faster so, the points of many rows come as columns."""
+
     def close(self) -> list[MetricPoint]:
         """The points held back, taking the file for finished."""
 
@@ -82,6 +87,12 @@ class Records:
         self.path = path
         self._tracker = Tracker()
 
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
+        raise NotImplementedError
+
+    def take(self, limit: int) -> Sequence[Point]:
+        return self.poll(limit)
+
     def summary(self) -> ParsedLog:
         found = self._tracker.summary()
         return found if found.format is None else replace(found, format=self.name)
@@ -89,8 +100,11 @@ class Records:
     def points_of(self, record: Mapping[str, object]) -> list[MetricPoint]:
         """The point of a record, if it says anything."""
         reading = read_record(record, self.name)
-        point = None if reading is None else self._tracker.place(reading)
-        return [] if point is None else [point]
+        return [] if reading is None else self._placed(reading)
+
+    def _placed(self, reading: LineReading) -> list[MetricPoint]:
+        point = self._tracker.place(reading)
+        return [*self._tracker.take_late(), *(() if point is None else (point,))]
 
 
 class GrowingLines(Records):
@@ -99,8 +113,7 @@ class GrowingLines(Records):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._file = LineTail(path)
-        self._choice = LineChoice()
-        self._too_long = 0
+        self.start_over()
 
     @property
     def position(self) -> int:
@@ -109,27 +122,27 @@ class GrowingLines(Records):
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The points of the lines completed since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
-        while True:
-            growth = self._file.read(limit or CHUNK)
-            if growth.restarted:
-                self.start_over()
-            self._too_long += growth.dropped_lines
-            for line in self._choice.each(growth.data):
-                points += self.read_line(line)
-            if limit is not None or not growth.more:
-                return points
+        for lines in self._growth(limit):
+            for line in self._bulk.choice.each(lines):
+                points += self._place(self._examine(line))
+        return points
+
+    def take(self, limit: int) -> Sequence[Point]:
+        """Like ``poll``, many times as fast on rows of one shape."""
+        return [point for lines in self._growth(limit) for point in self._bulk.feed(lines)]
 
     def close(self) -> list[MetricPoint]:
         """The point of a last line without newline, if it is whole."""
         points = self.poll()
         rest = self._file.take(LONGEST_LINE_BYTES)
-        return points + (self.read_line(rest) if rest and self.is_whole(rest) else [])
+        return points + (self._place(self._examine(rest)) if rest and self.is_whole(rest) else [])
 
     def summary(self) -> ParsedLog:
-        return replace(super().summary(), read_in_part=passed_over(self._choice.passed_over, self._too_long) or None)
+        in_part = passed_over(self._bulk.choice.passed_over, self._too_long)
+        return replace(super().summary(), read_in_part=in_part or None)
 
-    def read_line(self, line: bytes) -> list[MetricPoint]:
-        """The points of one line."""
+    def record(self, line: bytes) -> Mapping[str, object] | None:
+        """What one line holds, names to values; None where it holds nothing. Asked again, it says the same."""
         raise NotImplementedError
 
     def is_whole(self, line: bytes) -> bool:
@@ -138,7 +151,33 @@ class GrowingLines(Records):
 
     def start_over(self) -> None:
         """The file is another one now."""
-        self._choice, self._too_long, self._tracker = LineChoice(), 0, Tracker()
+        self._tracker, self._too_long = Tracker(), 0
+        self._bulk = BulkReader(self._tracker, self._examine, self._place, self._read, lambda: None, NUMBER)
+
+    def _growth(self, limit: int | None) -> Iterator[bytes]:
+        while True:
+            growth = self._file.read(limit or CHUNK)
+            if growth.restarted:
+                self.start_over()
+            self._too_long += growth.dropped_lines
+            yield growth.data
+            if limit is not None or not growth.more:
+                return
+
+    def _examine(self, line: bytes) -> Examined:
+        readings = self._read_line(line)
+        return Examined(readings, None, "") if readings else NOTHING
+
+    def _read(self, text: str) -> Sequence[LineReading]:
+        return self._read_line(text.encode())
+
+    def _read_line(self, line: bytes) -> Sequence[LineReading]:
+        record = self.record(line) if line else None
+        reading = None if record is None else read_record(record, self.name)
+        return () if reading is None else (reading,)
+
+    def _place(self, examined: Examined) -> list[MetricPoint]:
+        return [point for reading in examined.readings for point in self._placed(reading)]
 
 
 @cache
@@ -193,7 +232,7 @@ def _read(path: Path, limit: int | None) -> ParsedLog:
         before = -1
         while reader.position != before:  # in pieces: nobody wants the points
             before = reader.position
-            reader.poll(CHUNK)
+            reader.take(CHUNK)
         reader.close()
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -6,10 +6,11 @@ Lightning and Stable-Baselines3 rewrite the whole file when a column is added, s
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..names import Role, classify
-from ..points import MetricPoint, Priority, as_float
+from ..points import Priority, as_float
 from ..records import ALIASES, IGNORED
 from . import GrowingLines
 
@@ -24,9 +25,9 @@ class CsvTable(GrowingLines):
     suffixes = (".csv", ".tsv")
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
         self._columns: list[str] = []
         self._delimiter = ","
+        super().__init__(path)
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
@@ -42,15 +43,15 @@ class CsvTable(GrowingLines):
         super().start_over()
         self._columns = []
 
-    def read_line(self, line: bytes) -> list[MetricPoint]:
+    def record(self, line: bytes) -> Mapping[str, object] | None:
         line = line.rstrip(b"\r")
         if not self._columns:
             self._delimiter, self._columns = _header(line)
-            return []
+            return None
         cells = _cells(line, self._delimiter)
         if cells == self._columns or len(cells) != len(self._columns):
-            return []
-        return self.points_of({name: cell for name, cell in zip(self._columns, cells, strict=True) if cell})
+            return None
+        return {name: cell for name, cell in zip(self._columns, cells, strict=True) if cell}
 
     def is_whole(self, line: bytes) -> bool:
         return bool(self._columns) and len(_cells(line, self._delimiter)) == len(self._columns) and line[-1:] != b"."

@@ -4,9 +4,9 @@ NVIDIA's DLLogger, mpstui's own metrics.jsonl."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from ..points import MetricPoint
 from . import SNIFF_BYTES, GrowingLines
 
 _LOOKED_AT = 20
@@ -29,14 +29,14 @@ class JsonLines(GrowingLines):
         first = parse_object(lines[0])
         return first is not None and (len(lines) > 1 or b"\n" in start or path.suffix == ".jsonl")
 
-    def read_line(self, line: bytes) -> list[MetricPoint]:
-        """The point of an object; DLLogger's ``step`` is ``[epoch, iteration]``, of an epoch's end ``[epoch]``."""
+    def record(self, line: bytes) -> Mapping[str, object] | None:
+        """The object; DLLogger's ``step`` is ``[epoch, iteration]``, of an epoch's end ``[epoch]``."""
         record = parse_object(line) or {}
         step = record.get("step")
         if isinstance(step, list):
             record = {key: value for key, value in record.items() if key != "step"}
             record |= dict(zip(("epoch", "step"), step, strict=False))
-        return self.points_of(record)
+        return record
 
     def is_whole(self, line: bytes) -> bool:
         return parse_object(line) is not None
