@@ -28,8 +28,8 @@ _MOST_DEAD_LINES = 100
 _OF_THE_MOMENT = frozenset({"run", "dir", "seen", "name", "tags", "note", "available", "queue", "brief"})
 """Fields that are told anew each time, or not of a run that has ended."""
 _IN_FULL_ALONE = frozenset({"events", "checkpoints", "ranks"})
-_COLUMNS = ("x", "low", "high", "mean", "smooth", "times", "epochs", "values")
-_PIECES = ("x", "low", "high", "mean")
+_COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type == "Sequence[float]")
+_PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
 _KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary)
 _SHAPE = f"{__version__}-" + format(
@@ -134,8 +134,6 @@ def _encoded(snapshot: RunSnapshot) -> dict[str, Any]:
 def _encoded_view(view: SeriesView) -> dict[str, Any]:
     found = {spec.name: getattr(view, spec.name) for spec in fields(view)}
     found |= {name: _packed(found[name]) for name in _COLUMNS}
-    for name in ("attempt_marks", "gaps"):
-        found[name] = list(found[name])
     found["superseded"] = [{name: _packed(getattr(piece, name)) for name in _PIECES} for piece in view.superseded]
     return found
 
