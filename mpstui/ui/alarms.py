@@ -49,7 +49,7 @@ def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[
     if not wanted:
         return ""
     ways = _ways(settings.notify, environ)
-    notes = [_passed_on(_notification(way, alarm.text), environ) for alarm in wanted for way in ways]
+    notes = [passed_on(_notification(way, alarm.text), environ) for alarm in wanted for way in ways]
     return (BELL if settings.bell else "") + "".join(notes)
 
 
@@ -71,7 +71,7 @@ def _notification(way: str, text: str) -> str:
     return f"{ESC}]9;mpstui: {text}{ESC}\\"
 
 
-def _passed_on(sequence: str, environ: Mapping[str, str]) -> str:
+def passed_on(sequence: str, environ: Mapping[str, str]) -> str:
     """Wrapped so that tmux or screen hands it to the terminal outside (tmux: allow-passthrough must be on)."""
     if environ.get("TMUX"):
         return f"{ESC}Ptmux;{sequence.replace(ESC, ESC + ESC)}{ESC}\\"

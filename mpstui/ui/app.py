@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.app import App
 from textual.events import Event, Key
 from textual.screen import Screen
 
@@ -14,11 +14,12 @@ from ..core.model.errors import ReportedError, SettingsError
 from . import messages
 from .bindings import Scope, bindings
 from .context import AppState, Context
-from .painting import Paint
+from .painting import PaintedApp
 from .screens.acting import ActingScreen
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
+from .title import Title
 from .toasts import Toasts, answer_text, mistake_text
 from .widgets.text_field import TextField
 from .workers.requests import RequestWorker
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .services import Services
 
 
-class KeyboardApp(App[None]):
+class KeyboardApp(PaintedApp):
     """Keys in turn: each is looked up when the one before it has done its work."""
 
     async def on_event(self, event: Event) -> None:
@@ -75,9 +76,9 @@ class MpstuiApp(KeyboardApp):
         # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
         # colour turns a terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
-        self._paint = Paint()
+        self._title = Title(services.environ)
         self.services = services
-        self._runs = RunWorker(services, self.post_message, lambda: self._paint.written)
+        self._runs = RunWorker(services, self.post_message, lambda: self.paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
         self._requests = RequestWorker(services, self.post_message)
         watcher = HintWorker(services.home.runs, self._runs.hint, self.post_message)
@@ -124,12 +125,9 @@ class MpstuiApp(KeyboardApp):
             self.post_message(messages.SettingsMistaken(error.mistakes))
 
     def on_unmount(self) -> None:
+        self.write(self._title.restored())
         for worker in self._background:
             worker.stop()
-
-    def _display(self, screen: Screen[object], renderable: Any) -> None:
-        """Textual's door to the terminal: of each update the cells that differ go through."""
-        super()._display(screen, self._paint.of(renderable))
 
     # -- what the workers bring
 
@@ -159,8 +157,7 @@ class MpstuiApp(KeyboardApp):
 
     @on(messages.TerminalNotified)
     def _notify_terminal(self, message: messages.TerminalNotified) -> None:
-        if self._driver is not None:
-            self._driver.write(message.sequences)
+        self.write(message.sequences)
 
     @on(messages.RequestAnswered)
     def _show_answer(self, message: messages.RequestAnswered) -> None:
@@ -202,6 +199,7 @@ class MpstuiApp(KeyboardApp):
         if shown is not None and shown.can_draw and self.state.snapshots is not None:
             shown.show_runs(self.state.snapshots)
             shown.press_early_key()
+            self.write(self._title.change(self.state.snapshots, shown.place, time.monotonic()))
 
     def focus_workers(self) -> None:
         shown = self.acting_screen

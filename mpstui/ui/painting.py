@@ -20,6 +20,8 @@ from rich.color import Color, ColorSystem
 from rich.console import Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.app import App
+from textual.screen import Screen
 from textual.strip import Strip
 
 
@@ -273,3 +275,20 @@ def _same_look(cells: list[Cell]) -> bool:
         character.isascii() and (pen == look or (not pen.ink and pen.ground == look.ground))
         for character, pen in cells[1:]
     )
+
+
+class PaintedApp(App[None]):
+    """An app whose updates go through the paint."""
+
+    def __init__(self, *, ansi_color: bool) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self.paint = Paint()
+
+    def _display(self, screen: Screen[object], renderable: Any) -> None:
+        """Textual's door to the terminal: of each update the cells that differ go through."""
+        super()._display(screen, self.paint.of(renderable))
+
+    def write(self, sequences: str) -> None:
+        """Send the terminal what no cell shows: a title, a bell."""
+        if sequences and self._driver is not None:
+            self._driver.write(sequences)

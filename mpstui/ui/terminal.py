@@ -19,6 +19,7 @@ _RESTORE = (
     "\x1b[<u"  # the keyboard protocol back to plain
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # no mouse
     "\x1b[?2004l\x1b[?1004l\x1b[?2048l\x1b[?2026l"  # no paste brackets, focus or size reports, no held-back output
+    "\x1b]0;\a\x1b[23;0t"  # the title
     "\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # wrapping, the main screen, the cursor, no colours
 )
 
