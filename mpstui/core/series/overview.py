@@ -1,0 +1,126 @@
+"""The metrics of a run as a list that fits: what was measured twice stands there once, what begins alike is folded."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..model.patterns import line_pattern
+from ..model.snapshot import RunSnapshot, SeriesView
+from .series import measured
+
+_FEWEST_ALIKE = 3
+"""Fewer metrics with the same beginning are not worth a fold."""
+_BEGINNING = re.compile(r"[^/_.\s-]+[/_.\s-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Something that a run has measured: with its history, or with its newest value alone."""
+
+    name: str
+    view: SeriesView | None = None
+    value: float | None = None
+    """The newest value; None: it is not finite, or unknown."""
+    also: tuple[str, ...] = ()
+    """Other names under which the very same was reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The heading of metrics whose names begin alike."""
+
+    beginning: str
+    count: int
+    is_open: bool
+
+
+Entry = Metric | Fold
+
+
+def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
+    """Every metric once: the losses first, the others by name.
+
+    Args:
+        pattern: only those in whose name this regular expression is found; without capitals it ignores case.
+
+    Raises:
+        PatternMistake: it is none, or could take for ever.
+    """
+    wanted = line_pattern(pattern, re.IGNORECASE if pattern == pattern.lower() else 0) if pattern else None
+    numbers = snapshot.numbers
+    values = {name: value for name, value in (("loss", numbers.loss), ("lr", numbers.lr)) if value is not None}
+    alone = {name: Metric(name, value=value) for name, value in {**values, **numbers.metrics}.items()}
+    told = {name: Metric(name, view, view.last) for name, view in snapshot.series.items()}
+    found: list[Metric] = []
+    for metric in sorted({**alone, **told}.values(), key=_rank):
+        twin = next((place for place, one in enumerate(found) if _same(one, metric)), None)
+        if twin is None:
+            found.append(metric)
+        else:
+            kept, other = (found[twin], metric) if found[twin].view is not None else (metric, found[twin])
+            found[twin] = replace(kept, also=(*kept.also, other.name, *other.also))
+    return [one for one in found if wanted is None or any(map(wanted.search, (one.name, *one.also)))]
+
+
+def _rank(metric: Metric) -> tuple[object, ...]:
+    return measured(metric.name) != "loss", metric.name != "loss", metric.name
+
+
+def _same(one: Metric, other: Metric) -> bool:
+    """Whether two names of one thing were given the same values; of no history the newest value has to do."""
+    if measured(one.name) != measured(other.name) or one.value != other.value:
+        return False
+    first, second = one.view, other.view
+    if first is None or second is None:
+        view = first or second
+        return one.value is not None and (view is None or not view.evaluation)
+    alike = (first.evaluation, first.axis, first.count, first.minimum, first.maximum, first.first) == (
+        second.evaluation, second.axis, second.count, second.minimum, second.maximum, second.first
+    )  # fmt: skip
+    return alike and all(
+        array("d", mine).tobytes() == array("d", theirs).tobytes()
+        for mine, theirs in ((first.x, second.x), (first.values, second.values), (first.mean, second.mean))
+    )
+
+
+def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()) -> list[Entry]:
+    """The metrics in so many lines, if folding can do it: those that begin alike, the most numerous first.
+
+    Args:
+        opened: beginnings whose metrics are to stay in view below their heading.
+    """
+    entries: list[Entry] = list(metrics)
+    beginnings = list(_beginnings(metrics)) if len(entries) > lines else []
+    for beginning in beginnings:
+        if len(entries) <= lines and beginning not in opened:
+            continue
+        places = [place for place, one in enumerate(entries) if _begins(one, beginning)]
+        if len(places) >= _FEWEST_ALIKE:
+            is_open = beginning in opened
+            heading = Fold(beginning, len(places), is_open)
+            members = [entries[place] for place in places] if is_open else []
+            rest = [one for place, one in enumerate(entries) if place not in set(places)]
+            entries = [*rest[: places[0]], heading, *members, *rest[places[0] :]]
+    return entries
+
+
+def _begins(entry: Entry, beginning: str) -> bool:
+    return isinstance(entry, Metric) and measured(entry.name) != "loss" and entry.name.startswith(beginning)
+
+
+def _beginnings(metrics: Sequence[Metric]) -> Iterator[str]:
+    """What names begin with, up to where a word ends; the longer one, unless it leaves half of them out."""
+    counts: dict[str, int] = {}
+    for metric in metrics:
+        if measured(metric.name) != "loss":
+            at = 0
+            while (word := _BEGINNING.match(metric.name, at)) and word.end() < len(metric.name):
+                at = word.end()
+                counts[metric.name[:at]] = counts.get(metric.name[:at], 0) + 1
+    for beginning, count in sorted(counts.items(), key=lambda item: (-item[1], -len(item[0]))):
+        longer = (other for other in counts if other != beginning and other.startswith(beginning))
+        if count >= _FEWEST_ALIKE and not any(counts[other] * 2 > count for other in longer):
+            yield beginning
