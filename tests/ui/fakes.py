@@ -96,6 +96,8 @@ def curve(
         last=None if math.isnan(mean[-1]) else mean[-1],
         minimum=min(finite, default=None),
         maximum=max(finite, default=None),
+        minimum_at=x[mean.index(min(finite))] if finite else None,
+        maximum_at=x[mean.index(max(finite))] if finite else None,
         attempt_marks=marks,
         evaluation=evaluation,
         values=mean,

@@ -17,7 +17,7 @@ from mpstui.core.model.snapshot import Checkpoint, RunEvent, RunSnapshot, Series
 from mpstui.ui.panels import ListPanel, RunFacts, panels
 from mpstui.ui.panels.checkpoints import checkpoint_rows
 from mpstui.ui.panels.events import event_rows
-from mpstui.ui.panels.metrics import metric_rows
+from mpstui.ui.panels.metrics import MetricTable
 from mpstui.ui.rows import Row
 from mpstui.ui.widgets.peek import peek
 from mpstui.ui.widgets.run_header import Progress, RunHeader
@@ -28,6 +28,12 @@ from . import fakes
 from .driving import Driver, drive
 
 RUN = replace(fakes.finished(), started=1000.0, ended=2000.0)
+
+
+def metric_rows(facts: RunFacts, width: int, height: int = 30) -> list[Row]:
+    table = MetricTable()
+    table.facts = facts
+    return table.rows(width, height)
 
 
 def test_checkpoints_of_other_runs_in_the_same_folder_are_marked() -> None:
@@ -59,7 +65,7 @@ def test_a_metric_that_was_never_finite_is_not_unknown() -> None:
     gaps = SeriesView("loss", "step", [1.0], [nan], [nan], [nan], [nan], 3)
     run = changed(RUN, series={"loss": gaps}, metrics={}, lr=None)
     told = metric_rows(RunFacts(snapshot=run), 80)[1].text.split()
-    assert told[:5] == ["loss", "NaN/inf", "NaN/inf", "NaN/inf", "3"]
+    assert told == ["loss", "NaN/inf"]
 
 
 @pytest.mark.parametrize("name", [name for name, panel in panels().items() if panel.widget().drawn_from])
@@ -97,20 +103,20 @@ def test_drawing_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
-    values = {f"metric_{number:02}": float(number) for number in range(30)}
-    run = changed(fakes.running(), series={}, loss=None, lr=None, metrics=values)
+    events = tuple(RunEvent(fakes.NOW - 100 + number, 1, "note", f"event_{number:02}") for number in range(40))
+    run = replace(fakes.running(), events=events)
 
     async def play(driver: Driver) -> None:
-        panel = driver.app.screen.query_one("#metrics", ListPanel)
+        panel = driver.app.screen.query_one("#events", ListPanel)
         await driver.until(lambda: bool(panel.status()))
-        shown = panel.rows_size[1] - 1  # the titles are a line too
-        assert panel.status()[0].text == f"… {30 - shown} more"
-        assert f"… {30 - shown} more" in driver.text
+        shown = panel.rows_size[1]
+        assert panel.status()[0].text == f"… {40 - shown} more"
+        assert f"… {40 - shown} more" in driver.text
         panel.scroll_rows(2)
-        assert panel.status()[0].text == f"… {28 - shown} more"
+        assert panel.status()[0].text == f"… {38 - shown} more"
         panel.to_edge(1)
         assert panel.status() == ()
-        assert "metric_29" in panel.rows(*panel.rows_size)[-1].text
+        assert "event_00" in panel.rows(*panel.rows_size)[-1].text
         assert len(panel.rows(*panel.rows_size)) == panel.rows_size[1]
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)

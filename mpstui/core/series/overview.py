@@ -92,18 +92,30 @@ def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()
     Args:
         opened: beginnings whose metrics are to stay in view below their heading.
     """
+    if len(metrics) <= lines:
+        return list(metrics)
+    folds: list[str] = []
     entries: list[Entry] = list(metrics)
-    beginnings = list(_beginnings(metrics)) if len(entries) > lines else []
-    for beginning in beginnings:
-        if len(entries) <= lines and beginning not in opened:
-            continue
+    for beginning in _beginnings(metrics):
+        if len(entries) > lines or beginning in opened:
+            folds.append(beginning)
+            entries = _folded(metrics, folds, opened)
+    for beginning in [one for one in folds if one not in opened]:  # a great one may have made a small one needless
+        without = _folded(metrics, [one for one in folds if one != beginning], opened)
+        if len(without) <= lines:
+            folds, entries = [one for one in folds if one != beginning], without
+    return entries
+
+
+def _folded(metrics: Sequence[Metric], folds: Sequence[str], opened: Collection[str]) -> list[Entry]:
+    entries: list[Entry] = list(metrics)
+    for beginning in folds:
         places = [place for place, one in enumerate(entries) if _begins(one, beginning)]
         if len(places) >= _FEWEST_ALIKE:
             is_open = beginning in opened
-            heading = Fold(beginning, len(places), is_open)
-            members = [entries[place] for place in places] if is_open else []
-            rest = [one for place, one in enumerate(entries) if place not in set(places)]
-            entries = [*rest[: places[0]], heading, *members, *rest[places[0] :]]
+            heading, members = Fold(beginning, len(places), is_open), [entries[place] for place in places]
+            rest = [one for one in entries[places[0] :] if not _begins(one, beginning)]
+            entries = [*entries[: places[0]], heading, *(members if is_open else []), *rest]
     return entries
 
 

@@ -55,6 +55,15 @@ def metric_names(snapshot: RunSnapshot) -> list[str]:
     return sorted(names, key=lambda name: (name != "loss", "loss" not in name.lower(), name))
 
 
+def drawn_with(snapshot: RunSnapshot, name: str) -> str:
+    """The metric in whose chart this one is drawn: a validation series over its training series."""
+    view = snapshot.series.get(name)
+    if view is None or not view.evaluation:
+        return name
+    same = (other for other, one in snapshot.series.items() if not one.evaluation and one.axis == view.axis)
+    return next((other for other in same if measured(other) == measured(name)), name)
+
+
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     shown: SeriesView | None = snapshot.series.get(name)
     others = (view for other, view in snapshot.series.items() if view.evaluation and measured(other) == measured(name))

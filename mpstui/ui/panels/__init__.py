@@ -65,6 +65,13 @@ class RunPanel(LinePanel):
     drawn_from: tuple[str, ...] | None = None
     """The fields of the facts that it is drawn from alone, so that not every heartbeat draws it; None: any of them."""
 
+    lines_given: int | None = None
+    """Its height in a column that panels share by what they can fill; None: an equal part."""
+
+    def wishes(self, most: int) -> tuple[int, int]:
+        """Lines that it would have at first, and those that it can fill where it gets ``most``; its title is one."""
+        return 2, 2
+
     def show(self, facts: RunFacts) -> None:
         """Draw what is known now; a panel that is out of view draws it when it comes into view."""
         before, self.facts = self.facts, facts
@@ -80,6 +87,8 @@ class RunPanel(LinePanel):
         """To the first or the last line."""
 
 
+_MODEST_LINES = 7
+"""What a list takes of a column before all others have enough."""
 RowsOf = Callable[[RunFacts, int], list[Row]]
 """All lines of a panel, of at most so many cells."""
 
@@ -103,6 +112,10 @@ class ListPanel(RunPanel):
     def to_edge(self, direction: int) -> None:
         self._top = 0 if direction < 0 else len(self._lines)
         self.repaint()
+
+    def wishes(self, most: int) -> tuple[int, int]:
+        lines = max(1, len(self._lines)) + 1
+        return min(_MODEST_LINES, lines), lines
 
     def repaint(self) -> None:
         """Make the lines before the title, which tells how many do not fit."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from textual.events import Leave, MouseMove
 
 from ...core.model.snapshot import SeriesView
-from ..charting.data import ChartData, chart_data, metric_names, over_time
+from ..charting.data import ChartData, chart_data, drawn_with, metric_names, over_time
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
 from ..rows import Row, row
@@ -54,7 +54,8 @@ class LossChart(RunPanel):
         doing: dict[str, Callable[[], str | None]] = {
             "scale": self._toggle_scale,
             "axis": self._toggle_axis,
-            "metric": self._next_metric,
+            "metric": lambda: self._next_metric(1),
+            "metric_before": lambda: self._next_metric(-1),
         }
         why_not = None
         if what == "blocks":
@@ -91,12 +92,25 @@ class LossChart(RunPanel):
         self.view = known[(now + 1) % len(known)]
         return None
 
-    def _next_metric(self) -> str | None:
+    @property
+    def metric(self) -> str:
+        """The metric that it draws."""
+        return self._metric
+
+    def choose(self, name: str) -> None:
+        """Draw a metric, with the window and the cursor as they are; of one without a curve nothing changes."""
+        self._take_facts()
+        snapshot = self.facts.snapshot if self.facts is not None else None
+        drawn = drawn_with(snapshot, name) if snapshot is not None else name
+        if drawn in self._metrics and drawn != self._metric:
+            self._is_chosen, self._metric = True, drawn
+            self.view = replace(self.view, log=None)
+            self.repaint()
+
+    def _next_metric(self, by: int) -> str | None:
         if len(self._metrics) < 2:
             return "there is no other metric to draw"
-        self._is_chosen = True
-        self._metric = self._metrics[(self._metrics.index(self._metric) + 1) % len(self._metrics)]
-        self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch, by_time=self.view.by_time)
+        self.choose(self._metrics[(self._metrics.index(self._metric) + by) % len(self._metrics)])
         return None
 
     def _navigate(self, what: str) -> str | None:

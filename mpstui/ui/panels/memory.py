@@ -24,6 +24,7 @@ _WHOLE_NOTE_FROM = 64
 """From this width on a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
 _TALLEST = 4
+_MODEST_LINES, _MOST_LINES = 14, 24
 _CEILING = "┈"
 """Where the limit is, above a tall strip that does not reach it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -40,6 +41,9 @@ class MemoryPanel(RunPanel):
         *("snapshot.ranks", "beats", "system", "tree", "telemetry", "cleared", "prices"),
     )
     _axis: Axis | None = None
+
+    def wishes(self, most: int) -> tuple[int, int]:
+        return _MODEST_LINES, _MOST_LINES
 
     def status(self) -> tuple[Span, ...]:
         tree = self.facts.tree if self.facts else None

@@ -1,50 +1,254 @@
-"""Every value that a run has reported: newest, least, greatest, how often, and its course."""
+"""Every value that a run has reported: newest, best and where, course. Its cursor chooses what the chart draws."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from textual.events import Click
+from textual.message import Message
+
 from ...core import present as shown
-from ...core.model.snapshot import SeriesView
-from ..rows import Row, Span, clean, fit, row, sparkline
-from . import ListPanel, Panel, RunFacts, nothing_yet
+from ...core.model.patterns import PatternMistake
+from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.series.direction import Better, best_point
+from ...core.series.overview import Entry, Fold, Metric, arranged, metrics_of
+from ..rows import Row, Span, clean, fit, row, sparkline, width_of
+from . import Panel, RunFacts, RunPanel, nothing_yet
 
-_NUMBER = 10
-
-
-def metric_rows(facts: RunFacts, width: int) -> list[Row]:
-    snapshot = facts.snapshot
-    numbers = snapshot.numbers
-    known = {name: value for name, value in (("loss", numbers.loss), ("lr", numbers.lr)) if value is not None}
-    named: dict[str, SeriesView | float | None] = {**known, **numbers.metrics, **snapshot.series}
-    if not named:
-        return [nothing_yet("no metrics reported yet", unread=snapshot.loading or snapshot.brief)]
-    by = numbers.told_by if len(set(numbers.told_by.values())) > 1 else {}
-    names = {name: f"{name} · {by[name]}" if name in by else name for name in named}  # whose word it is, of several
-    name_width = max(10, min(28, max(map(len, names.values())) + 1, max(18, width // 3)))
-    columns = width - 3 - name_width
-    values = max(1, min(4, columns // (_NUMBER + 1)))
-    trend = columns - values * (_NUMBER + 1) - 1
-    titles = [Span(fit(title, _NUMBER, "right") + " ", "heading") for title in ("last", "min", "max", "count")]
-    lines = [row(" ", (fit("metric", name_width), "heading"), *titles[:values])]
-    for name, value in named.items():
-        texts, curve, tone = _told(value, trend)
-        cells = [Span(fit(text, _NUMBER, "right") + " ", "dim" if place else "") for place, text in enumerate(texts)]
-        lines.append(row(" ", fit(clean(names[name], 60), name_width), *cells[:values], (" " + curve, tone)))
-    return lines
+_LEAST_CELLS, _LONGEST_STEP = (7, 8, 7), 9
+_NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _LONGEST_TREND = 46, 10, 30, 6, 40
+SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
 
 
-def _told(value: SeriesView | float | None, width: int) -> tuple[list[str], str, str]:
-    """The numbers of a metric, its curve and the curve's role."""
-    if not isinstance(value, SeriesView):
-        return [shown.number(value), "", "", ""], "", ""
-    # A series holds at least one point: where none of them is known, none is finite.
-    known = (value.last, value.minimum, value.maximum)
-    texts = [shown.NOT_FINITE if one is None else shown.number(one) for one in known]
-    curve = sparkline(value.mean, min(40, width)) if width >= 6 else ""
-    return [*texts, shown.short_count(value.count)], curve, "val" if value.evaluation else "train"
+class MetricChosen(Message):
+    """A row of the table was chosen."""
+
+    def __init__(self, name: str, *, enlarge: bool = False) -> None:
+        """``enlarge``: the chart is to have the place of the table, where they share one."""
+        super().__init__()
+        self.name = name
+        self.enlarge = enlarge
 
 
-PANEL = Panel(
-    order=30,
-    help="every metric: newest, least and greatest value",
-    widget=lambda: ListPanel(metric_rows, heading_rows=1),
-)
+class MetricTable(RunPanel):
+    """The table; its highlighted row is the metric that the chart draws."""
+
+    scrolls = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pattern = ""
+        """Only metrics in whose name it is found are shown."""
+        self._name = ""
+        self._opened: frozenset[str] = frozenset()
+        self._metrics: list[Metric] = []
+        self._entries: list[Entry] = []
+        self._cursor = 0
+        self._top = 0
+        self._blocks = 1
+        self._known: tuple[RunSnapshot, str] | None = None
+        self._cells: dict[str, _Cells] = {}
+
+    # -- what it shows
+
+    def repaint(self) -> None:
+        """Take what is known into entries before the title is drawn, which tells how many do not fit."""
+        self._take(*self.rows_size)
+        super().repaint()
+
+    def _take(self, width: int, height: int) -> None:
+        if self.facts is None:
+            return
+        known = self.facts.snapshot, self.pattern
+        if self._known is None or known[0] is not self._known[0] or known[1] != self._known[1]:
+            self._known, self._metrics = known, metrics_of(*known)
+        page = self._page(width, height)
+        self._entries = arranged(self._metrics, page, self._opened)
+        names = [one.name if isinstance(one, Metric) else one.beginning for one in self._entries]
+        if self._name in names:
+            self._cursor = names.index(self._name)
+        self._cursor = max(0, min(self._cursor, len(self._entries) - 1))
+        self._top = max(0, min(max(self._top, self._cursor - page + 1), self._cursor, len(self._entries) - page))
+
+    def _page(self, width: int, height: int) -> int:
+        """Entries that have room, in as many blocks as fit beside each other where one is too short."""
+        lines = max(1, height - 1)
+        self._blocks = max(1, min(width // _NARROWEST, ceil(len(self._metrics) / lines)))
+        return self._blocks * lines
+
+    def wishes(self, most: int) -> tuple[int, int]:
+        lines = len(arranged(self._metrics, most - 2, self._opened)) + 2
+        return lines, lines
+
+    def status(self) -> tuple[Span, ...]:
+        hidden = len(self._entries) - self._top - self._page(*self.rows_size)
+        found = (Span(f"/{clean(self.pattern, 20)} · {len(self._metrics)}", "match"),) if self.pattern else ()
+        more = (Span(f"{'  ' if found else ''}… {hidden} more", "warn"),) if hidden > 0 else ()
+        return (*found, *more)
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        if self.facts is None:
+            return []
+        self._take(width, height)
+        if not self._entries:
+            unread = self.facts.snapshot.loading or self.facts.snapshot.brief
+            return [nothing_yet("no metric has this in its name" if self.pattern else "no metrics reported yet",
+                                unread=unread and not self.pattern)]  # fmt: skip
+        blocks, lines = self._blocks, max(1, height - 1)
+        in_view = self._entries[self._top : self._top + blocks * lines]
+        table = _Table(width // blocks - (blocks > 1), self.facts, self._cells, in_view)
+        cells = [table.row(entry, here=self._top + place == self._cursor) for place, entry in enumerate(in_view)]
+        drawn = [row(*_joined([table.heading] * blocks))]
+        for line in range(min(lines, len(cells))):
+            drawn.append(cells[line] if blocks == 1 else row(*_joined(cells[line::lines])))
+        return drawn
+
+    # -- keys
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the cursor down (or up), and choose what it comes to."""
+        if not self._entries:
+            return
+        self._cursor = max(0, min(self._cursor + by, len(self._entries) - 1))
+        entry = self._entries[self._cursor]
+        self._name = entry.name if isinstance(entry, Metric) else entry.beginning
+        self.repaint()
+        if isinstance(entry, Metric):
+            self.post_message(MetricChosen(entry.name))
+
+    def to_edge(self, direction: int) -> None:
+        self.scroll_rows(direction * len(self._entries))
+
+    def select(self, name: str) -> None:
+        """Put the cursor on a metric; one whose fold is closed leaves it at the fold."""
+        aliased = (one.name for one in self._metrics if name in (one.name, *one.also))
+        self._name = next(aliased, name)
+        folds = (one.beginning for one in self._entries if isinstance(one, Fold) and not one.is_open)
+        if not any(isinstance(one, Metric) and one.name == self._name for one in self._entries):
+            self._name = next((beginning for beginning in folds if name.startswith(beginning)), self._name)
+        self.repaint()
+
+    def enter(self) -> None:
+        """Open or close a fold; of a metric, have the chart enlarge it."""
+        entry = self._entries[self._cursor] if self._entries else None
+        if isinstance(entry, Fold):
+            self._opened ^= {entry.beginning}
+            self._name = entry.beginning
+            self.repaint()
+        elif entry is not None:
+            self.post_message(MetricChosen(entry.name, enlarge=True))
+
+    def filter(self, pattern: str) -> str | None:
+        """Show only what matches; the sentence that says why it cannot be."""
+        try:
+            found = metrics_of(self.facts.snapshot, pattern) if self.facts is not None else []
+        except PatternMistake as mistake:
+            return f"{mistake}: {mistake.hint}"
+        if pattern and not found:
+            return f"no metric has {clean(pattern, 40)} in its name"
+        self.pattern = pattern
+        self.repaint()
+        return None
+
+    def on_click(self, event: Click) -> None:
+        """The row under the mouse; one that is chosen already is entered."""
+        width, height = self.rows_size
+        line = event.y - (1 if self.titled else 0) - 1
+        place = self._top + line + event.x * self._blocks // max(1, width) * (height - 1)
+        if 0 <= line < height - 1 and place < len(self._entries):
+            if place == self._cursor:
+                self.enter()
+            else:
+                self.scroll_rows(place - self._cursor)
+
+
+def _joined(parts: list[Row]) -> list[Span]:
+    spans: list[Span] = []
+    for place, part in enumerate(parts):
+        spans += [Span("│", "faint")] if place else []
+        spans += [span._replace(role=f"{part.base} {span.role}".strip()) for span in part.spans]
+    return spans
+
+
+class _Table:
+    """The columns of the table at one width: what has no room goes, the course first, then the step of the best."""
+
+    def __init__(self, width: int, facts: RunFacts, known: dict[str, _Cells], entries: Sequence[Entry]) -> None:
+        by = facts.snapshot.numbers.told_by
+        self._by = by if len(set(by.values())) > 1 else {}
+        self._width = width
+        self._told = {one.name: _cells_of(one, known) for one in entries if isinstance(one, Metric)}
+        longest = max((width_of(self._named(one)) for one in entries), default=0)
+        last, best, at = [
+            max([least, *(width_of(told.texts[place]) for told in self._told.values())])
+            for place, least in enumerate(_LEAST_CELLS)
+        ]
+        self._name = max(_LEAST_NAME, min(_MOST_NAME, longest, width - last - best - at - 5 - _LEAST_TREND))
+        left = width - self._name - 2 - last
+        self._columns = [last, *([best] if left > best else []), *([at] if left > best + at + 1 else [])]
+        rest = width - self._name - 2 - sum(self._columns) - len(self._columns)
+        self._trend = min(_LONGEST_TREND, rest) if rest >= _LEAST_TREND else 0
+        self.heading = self._row(Span("metric", "heading"), ("last", "best", "at step"), None, "heading")
+
+    def _named(self, entry: Entry) -> str:
+        if isinstance(entry, Fold):
+            return f"{clean(entry.beginning, 60)}*"
+        by = f" · {self._by[entry.name]}" if entry.name in self._by else ""  # whose word it is, of several
+        return clean(entry.name, 60) + by
+
+    def _row(self, name: Span, texts: Sequence[str], trend: Span | None, role: str = "") -> Row:
+        cells = [Span(" " + fit(text, width, "right"), role) for text, width in zip(texts, self._columns, strict=False)]
+        found = row(" ", (fit(name.text, self._name), name.role), *cells, " ", *([trend] if trend else []))
+        return row(*found.spans, " " * (self._width - found.width))
+
+    def row(self, entry: Entry, *, here: bool) -> Row:
+        base = "selected" if here else ""
+        if isinstance(entry, Fold):
+            count = f"{entry.count} {'▾' if entry.is_open else '▸'}"
+            return Row(self._row(Span(self._named(entry), "key"), (count,), None, "key").spans, base)
+        told, trend = self._told[entry.name], None
+        if told.view is not None and self._trend:
+            if told.width != self._trend:
+                told.width, told.trend = self._trend, sparkline(told.view.mean, self._trend)
+            trend = Span(told.trend, "val" if told.view.evaluation else "train")
+        return Row(self._row(Span(self._named(entry)), told.texts, trend).spans, base)
+
+
+@dataclass
+class _Cells:
+    """What is written of a metric as long as nothing is added to its curve."""
+
+    view: SeriesView | None
+    value: float | None
+    texts: tuple[str, str, str]
+    width: int = 0
+    trend: str = ""
+
+
+def _cells_of(metric: Metric, known: dict[str, _Cells]) -> _Cells:
+    view, value = metric.view, metric.value
+    found = known.get(metric.name)
+    if found is None or found.view is not view or found.value != value:
+        unknown = shown.UNKNOWN if view is None else shown.NOT_FINITE  # a series holds at least one point
+        best = best_point(view, metric.name) if view is not None else None
+        told = (
+            (f"{SIGNS[best.way]}{shown.number(best.value)}", _step(best.at, view.axis)) if best and view else ("", "")
+        )
+        found = _Cells(view, value, (unknown if value is None else shown.number(value), *told))
+        known[metric.name] = found
+    return found
+
+
+def _step(at: float | None, axis: str) -> str:
+    """The step in whole, as long as it has room; what is no step says so."""
+    if at is None:
+        return shown.UNKNOWN
+    if axis != "step":
+        return f"{axis[:5]} {shown.short_count(at)}"
+    text = shown.whole(at)
+    return text if len(text) <= _LONGEST_STEP else shown.short_count(at)
+
+
+PANEL = Panel(order=30, help="every metric: newest and best value; its row is what the chart draws", widget=MetricTable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,10 +17,12 @@ from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel
+from ..panels.metrics import MetricChosen
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
 from ..widgets.lines import KeyLine
 from ..widgets.run_header import Progress, RunHeader
+from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
 from .acting import ActingScreen, allowed
 from .run_body import PANELS, RunBody, Shape, run_layout
@@ -56,6 +59,8 @@ class RunScreen(ActingScreen):
         """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
+        table = self.body.metrics
+        self._filter = SearchLine(table.filter, self._filter_metrics, partial(table.filter, ""), table.scroll_rows)
         if log is not None:
             self._log.open(log)
 
@@ -65,6 +70,7 @@ class RunScreen(ActingScreen):
         yield FailureCard()
         yield self.body
         yield self._log.search_line
+        yield self._filter
         yield KeyLine(_FOOTER, self.usable)
 
     @property
@@ -144,6 +150,7 @@ class RunScreen(ActingScreen):
         )
         for panel in self.query(RunPanel):
             panel.show(facts)
+        self.body.share_right_column()
 
     def show_system(self, message: SystemReady) -> None:
         if message.run == self.place:
@@ -182,7 +189,10 @@ class RunScreen(ActingScreen):
     # -- keys
 
     def action_back(self) -> None:
-        """Out of a selection or a search of the log, else out of a panel's full size, else to the list of runs."""
+        """Out of a filter of the metrics, a search of the log, a panel's full size; else to the list of runs."""
+        if "metrics" in self.body.in_view and self.body.metrics.pattern:
+            self.body.metrics.filter("")
+            return
         if "log" in self.body.in_view and self.body.log_pane.stop_search():
             return
         if self.zoomed:
@@ -221,7 +231,10 @@ class RunScreen(ActingScreen):
             panel.scroll_rows(direction * (max(1, panel.rows_size[1] - 1) if unit == "page" else 1))
 
     def action_log(self, what: str) -> None:
-        """One of the log's keys; it brings the log into view."""
+        """One of the log's keys; it brings the log into view. Where the metrics are current, `/` is theirs."""
+        if what == "search" and self.panel == "metrics":
+            self._filter.open(self.body.metrics.pattern)
+            return
         self._bring_log()
         self._in_log = True
         self._log.press(what)
@@ -263,5 +276,25 @@ class RunScreen(ActingScreen):
 
     def action_chart(self, what: str) -> None:
         why_not = self.body.chart.press(what)
+        if why_not:
+            self.context.say(why_not, "warning")
+        self.body.metrics.select(self.body.chart.metric)
+
+    # -- metrics
+
+    @on(MetricChosen)
+    def _draw_metric(self, message: MetricChosen) -> None:
+        """The chart follows the table."""
+        self.body.chart.choose(message.name)
+        if message.enlarge:
+            self.zoomed = self.zoomed or self.has_class("-wide")
+            self.action_panel(PANELS.index("chart") + 1)
+
+    def action_enter(self) -> None:
+        if self.panel == "metrics":
+            self.body.metrics.enter()
+
+    def _filter_metrics(self, pattern: str) -> None:
+        why_not = self.body.metrics.filter(pattern)
         if why_not:
             self.context.say(why_not, "warning")

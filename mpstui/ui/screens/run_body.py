@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from textual.containers import Horizontal, Vertical
 from ..panels import RunPanel, panels
 from ..panels.chart import LossChart
 from ..panels.log import LogPane
+from ..panels.metrics import MetricTable
 
 PANELS = tuple(panels())
 """The panels by name, in their order."""
@@ -54,6 +56,21 @@ def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
     return frozenset(PANELS) if shape is Shape.WIDE else frozenset({"chart", current})
 
 
+def shared(height: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
+    """Lines for panels below each other, each of which wishes for so many at first, and for so many in all.
+
+    Small wishes are met whole, great ones share what is left; what nobody can fill goes to the last.
+    """
+    given = [0] * len(wishes)
+    for wanted in zip(*wishes, strict=True):
+        order = sorted(range(len(wishes)), key=lambda place: wanted[place] - given[place])
+        for done, place in enumerate(order):
+            left = max(0, height - sum(given))
+            given[place] += max(0, min(wanted[place] - given[place], left // (len(order) - done)))
+    given[-1] += max(0, height - sum(given))
+    return given
+
+
 class RunBody(Horizontal):
     """All panels; what has no place is not displayed."""
 
@@ -84,6 +101,12 @@ class RunBody(Horizontal):
         return found
 
     @property
+    def metrics(self) -> MetricTable:
+        found = self._panels["metrics"]
+        assert isinstance(found, MetricTable)
+        return found
+
+    @property
     def scrolling(self) -> RunPanel:
         """The panel that the scrolling keys move: the current one where it can scroll, else the log."""
         panel = self._panels[self._current]
@@ -105,6 +128,26 @@ class RunBody(Horizontal):
             panel.current = name == current
             panel.tabs = self._tabs() if name == current else ()
             panel.repaint()
+        self.share_right_column()
+
+    def on_resize(self) -> None:
+        self.share_right_column()
+
+    def share_right_column(self) -> None:
+        """Give each panel there the lines that it can fill, so that none hides something while others are blank."""
+        beside = [panel for name, panel in self._panels.items() if name in self.in_view and name not in _LEFT]
+        if len(self.in_view) < len(PANELS):
+            lines: list[int | None] = [None] * len(beside)
+        else:
+            height = self.size.height
+            if not height:
+                return
+            first = shared(height, [panel.wishes(height) for panel in beside])
+            lines = list(shared(height, [panel.wishes(count) for panel, count in zip(beside, first, strict=True)]))
+        for panel, count in zip(beside, lines, strict=True):
+            if panel.lines_given != count:
+                panel.lines_given = count
+                panel.styles.height = count if count is not None else "1fr"
 
     def _tabs(self) -> tuple[tuple[int, str], ...]:
         """The panels that take turns in the place of the current one."""
