@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import random
 import re
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +36,8 @@ REASONS = {
     ),
     **dict.fromkeys(("bars._OTHER_WORK", "boosting._KNOWN", "boosting._RISING", "names._DIGITS"), SHORT_TEXT),
     **dict.fromkeys(("facts._NAMED", "facts._USED", "names._THROUGHPUT", "reader._TRAILING_NUMBER"), SHORT_TEXT),
-    **dict.fromkeys(("shape._SLOT", "log_text._ESCAPE_OR_CLASS", "console._HELD_BACK"), SHORT_TEXT),
+    **dict.fromkeys(("log_text._ESCAPE_OR_CLASS", "console._HELD_BACK"), SHORT_TEXT),
+    **dict.fromkeys(("shape.PRINTED", "shape.NUMBER", "bulk.PRINTED", "files.NUMBER"), SHORT_TEXT),
     **dict.fromkeys(("line._ERROR", "line._WARNING", "evidence._MEMORY_EVENT"), SHORT_TEXT),
     **dict.fromkeys(("json_document._BETWEEN_ENTRIES", "json_document._ENDED", "assemble._SAMPLES"), FOLLOWS_A_MARK),
 }
@@ -92,3 +96,76 @@ def test_every_repetition_ends_or_is_known_to_be_harmless() -> None:
 def test_an_endless_repetition_is_noticed(text: str, endless: bool) -> None:
     found = any(most >= ENDLESS and not possessive for possessive, most in repeats(tree_of(re.compile(text))))
     assert found is endless
+
+
+def pieces(tree: Any) -> Iterator[str]:
+    """What a pattern can take: runs of its letters, and a character of each kind that it names."""
+    letters = ""
+    for kind, value in tree:
+        if str(kind) == "LITERAL":
+            letters += chr(value)
+            continue
+        yield from filter(None, (letters, letters[-1:]))
+        letters = ""
+        if str(kind) == "IN":
+            yield from (
+                chr(one[1] if str(one[0]) == "LITERAL" else one[1][0]) for one in value if one[1:] and _told(one)
+            )
+            yield "7" if "DIGIT" in str(value) else " " if "SPACE" in str(value) else "a"
+        elif str(kind) in ("ANY", "NOT_LITERAL"):
+            yield "x"
+        else:
+            for part in value if isinstance(value, (tuple, list)) else ():
+                for inner in part if str(kind) == "BRANCH" and isinstance(part, list) else [part]:
+                    yield from pieces(inner) if isinstance(inner, _parser.SubPattern) else ()
+    yield from filter(None, (letters,))
+
+
+def _told(one: Any) -> bool:
+    return str(one[0]) in ("LITERAL", "RANGE")
+
+
+def seconds_for(pattern: re.Pattern[Any], unit: str, size: int, *, at_start: bool) -> float:
+    """Processor time to look for a pattern everywhere in so many characters, the best of two."""
+    text: Any = (unit * (size // len(unit) + 1))[:size]
+    text = text if isinstance(pattern.pattern, str) else text.encode("latin-1", "replace")
+    best = float("inf")
+    for _ in range(2):
+        started = time.process_time()
+        if at_start:
+            pattern.match(text)
+        else:
+            deque(pattern.finditer(text), maxlen=0)
+        best = min(best, time.process_time() - started)
+    return best
+
+
+SIZES = (400, 6000, 12000)
+
+
+def is_linear(pattern: re.Pattern[Any], unit: str, *, at_start: bool = False, sizes: Sequence[int] = SIZES) -> bool:
+    """Whether eight times the text costs at most some twenty times as much, at sizes beyond what may be looked back."""
+    for size in sizes:
+        large = seconds_for(pattern, unit, 8 * size, at_start=at_start)
+        if large < 0.002 or large < 20 * seconds_for(pattern, unit, size, at_start=at_start):
+            return True
+    return False
+
+
+def test_no_text_made_of_what_a_pattern_takes_costs_more_than_its_length() -> None:
+    source, slow = random.Random(0), set()
+    for name, pattern in patterns():
+        if REASONS.get(name) == SHORT_TEXT:
+            continue
+        parts = sorted(set(pieces(tree_of(pattern))))
+        mixed = ["".join(source.sample(parts, min(len(parts), count))) for count in (2, 2, 3, 3)]
+        for unit in {*source.sample(parts, min(len(parts), 6)), *mixed} - {""}:
+            if not is_linear(pattern, unit, at_start=REASONS.get(name) == AT_THE_START):
+                slow.add((name, unit))
+    assert not slow
+
+
+@pytest.mark.parametrize(("text", "unit"), [("a+b", "a"), (r"[\w.]+:", "a."), (r"(?:\s|,)*y", ", ")])
+def test_a_pattern_that_is_not_linear_is_noticed(text: str, unit: str) -> None:
+    assert not is_linear(re.compile(text), unit, sizes=SIZES[:1])
+    assert set(unit) & set("".join(pieces(tree_of(re.compile(text)))))
