@@ -180,6 +180,7 @@ KEYS: tuple[Key, ...] = (
     Key("O", "compared('reverse')", "", "", "", Scope.COMPARISON),
     Key("less_than_sign", "compared('back')", "< >", "columns", "scroll the columns of the table", Scope.COMPARISON, 9),
     Key("greater_than_sign", "compared('wider')", "", "", "", Scope.COMPARISON),
+    Key("p", "compared('parallel')", "p", "parallel", "a line a run through its settings; curves", Scope.COMPARISON, 8),
     Key("space", "compared('hide')", "space", "hide", "draw the selected run no more, or again", Scope.COMPARISON, 12),
     Key("up,k", "scroll(-1)", "↑ ↓", "select", "select a run: it is drawn over the others", Scope.COMPARISON, 13),
     Key("down,j", "scroll(1)", "", "", "", Scope.COMPARISON),

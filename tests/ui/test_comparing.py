@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.model.snapshot import RunSnapshot, SeriesView
+from mpstui.core.runs.comparison import Column
+from mpstui.core.series.direction import Better
 from mpstui.ui.charting.plot import ChartView
 from mpstui.ui.screens.comparing import ComparisonScreen
 from mpstui.ui.widgets.comparison import Comparison, own_words
 from mpstui.ui.widgets.overlay import LABELS, best_axis, draw_overlay, overlay
+from mpstui.ui.widgets.parallel import parallel_rows
 from tests.snapshots import changed
 
 from . import fakes
@@ -271,3 +274,46 @@ def test_the_axis_goes_on_to_the_next_that_any_run_has() -> None:
     panel.snapshots = (changed(SGD, epoch_steps=None, steps=None), ADAM)
     panel.repaint()
     assert [(panel.press("axis"), panel.axis)[1] for _ in range(2)] == ["epoch", "step"]
+
+
+# -- settings as parallel axes
+
+
+def axes_of(*settings: Column, result: tuple[float | None, ...], better: Better | None = Better.LOWER) -> list[str]:
+    drawn = parallel_rows(settings, Column("best", result, "best", better), 60, 12)
+    assert all(line.width <= 60 for line in drawn)
+    return [line.text for line in drawn]
+
+
+def test_settings_are_axes_with_the_best_result_on_top() -> None:
+    lines = axes_of(
+        Column("lr", ("0.1", "0.001", "0.01")), Column("opt", ("sgd", "adam", None)), result=(0.3, 0.2, 0.9)
+    )
+    assert lines[0].split() == ["lr", "opt", "best"]
+    heights = {text: next(n for n, line in enumerate(lines) if f"┤{text}" in line) for text in ("0.1", "0.01", "0.001")}
+    assert heights["0.1"] == 1
+    assert heights["0.01"] - heights["0.1"] == pytest.approx(heights["0.001"] - heights["0.01"], abs=1), "by decades"
+    assert "2┤0.200" in lines[1]
+    assert "0.900" in lines[-1]
+    assert axes_of(Column("lr", ("1", "2")), result=(0.1, 0.9), better=Better.HIGHER)[1].rstrip().endswith("2┤0.900")
+
+
+def test_the_parallel_view_says_what_it_needs() -> None:
+    some = Column("lr", ("1", "2"))
+    assert "needs 24 columns and 6 lines" in parallel_rows([some], some, 80, 4)[0].text
+    assert "the same settings" in parallel_rows([], some, 80, 20)[0].text
+    many = [Column(f"setting {place}", ("1", "2")) for place in range(9)]
+    assert parallel_rows(many, some, 80, 20)[0].text.endswith("+4")
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 15), (200, 60)])
+def test_a_sweep_in_parallel_axes(size: tuple[int, int]) -> None:
+    world = fakes.world(tuple(reversed(TWENTY)))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("C", "p")
+        await driver.until(lambda: driver.lines[1].startswith(" lr"), "the axes")
+        await driver.press("p")
+        await driver.until(lambda: not driver.lines[1].startswith(" lr"), "curves")
+
+    drive(world, play, size=size)

@@ -19,6 +19,7 @@ from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
 from .lines import LinePanel
 from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay
+from .parallel import parallel_rows
 
 _LEAST_CHART, _LEAST_TABLE = 6, 3
 _WIDEST_NAME, _WIDEST_VALUE = 28, 16
@@ -37,6 +38,8 @@ class Comparison(LinePanel):
         self.metric = "loss"
         self._chosen: str | None = None
         self._hidden: frozenset[str] = frozenset()
+        self._parallel = False
+        """Whether the settings are axes, and the runs lines through them."""
         self._sorted: tuple[tuple[str, str], bool] | None = None
         """The column by which the table is sorted, and whether in reverse; None: by the first one."""
         self._left = self._top = 0
@@ -95,6 +98,7 @@ class Comparison(LinePanel):
             "sort": self._sort_next,
             "reverse": self._reverse,
             "hide": self._hide,
+            "parallel": self._switch,
             "wider": lambda: self._scroll_columns(1),
             "back": lambda: self._scroll_columns(-1),
         }
@@ -164,6 +168,10 @@ class Comparison(LinePanel):
             self._hidden ^= {self.selected.run}
         return None
 
+    def _switch(self) -> None:
+        """From curves to a line a run through its settings, and back."""
+        self._parallel = not self._parallel
+
     def _scroll_columns(self, by: int) -> str | None:
         self._left = max(0, min(len(self._shown) - 1, self._left + by))
         return None
@@ -212,7 +220,13 @@ class Comparison(LinePanel):
         table = max(min(count, height - _LEAST_CHART - 1 - len(lacking), max(height // 2, _LEAST_TABLE)), 0)
         lines = height - 1 - len(lacking) - table
         first = next((place for place, one in enumerate(self.snapshots) if one is self.selected), None)
-        chart = draw_overlay(self._data, self.view, width, lines, first)
+        if self._parallel:
+            settings = [one for one in self._shown if one.kind == "setting"]
+            result = next((one for one in self._shown if one.kind == "best"), self._shown[0])
+            chart = parallel_rows(settings, result, width, lines, first, self.view.blocks)
+            chart += [row()] * (lines - len(chart))
+        else:
+            chart = draw_overlay(self._data, self.view, width, lines, first)
         if not chart:
             missing = f" none of them has {clean(self.metric, 40)} by {self.axis or 'step'}"
             chart = [row(*clip((Span(missing, "dim"),), width))]

@@ -1,0 +1,136 @@
+"""Runs as lines through an axis for each setting and one for the result: what does a result hang on? Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...core import present as shown
+from ...core.runs.comparison import Column
+from ...core.series.direction import Better
+from ..charting.canvas import Canvas
+from ..charting.scale import value_scale
+from ..rows import Row, Span, clean, cut, fit, row, width_of
+from .overlay import LABELS
+
+_BY_RESULT = ("good", "train", "mark", "faint")
+"""The looks of the best quarter of the runs, and of the others in turn."""
+_LEAST_AXIS, _RIGHT, _LEAST_LINES = 12, 12, 5
+
+
+class _Axis(NamedTuple):
+    name: str
+    places: tuple[float | None, ...]
+    """Of each run, 0 at the bottom and 1 at the top; None: it has no value there."""
+    ticks: dict[float, str]
+
+
+def parallel_rows(
+    settings: Sequence[Column], result: Column, width: int, height: int, first: int | None = None, blocks: bool = False
+) -> list[Row]:
+    """The view in ``height`` lines, or the sentence that says why there is none.
+
+    Args:
+        first: the place of the run that is drawn over the others.
+    """
+    if not settings:
+        return [row((" these runs were started with the same settings: there is nothing to draw lines between", "dim"))]
+    fitting = (width - _RIGHT) // _LEAST_AXIS
+    if fitting < 1 or height < _LEAST_LINES + 1:
+        needs = f"needs {_RIGHT + _LEAST_AXIS} columns and {_LEAST_LINES + 1} lines for the chart"
+        return [row((cut(f" the parallel view {needs}; here are {width} and {height}", width), "dim"))]
+    axes = [*(_axis(one) for one in settings[:fitting]), _axis(result)]
+    columns = [round(1 + place * (width - _RIGHT - 2) / (len(axes) - 1)) for place in range(len(axes))]
+    lines = height - 1
+    canvas = Canvas(width, lines, blocks)
+    known, front = _looks(result), "title"
+    for place in range(len(result.values)):
+        role = front if place == first else known.get(place, "faint")
+        for (left, start), (right, end) in pairwise(zip(columns, axes, strict=True)):
+            (x0, x1), (begin, stop) = (left, right), (start.places[place], end.places[place])
+            if begin is not None and stop is not None:
+                across, high = canvas.width // width, canvas.height - 1
+                canvas.line(x0 * across, round((1 - begin) * high), x1 * across, round((1 - stop) * high), role)
+    canvas.in_front = front
+    over: list[dict[int, Span]] = [{} for _ in range(lines)]
+    for column, axis in zip(columns, axes, strict=True):
+        texts = _at_lines(axis, lines)
+        for line in range(lines):
+            over[line][column] = Span("│" if line not in texts else "┤", "dim")
+            for offset, character in enumerate(texts.get(line, "")):
+                over[line][column + 1 + offset] = Span(character, "dim")
+    _name_results(over, columns[-1], axes[-1], known, lines)
+    hidden = len(settings) - fitting
+    return [_heads(axes, columns, width, hidden), *(row(*canvas.spans(line, over=over[line])) for line in range(lines))]
+
+
+def _axis(column: Column) -> _Axis:
+    """Numbers by their size, by decades where they span some; words each at a height of their own, in their order."""
+    numbers = [_number(value) for value in column.values]
+    name = clean(column.name, 60)
+    if any(number is None and value is not None for number, value in zip(numbers, column.values, strict=True)):
+        words = list(dict.fromkeys(str(value) for value in (column.values[place] for place in column.order()) if value))
+        at = {word: 1 - (place + 0.5) / len(words) for place, word in enumerate(words)}
+        places = tuple(None if value is None else at[str(value)] for value in column.values)
+        return _Axis(name, places, {place: clean(word, 40) for word, place in at.items()})
+    known = sorted({number for number in numbers if number is not None})
+    if not known:
+        return _Axis(name, tuple(None for _ in numbers), {})
+    low, high = known[0], known[-1]
+    scale = value_scale(known, None)
+    bottom, top = scale.position(low) or 0.0, scale.position(high) or 0.0
+
+    def height(number: float) -> float:
+        share = ((scale.position(number) or 0.0) - bottom) / (top - bottom) if top > bottom else 0.5
+        return 1 - share if column.better is Better.LOWER else share
+
+    values = {height(number): shown.number(number, digits=3) if column.better else f"{number:g}" for number in known}
+    return _Axis(name, tuple(None if number is None else height(number) for number in numbers), values)
+
+
+def _number(value: str | float | None) -> float | None:
+    try:
+        found = None if value is None else float(value)
+    except ValueError:
+        return None
+    return found if found is not None and math.isfinite(found) else None
+
+
+def _looks(result: Column) -> dict[int, str]:
+    """The look of each run that has a result: by its rank, where it is known which way is better."""
+    known = [place for place in result.order() if _number(result.values[place]) is not None]
+    if result.better is None:
+        return dict.fromkeys(known, "train")
+    return {place: _BY_RESULT[rank * len(_BY_RESULT) // len(known)] for rank, place in enumerate(known)}
+
+
+def _at_lines(axis: _Axis, lines: int) -> dict[int, str]:
+    """What stands beside an axis: the ends, and what has a line to itself between them."""
+    found: dict[int, str] = {}
+    ends = (max(axis.ticks, default=0.0), min(axis.ticks, default=0.0))
+    for place in sorted(axis.ticks, key=lambda place: (place not in ends, -place)):
+        line = round((1 - place) * (lines - 1))
+        found.setdefault(line, cut(axis.ticks[place], _LEAST_AXIS - 4))
+    return found
+
+
+def _name_results(over: list[dict[int, Span]], column: int, axis: _Axis, known: dict[int, str], lines: int) -> None:
+    """The labels of the runs before the axis of results, each at its own height."""
+    for place, height in enumerate(axis.places):
+        if height is not None:
+            cells = over[round((1 - height) * (lines - 1))]
+            at = next((at for at in range(column - 1, max(column - 6, 0), -1) if at not in cells), None)
+            if at is not None:
+                cells[at] = Span(LABELS[place], f"{known.get(place, 'faint')} strong")
+
+
+def _heads(axes: Sequence[_Axis], columns: Sequence[int], width: int, hidden: int) -> Row:
+    """The names of the axes above them; how many more settings a wider window would show."""
+    text = ""
+    for place, (column, axis) in enumerate(zip(columns, axes, strict=True)):
+        room = (columns[place + 1] if place + 1 < len(columns) else width) - column - 1
+        text = fit(text, column) + cut(axis.name, room)
+    more = f" +{hidden}" if hidden > 0 else ""
+    return row((fit(text, width - width_of(more)), "strong"), (more, "warn"))
