@@ -77,6 +77,9 @@ def run_diagnose(args: argparse.Namespace) -> int:
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:
     """A finding in words. What `--fix` would do is told for this very run, or in general where only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
+    lines += [_wrapped("numbers", finding.numbers)] if finding.numbers else []
+    shown = finding.shown_by
+    lines += [_wrapped("at", shown.where)] if shown is not None and shown.where else []
     for line in finding.evidence:
         place = f"log line {line.line}: " if line.line is not None else ""
         lines.append(_wrapped("seen", place + line.text))
@@ -88,7 +91,7 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
         lines += [_wrapped("fix", cure.sentence)] if cure.finding == finding else []
     elif _applicable(finding.remedy):
         lines.append(_wrapped("apply", _applicable(finding.remedy)))
-    lines.append(_wrapped("on CPU", "helps" if finding.restart_on_cpu_helps else "does not help"))
+    lines += [_wrapped("on CPU", "helps")] if finding.restart_on_cpu_helps else []
     return "\n".join(lines)
 
 

@@ -24,10 +24,19 @@ def log(tmp_path: Path) -> Path:
 def test_json_has_the_promised_form(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(log), "--json"]) == 0
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert set(finding) == {"id", "title", "confidence", "evidence", "cause", "remedy", "restart_on_cpu_helps"}
+    assert set(finding) == {
+        "id",
+        "title",
+        "confidence",
+        "evidence",
+        "numbers",
+        "cause",
+        "remedy",
+        "restart_on_cpu_helps",
+    }
     assert set(finding["remedy"]) == {"text", "env", "args", "device"}
     assert finding["id"] == "mps_oom"
-    assert finding["evidence"] == [{"line": 2, "text": OOM}]
+    assert finding["evidence"] == [{"line": 2, "text": OOM, "where": None}]
     assert finding["remedy"]["args"][0] == {"role": "batch_size", "operation": "scale", "value": 0.5}
     assert finding["restart_on_cpu_helps"] is True
     assert 0 < finding["confidence"] <= 1
@@ -153,4 +162,4 @@ def test_what_two_ranks_say_is_evidence_once(tmp_path: Path, capsys: pytest.Capt
     log.write_text(f"{OOM}\n[rank0]: {OOM}\n[rank1]: {OOM}\n")
     assert main(["diagnose", str(log), "--json"]) == 0
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert finding["evidence"] == [{"line": 1, "text": OOM}]
+    assert finding["evidence"] == [{"line": 1, "text": OOM, "where": None}]

@@ -12,7 +12,7 @@ from mpstui.core.launching.rehearsal import Rehearsed, Shown
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import ExitSummary, State
 from mpstui.ui.services import Services
-from mpstui.ui.widgets.failure_card import Failure, card, evidence_line
+from mpstui.ui.widgets.failure_card import Failure, card, card_lines, evidence_line, offers
 from mpstui.wire.records import Rehearsal
 
 from . import fakes
@@ -37,7 +37,7 @@ def test_a_remedy_is_offered_once_its_key_works() -> None:
     cards = [card(Failure(failed, (fakes.FINDING,), cure=cure, fixable=able), 80, 8) for cure, able in offered]
     keys = ["".join(span.text for span in rows[-1].spans) for rows in cards]
     assert ["apply the remedy" in shown for shown in keys] == [True, False, False, False]
-    assert "no fix The remedy changes nothing here. A was 1 already." in "\n".join(line.text for line in cards[2])
+    assert "no fix A was 1 already." in "\n".join(line.text for line in cards[2])
     assert "f does device mps -> cpu" in "\n".join(line.text for line in cards[0])
 
 
@@ -64,19 +64,19 @@ def test_the_error_is_quoted_and_not_the_line_that_raises_it(mark: str) -> None:
     rows = card(Failure(failed, (finding,)), 80, 9)
     shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
     assert "line 118 RuntimeError: MPS backend out of memory" in shown
-    assert evidence_line(finding) == 118
+    assert evidence_line(Failure(failed, (finding,))) == 118
     alone = replace(finding, evidence=(EvidenceLine(None, "killed by the system"), raises))
-    assert evidence_line(alone) == 116
+    assert evidence_line(Failure(failed, (alone,))) == 116
 
 
 def test_an_unknown_end_shows_the_last_exception_on_the_card() -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
-    exception = EvidenceLine(4711, "KeyError: 'learning_rate'", "train.py:3 load")
+    exception = EvidenceLine(4711, "KeyError: 'learning_rate'", "train.py:3 in load")
     rows = card(Failure(failed, (), True, exception), 80, 9)
     shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
-    assert "no known cause; the last exception of the log:" in shown
-    assert "line 4711 KeyError: 'learning_rate'" in shown
-    assert "at    train.py:3 load" in shown
+    assert "▌ KeyError: 'learning_rate'\n" in shown
+    assert "at train.py:3 in load · log line 4711 · no known kind of failure" in shown
+    assert rows[-1].text.startswith("▌ l log there")
 
 
 def test_how_it_ended_is_said_once() -> None:
@@ -118,16 +118,34 @@ def test_a_run_that_was_never_started_says_why_and_has_no_log_to_look_at(finding
 LONG = "It needs more than one line to be told to its end, as the help text of the out-of-memory error does. "
 
 
-def test_nothing_is_cut_where_there_are_lines_and_each_part_is_begun_where_there_are_few() -> None:
+def test_nothing_is_cut_where_there_are_lines_and_the_remedy_last_where_there_are_few() -> None:
     finding = replace(fakes.FINDING, cause=LONG * 2, remedy=replace(fakes.FINDING.remedy, text=LONG * 3))
     failure = Failure(fakes.failed(), (finding,), cure=fakes.cure())
     whole = card(failure, 80, 20)
     assert "…" not in "".join(line.text for line in whole)
     assert len(whole) < 20
-    short = [line.text for line in card(failure, 80, 7)]
-    assert len(short) == 7
+    assert card_lines(failure, 80, 20, 24) == len(whole)
+    most = card_lines(failure, 80, 7, 24)
+    assert 7 < most < len(whole), "the chart gives way for the remedy, and for no more than a line of the rest"
+    short = [line.text for line in card(failure, 80, most)]
+    assert " ".join(line.strip("▌ ").removeprefix("helps ").strip() for line in short).count(LONG.strip()) == 3
     for begins in ("▌ The device ran", "▌ It needs", "▌ log line 118", "▌ helps", "▌ f does"):
         assert any(text.startswith(begins) for text in short), begins
+    assert card_lines(failure, 80, 7, 8) == 8
+    least = [line.text for line in card(failure, 80, 7)]
+    assert not any(text.startswith(("▌ It needs", "▌ log line")) for text in least), "cause and evidence are cut first"
+    assert " ".join(line.strip("▌ ").removeprefix("helps ").strip() for line in least).count(LONG.strip()) == 3
+
+
+def test_the_place_that_failed_stands_beside_its_name() -> None:
+    shown = replace(fakes.FINDING.evidence[0], where="train.py:112 in step")
+    rows = card(Failure(fakes.failed(), (replace(fakes.FINDING, evidence=(shown,)),)), 80, 9)
+    assert rows[1].text == "▌ The device ran out of memory · train.py:112 in step"
+
+
+def test_a_log_that_nobody_can_restart_offers_no_restart() -> None:
+    failure = Failure(fakes.failed(), (fakes.FINDING,), on_cpu=False, fixable=False)
+    assert [key for key, *_ in offers(failure, log_in_reach=True)] == ["l"]
 
 
 def test_the_checkpoint_to_go_back_to_is_named_where_there_is_one() -> None:

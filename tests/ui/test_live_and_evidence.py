@@ -71,7 +71,7 @@ def test_without_a_line_the_key_says_so() -> None:
         await driver.sees("apply the remedy")
         assert "log there" not in driver.text
         await driver.press("l")
-        await driver.hears("no line of the log")
+        await driver.hears("No line of the log")
 
     drive(world, play, opening=fakes.failed().run)
 

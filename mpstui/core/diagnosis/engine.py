@@ -12,7 +12,7 @@ from typing import Any
 from ...wire.records import RESTART_CAUSES
 from ...wire.rundir import RunDir
 from .evidence import clues_of, ending, evidence_from_run_dir, failed_attempt
-from .log_text import LogTimeline, SearchText, compiled, literal_hints, portable, timeline_of
+from .log_text import LogTimeline, SearchText, compiled, literal_hints, place_raised, portable, timeline_of
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules, rule
 
@@ -60,6 +60,7 @@ class _Case:
     clues: Mapping[str, str]
     signal: int | None
     code: int | None
+    environment: Mapping[str, str]
 
 
 def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
@@ -69,7 +70,9 @@ def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
     found rule outranks stays listed, below it.
     """
     signal, code = ending(evidence)
-    case = _Case(SearchText(evidence.lines), timeline_of(evidence.lines), clues_of(evidence), signal, code)
+    case = _Case(
+        SearchText(evidence.lines), timeline_of(evidence.lines), clues_of(evidence), signal, code, evidence.environment
+    )
     found = {rule.id: finding for rule in all_rules() if (finding := _weigh(rule, case))}
     for outranking in all_rules():
         winner = found.get(outranking.id)
@@ -102,7 +105,7 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
         confidence=round(min(confidence, 0.99), 3),
         evidence=(*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues)),
         cause=rule.cause,
-        remedy=rule.remedy,
+        remedy=rule.remedy.left_in(case.environment),
         restart_on_cpu_helps=_cpu_helps(rule, case.clues),
         numbers=_numbers(rule, case.text),
     )
@@ -167,7 +170,8 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
     said: dict[str, EvidenceLine] = {}
     for index, offset in sorted(list(places.items())[:MOST_EVIDENCE_LINES]):
         shown = text.excerpt(index, offset)
-        said.setdefault(_RANK.sub("", shown), EvidenceLine(text.lines[index].number, shown))
+        line = EvidenceLine(text.lines[index].number, shown, place_raised(text.lines, index))
+        said.setdefault(_RANK.sub("", shown), line)
     return tuple(said.values())
 
 

@@ -169,8 +169,13 @@ def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     return EvidenceLine(lines[index].number, text[:EVIDENCE_WIDTH], where)
 
 
+def place_raised(lines: tuple[LogLine, ...], index: int) -> str:
+    """Where the exception of a line was raised, ``train.py:12 in load``; empty where the line names none."""
+    return _raised_at(lines, index)[0] if _EXCEPTION.match(lines[index].text) else ""
+
+
 def _raised_at(lines: tuple[LogLine, ...], index: int) -> tuple[str, str]:
-    """``train.py:12 load`` and its code: the innermost frame of a traceback that is the user's own, else its last."""
+    """``train.py:12 in load`` and its code, of the innermost frame of a traceback that is the user's, else its last."""
     frames = []
     for position in range(index - 1, max(-1, index - CHAIN_REACH), -1):
         if "Traceback (most recent call last)" in lines[position].text:
@@ -178,7 +183,7 @@ def _raised_at(lines: tuple[LogLine, ...], index: int) -> tuple[str, str]:
         if match := _STACK_FRAME.match(lines[position].text):
             code = lines[position + 1].text if position + 1 < index else ""
             file, number, function = match["file"] or match["boxed"], match["line"] or match["at"], match["function"]
-            place = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" {function}")
+            place = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" in {function}")
             frames.append((_OF_LIBRARIES.search(file) is None, place, "" if _STACK_FRAME.match(code) else code))
     chosen = next((frame for frame in frames if frame[0]), frames[0] if frames else None)
     return chosen[1:] if chosen else ("", "")

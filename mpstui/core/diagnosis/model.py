@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Any, Literal
+
+_RAISES = re.compile(r"\s*(?:\[\S+\]:?\s*)?raise\b")
+"""Also behind the mark that torchrun puts before each line of a rank."""
 
 
 class Kind(Enum):
@@ -101,6 +105,7 @@ DEFAULT_WATERMARKS = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": None, "PYTORCH_MPS_LOW
 class Remedy:
     """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
 
+    ``otherwise`` is what helps where its variables were set already.
     ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
     ``from_checkpoint`` comes first where the run has a checkpoint to go back to. ``defeated_by`` is a pattern and a
     sentence: where a line of the evidence has the pattern, ``env`` is of no use and not offered; the sentence says why.
@@ -113,6 +118,15 @@ class Remedy:
     risk: str | None = None
     from_checkpoint: str = ""
     defeated_by: tuple[str, str] | None = None
+    otherwise: str = ""
+
+    def left_in(self, environment: Mapping[str, str]) -> Remedy:
+        """What of it is left to do where a variable may have been set already, and has not helped."""
+        if not self.env or any(value is None or environment.get(name) != value for name, value in self.env.items()):
+            return self
+        told = " and ".join(f"{name}={value}" for name, value in self.env.items())
+        text = f"{told} was set already and did not help. {self.otherwise}".rstrip()
+        return replace(self, text=text, env={}, risk=None)
 
     @property
     def can_be_applied(self) -> bool:
@@ -168,7 +182,7 @@ class EvidenceLine:
     line: int | None
     text: str
     where: str = ""
-    """Of an exception: file, line and function that raised it, ``train.py:12 load``."""
+    """Of an exception: file, line and function that raised it, ``train.py:12 in load``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +201,16 @@ class Finding:
     """Those of the failure itself: ``wanted 512.00 MiB, 17.50 + 2.30 of 20.10 GiB``."""
 
     @property
+    def shown_by(self) -> EvidenceLine | None:
+        """The line of the log that shows it best, else the first fact from outside; None without evidence.
+
+        A program's own ``raise``, which a traceback prints before the error itself, shows less.
+        """
+        in_log = [line for line in self.evidence if line.line is not None]
+        said = (line for line in in_log if not _RAISES.match(line.text))
+        return next(said, next(iter((*in_log, *self.evidence)), None))
+
+    @property
     def can_be_cured(self) -> bool:
         """Whether a launcher can do something about it; a symptom's remedy cures nothing."""
         return self.kind is not Kind.SYMPTOM and self.remedy.can_be_applied
@@ -202,7 +226,10 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
             "id": finding.id,
             "title": finding.title,
             "confidence": finding.confidence,
-            "evidence": [{"line": line.line, "text": line.text} for line in finding.evidence],
+            "evidence": [
+                {"line": line.line, "text": line.text, "where": line.where or None} for line in finding.evidence
+            ],
+            "numbers": finding.numbers or None,
             "cause": finding.cause,
             "remedy": {
                 "text": " ".join(filter(None, (remedy.from_checkpoint, remedy.text, remedy.risk))),

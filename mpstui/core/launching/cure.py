@@ -57,14 +57,14 @@ class Cure:
         sentences = [f"Changed by the remedy: {', '.join(map(str, self.changes))}."] if self.changes else []
         if self.asks:
             sentences.append(f"Not known: what {' and '.join(self.asks)} was; give the new value.")
-        if not self.works:
+        if not self.works and not self.notes and not self.unnamed:
             sentences.append("The remedy changes nothing here.")
         if self.notes:
             sentences.append(f"{'; '.join(self.notes)}.")
         if self.unnamed:
             *most, last = [role.replace("_", " ") for role in self.unnamed]
             roles = f"{', '.join(most)} or {last}" if most else last
-            sentences.append(f"No argument is known that sets {roles}; a profile can name it in [roles].")
+            sentences.append(f"Which argument sets {roles} is not known; a profile can name it in [roles].")
         if self.could_ask and not self.works:
             sentences.append("`mpstui restart RUN --fix` asks the program itself.")
         return " ".join(sentences)

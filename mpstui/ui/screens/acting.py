@@ -85,15 +85,16 @@ class ActingScreen(Screen[None]):
     # -- keys that act on a run
 
     def usable(self, key: Key) -> bool:
-        """Whether a key of the footer can work now."""
+        """Whether a key of the footer can work now, and would change something."""
         if key.acts is None:
             return True
         snapshot = self.acting_on
         if snapshot is None or not allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
-        if key.acts.id != "fix":
-            return True
-        return not self._why_no_fix(snapshot)
+        if key.acts.id == "restart_cpu" and needs_attention(snapshot):
+            found = self.context.state.known_findings(snapshot)
+            return found is None or any(finding.restart_on_cpu_helps for finding in found)
+        return key.acts.id != "fix" or not self._why_no_fix(snapshot)
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""

@@ -19,7 +19,7 @@ from ..messages import RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel
 from ..panels.metrics import MetricChosen
 from ..rows import clean
-from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
+from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
 from ..widgets.lines import KeyLine
 from ..widgets.run_header import Progress, RunHeader
 from ..widgets.search_line import SearchLine
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
 _FOOTER = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
+_LEAST_FOR_TWO = 12
+"""Lines in which two panels stand one above the other below a card."""
 
 
 class RunScreen(ActingScreen):
@@ -51,6 +53,7 @@ class RunScreen(ActingScreen):
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
         self.zoomed = False
+        self._card_lines = 0
         self._in_log = False
         """Whether the arrows are the log's: from one of its keys on, until another panel is chosen."""
         self.body = RunBody(blocks=context.blocks)
@@ -122,6 +125,7 @@ class RunScreen(ActingScreen):
         panel = self.query_one(FailureCard)
         if not needs_explaining(snapshot):
             panel.take_lines(0)
+            self._card_lines = 0
             return
         state, on_cpu = self.context.state, allowed(snapshot, BY_ID["restart_cpu"]).ok
         fixable = allowed(snapshot, BY_ID["fix"]).ok
@@ -130,8 +134,14 @@ class RunScreen(ActingScreen):
             snapshot, findings, on_cpu, exception, state.cure(snapshot), fixable, state.rehearsed(snapshot)
         )
         width, height = self.size
-        panel.take_lines(len(card(failure, width, run_layout(width, height).card)))
+        plan = run_layout(width, height)
+        lines = card_lines(failure, width, plan.card, plan.most_card)
+        panel.take_lines(lines)
         panel.show(failure)
+        if lines != self._card_lines:
+            self._card_lines = lines
+            self._take_places()
+        self.query_one(KeyLine).elsewhere = frozenset(key for key, *_ in offers(failure, log_in_reach=True))
 
     def _show_facts(self) -> None:
         if self.snapshot is None or self._live is None:
@@ -180,9 +190,16 @@ class RunScreen(ActingScreen):
         self.query_one(Progress).take_lines(0 if failed and not wide else plan.progress)
         if self.snapshot is not None:
             self._draw_card(self.snapshot)
-        shown = self.body.shows_machine
-        self.body.take_places(plan.shape, self.panel, self.zoomed)
+        self._take_places()
         self.query_one(KeyLine).offer(log_footer_keys() if self.zoomed and self.panel == "log" else _FOOTER)
+
+    def _take_places(self) -> None:
+        """Show the panels there is room for: where a card leaves few lines, one of them has all."""
+        plan = run_layout(*self.size)
+        left = self.size.height - plan.header - self._card_lines
+        alone = self._card_lines > 0 and plan.shape is Shape.STACKED and left < _LEAST_FOR_TWO
+        shown = self.body.shows_machine
+        self.body.take_places(Shape.TINY if alone else plan.shape, self.panel, self.zoomed)
         if shown != self.body.shows_machine:
             self.context.focus()
 
@@ -259,9 +276,11 @@ class RunScreen(ActingScreen):
             if not findings:
                 self.action_log("error")
                 return
-        number = evidence_line(findings[0]) if findings else None
+        exception = self.context.state.last_exception(self.snapshot) if self.snapshot is not None and failed else None
+        shown = findings[0].shown_by if findings else exception
+        number = shown.line if shown is not None else None
         if number is None:
-            self.context.say("no line of the log shows a known cause", "warning")
+            self.context.say("No line of the log shows why.", "warning")
             return
         self._bring_log()
         if not self.body.log_pane.to_line(number):

@@ -18,6 +18,8 @@ PANELS = tuple(panels())
 """The panels by name, in their order."""
 _LEFT = frozenset(name for name, panel in panels().items() if panel.at_left)
 _SMALLEST_CARD = 3
+_LEAST_BODY = 7
+"""Lines for the panels below a card, and the footer."""
 
 
 class Shape(StrEnum):
@@ -39,15 +41,18 @@ class RunLayout(NamedTuple):
     progress: int
     card: int
     """Lines of the failure card, where there is one."""
+    most_card: int
+    """Where its remedy would be cut else: the chart gives way."""
 
 
 def run_layout(width: int, height: int) -> RunLayout:
     """The arrangement of one run."""
     if height < 20:
         lines = 2 if height >= 12 else 1
-        return RunLayout(Shape.TINY, lines, 2 * (lines - 1), max(_SMALLEST_CARD, min(5, height - 6)))
+        card = max(_SMALLEST_CARD, min(5, height - 6))
+        return RunLayout(Shape.TINY, lines, 2 * (lines - 1), card, max(card, height - lines - 5))
     shape = Shape.WIDE if width >= 112 and height >= 30 else Shape.STACKED
-    return RunLayout(shape, 2, 2, 7 if height < 30 else 10 if height < 36 else 16)
+    return RunLayout(shape, 2, 2, 7 if height < 30 else 10 if height < 36 else 16, height - 4 - _LEAST_BODY)
 
 
 def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from ...core.diagnosis.model import EvidenceLine, Finding
     from ...core.launching.cure import Cure
     from ...core.launching.rehearsal import Rehearsed
-
-_RAISES = re.compile(r"\s*(?:\[\S+\]:?\s*)?raise\b")
-"""Also behind the mark that torchrun puts before each line of a rank."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,15 +48,24 @@ class FailureCard(LinePanel):
         return card(self.failure, width, height) if self.failure else []
 
 
-def evidence_line(finding: Finding) -> int | None:
-    """Number of the line of the log that shows the cause best; None when it was told by something else."""
-    in_log = [line for line in finding.evidence if line.line is not None]
-    return _telling(in_log).line if in_log else None
+def evidence_line(failure: Failure) -> int | None:
+    """Number of the line of the log that shows the cause best, or the unknown exception; None where there is none."""
+    findings = failure.findings or ()
+    shown = findings[0].shown_by if findings else failure.exception
+    return shown.line if shown is not None else None
 
 
-def _telling(evidence: Sequence[EvidenceLine]) -> EvidenceLine:
-    """The first that is not the program's own ``raise`` line, which a traceback prints before the error itself."""
-    return next((line for line in evidence if not _RAISES.match(line.text)), evidence[0])
+def card_lines(failure: Failure, width: int, usual: int, most: int) -> int:
+    """Lines for the card: all it needs, up to the ``usual``; up to ``most`` where the remedy would be cut else."""
+    finding = failure.findings[0] if failure.findings else None
+    least = _least(failure, finding, width) + 2 if finding is not None else 0
+    return len(card(failure, width, max(usual, min(least, most))))
+
+
+def _least(failure: Failure, finding: Finding, width: int) -> int:
+    """Lines with all of the remedy, how it ended and the keys."""
+    parts = _parts(failure, finding, width, _MOST_LINES)
+    return 2 + sum(len(parts[name]) for name in _WHOLE)
 
 
 def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True) -> list[Row]:
@@ -72,36 +77,55 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
         ending += [Span(" · ", "faint"), Span(clean(snapshot.exit.sentence(), 200))]
         if snapshot.exit.ended is not None:
             ending += [Span(" · ", "faint"), Span(shown.moment_of_day(snapshot.exit.ended, snapshot.seen), "dim")]
-    body = _explained(failure, finding, width, height - 2) if finding else _unexplained(failure, width)
+    # How it ended is known from what stands above the card; where the remedy would be cut, it goes before that.
+    tight = finding is not None and _least(failure, finding, width) > height
+    room = height - (1 if tight else 2)
+    body = _explained(failure, finding, width, room) if finding else _unexplained(failure, width)
     lines = [
-        row(*clip(tuple(ending), width - 1)),
-        *body[: height - 2],
-        _keys(failure, finding, width - 1, log_in_reach=log_in_reach),
+        *([] if tight else [row(*clip(tuple(ending), width - 1))]),
+        *body[:room],
+        _keys(failure, width - 1, log_in_reach=log_in_reach),
     ]
     return [row(("▌", "bad"), *line.spans, base="raised") for line in lines]
 
 
-def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> list[Row]:
-    """Each part has its first line before any has a second; then the remedy is told to its end, then the cause."""
+_MOST_LINES = 99
+_WHOLE = ("title", "helps", "tried", "change")
+"""What is never cut as long as there is room for it."""
+
+
+def _parts(failure: Failure, finding: Finding, width: int, lines: int) -> dict[str, list[Row]]:
     helps = finding.remedy.text
     if finding.remedy.from_checkpoint and has_checkpoint(failure.snapshot):
         helps = f"{finding.remedy.from_checkpoint} {helps}"
-    title = finding.title + (f" · {finding.numbers}" if finding.numbers else "")
-    cure = failure.cure
+    seen, cure = finding.shown_by, failure.cure
+    title = " · ".join(filter(None, (finding.title, finding.numbers, seen.where if seen is not None else "")))
     told = "" if cure is None else ", ".join(map(str, cure.changes)) or cure.sentence
     does = "f does" if cure and cure.works else "no fix"
-    parts = {
+    return {
         "title": _text(clean(title), "strong", width, lines),
         "cause": _text(clean(finding.cause), "", width, lines),
-        "seen": _quoted(_telling(finding.evidence), width, 2) if finding.evidence else [],
+        "seen": _quoted(seen, width, 2) if seen is not None else [],
         "helps": _block("helps", clean(helps), width, lines, "good"),
         "tried": _tried(failure, width),
         "change": _block(does, clean(told), width, lines, "dim") if told else [],
     }
+
+
+def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> list[Row]:
+    """The remedy is told to its end, with what was tried; then cause and evidence have a line each, then the rest."""
+    parts = _parts(failure, finding, width, lines)
     room = dict.fromkeys(parts, 0)
-    for most in (1, lines):
-        for name in ("title", "helps", "tried", "change", "cause", "seen"):
-            room[name] += max(0, min(most, len(parts[name]), room[name] + lines - sum(room.values())) - room[name])
+    turns = (
+        ("title", 1),
+        *((name, lines) for name in _WHOLE),
+        ("cause", 1),
+        ("seen", 1),
+        ("cause", lines),
+        ("seen", 2),
+    )
+    for name, most in turns:
+        room[name] += max(0, min(most, len(parts[name]), room[name] + lines - sum(room.values())) - room[name])
     cut = {name: parts[name] if room[name] == len(parts[name]) else _cut(parts[name][: room[name]]) for name in parts}
     return [line for found in cut.values() for line in found]
 
@@ -129,9 +153,9 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
         return [*lines, row((" still diagnosing …", "dim"))]
     if failure.exception is None:
         return [*lines, row((" no known cause; the log has the last words (e: last error)", "dim"))]
-    unknown = row((" no known cause; the last exception of the log:", "dim"))
-    where = _block("at", clean(failure.exception.where), width, 1, "strong") if failure.exception.where else []
-    return [*lines, unknown, *_quoted(failure.exception, width, 2), *where]
+    where = f"at {failure.exception.where} · " if failure.exception.where else ""
+    place = _text(clean(f"{where}log line {failure.exception.line} · no known kind of failure"), "dim", width, 1)
+    return [*_text(clean(failure.exception.text), "strong", width, 3), *place, *lines]
 
 
 def _text(text: str, tone: str, width: int, most: int) -> list[Row]:
@@ -150,19 +174,26 @@ def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]
     ]
 
 
-def _keys(failure: Failure, finding: Finding | None, width: int, *, log_in_reach: bool) -> Row:
-    """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
-    offers = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")]
-    if log_in_reach and finding is not None and evidence_line(finding) is not None:
-        offers.insert(0, ("l", "log there", "log there", "dim"))
+def offers(failure: Failure, *, log_in_reach: bool) -> list[tuple[str, str, str, str]]:
+    """The keys that would change something, the best first: key, what it does, the same in short, role."""
+    finding = failure.findings[0] if failure.findings else None
+    found = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")] if failure.fixable else []
+    if log_in_reach and evidence_line(failure) is not None:
+        found.insert(0, ("l", "log there", "log there", "dim"))
     if failure.fixable and failure.tried is not None and failure.tried.proven:
-        offers.insert(0, ("f", "go on with what was tried", "go on", "strong"))
+        found.insert(0, ("f", "go on with what was tried", "go on", "strong"))
     elif failure.fixable and failure.cure is not None and failure.cure.works:
-        offers.insert(0, ("f", "apply the remedy", "remedy", "strong"))
+        found.insert(0, ("f", "apply the remedy", "remedy", "strong"))
     if failure.on_cpu and finding is not None and finding.restart_on_cpu_helps:
-        offers.insert(0, ("c", "restart on CPU", "on CPU", "strong"))
-    whole = [(key, text, tone) for key, text, _, tone in offers]
-    short = [(key, text, tone) for key, _, text, tone in offers]
+        found.insert(0, ("c", "restart on CPU", "on CPU", "strong"))
+    return found
+
+
+def _keys(failure: Failure, width: int, *, log_in_reach: bool) -> Row:
+    """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
+    offered = offers(failure, log_in_reach=log_in_reach)
+    whole = [(key, text, tone) for key, text, _, tone in offered]
+    short = [(key, text, tone) for key, _, text, tone in offered]
     for choice in (whole, *(short[:count] for count in range(len(short), 0, -1))):
         parts = [part for key, text, tone in choice for part in ((f" {key}", "key"), (f" {text}", tone), " ")]
         found = row(*parts[:-1])

@@ -5,7 +5,7 @@ Of those ``ui/painting.py`` writes the cells that differ from what stands on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -138,17 +138,26 @@ class KeyLine(LinePanel):
         self._keys = keys
         self._usable = usable
         self.labels: dict[str, str] = {}
+        self.elsewhere: frozenset[str] = frozenset()
+        """Keys that stand on a card above: they give way first where there is no room."""
 
     def offer(self, keys: Sequence[Key]) -> None:
         self._keys = keys
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        return [footer(self._keys, width, self._usable, self.labels)]
+        return [footer(self._keys, width, self._usable, self.labels, self.elsewhere)]
 
 
-def footer(keys: Sequence[Key], width: int, usable: Usable, labels: dict[str, str] | None = None) -> Row:
-    """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others.
+def footer(
+    keys: Sequence[Key],
+    width: int,
+    usable: Usable,
+    labels: dict[str, str] | None = None,
+    elsewhere: Collection[str] = (),
+) -> Row:
+    """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others, as do
+    those that stand ``elsewhere`` on the screen.
 
     Those for runs that wait in a queue stand there for such runs alone: most people never have one.
     """
@@ -157,7 +166,7 @@ def footer(keys: Sequence[Key], width: int, usable: Usable, labels: dict[str, st
     ready = {key for key in keys if usable(key)}
     fitting = _fitting(keys, named, width - 2)
     if len(fitting) < len(keys):
-        fitting = _fitting([key for key in keys if key in ready], named, width - 2)
+        fitting = _fitting([key for key in keys if key in ready and key.shown not in elsewhere], named, width - 2)
     parts: list[Span] = [Span(" ")]
     for key in keys:
         if key in fitting:

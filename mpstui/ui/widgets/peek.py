@@ -55,13 +55,13 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
     from ...core.present import needs_explaining
     from ..charting.data import chart_data, metric_names
     from ..charting.plot import ChartView, draw
-    from .failure_card import Failure, card
+    from .failure_card import Failure, card, card_lines
     from .run_header import progress
 
     if needs_explaining(snapshot):
-        lines = card(
-            failure or Failure(snapshot), width, min(max(_CARD_LINES, height - 9), 12, height), log_in_reach=False
-        )
+        failure = failure or Failure(snapshot)
+        usual = min(max(_CARD_LINES, height - 9), 12, height)
+        lines = card(failure, width, card_lines(failure, width, usual, height), log_in_reach=False)
     else:
         lines = progress(snapshot, width)
     if snapshot.note:

@@ -159,6 +159,34 @@ def test_evidence_names_line_and_cleaned_text() -> None:
     assert finding.evidence[0].text == f"bar 13%|#{OOM}"
 
 
+def test_an_exception_is_shown_with_the_place_that_raised_it() -> None:
+    (found, *_) = diagnose(
+        Evidence(
+            lines=lines(
+                "Traceback (most recent call last):",
+                '  File "/home/me/train.py", line 112, in step',
+                "    loss.backward()",
+                "RuntimeError: MPS backend out of memory (MPS allocated: 17.54 GB, other allocations: 2.31 GB, "
+                "max allowed: 20.13 GB). Tried to allocate 512.00 MB on private pool.",
+            ),
+            exit_code=1,
+        )
+    )
+    assert found.shown_by is not None
+    assert found.shown_by.where == "train.py:112 in step"
+    assert found.numbers == "wanted 512.00 MB more: 17.54 GB + 2.31 GB of 20.13 GB were in use"
+
+
+def test_a_variable_that_was_set_already_is_not_advised_again() -> None:
+    text = "NotImplementedError: The operator 'aten::_linalg_svd.U' is not currently implemented for the MPS device."
+    for environment, advised in (({}, True), ({"PYTORCH_ENABLE_MPS_FALLBACK": "1"}, False)):
+        evidence = Evidence(lines=lines(text), exit_code=1, environment=environment)
+        (found,) = [one for one in diagnose(evidence) if one.id == "mps_op_missing"]
+        assert ("Start again with PYTORCH_ENABLE_MPS_FALLBACK=1" in found.remedy.text) == advised
+        assert ("was set already and did not help. Run it on the CPU" in found.remedy.text) != advised
+        assert found.can_be_cured == advised
+
+
 def test_a_very_long_line_is_cut_around_what_matters() -> None:
     finding = diagnose(Evidence(lines=lines("x" * 5000 + " " + OOM + " " + "y" * 5000)))[0]
     text = finding.evidence[0].text

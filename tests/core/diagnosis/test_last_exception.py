@@ -56,7 +56,7 @@ def lines(text: str) -> Evidence:
 def test_the_scripts_own_exception_is_quoted_before_its_launchers(launcher: str) -> None:
     found = last_exception(lines(OWN + launcher).lines)
     assert found is not None
-    assert (found.line, found.text, found.where) == (8, "AttributeError: TPU", "data.py:12 load")
+    assert (found.line, found.text, found.where) == (8, "AttributeError: TPU", "data.py:12 in load")
 
 
 def test_a_launchers_exception_is_quoted_where_the_script_said_nothing() -> None:
@@ -68,23 +68,23 @@ def test_a_launchers_exception_is_quoted_where_the_script_said_nothing() -> None
 def test_ranks_are_no_part_of_a_place() -> None:
     found = last_exception(lines("".join(f"[rank1]: {line}\n" for line in OWN.splitlines()) + BY_TORCHRUN).lines)
     assert found is not None
-    assert found.where == "data.py:12 load"
+    assert found.where == "data.py:12 in load"
 
 
 def test_a_bare_assertion_is_quoted_with_the_line_that_asserts() -> None:
     found = last_exception(lines(BARE).lines)
     assert found is not None
-    assert (found.text, found.where) == ("AssertionError: assert n % 2 == 0", "train.py:4 check")
+    assert (found.text, found.where) == ("AssertionError: assert n % 2 == 0", "train.py:4 in check")
     assert unexplained((), lines(BARE)) == (
         "No known cause was found. The last exception, on log line 7: "
-        "AssertionError: assert n % 2 == 0 (train.py:4 check)"
+        "AssertionError: assert n % 2 == 0 (train.py:4 in check)"
     )
 
 
 def test_a_traceback_in_a_box_has_a_place_too() -> None:
     found = last_exception(lines(BOXED).lines)
     assert found is not None
-    assert found.where == "net.py:41 forward"
+    assert found.where == "net.py:41 in forward"
 
 
 def test_an_end_that_was_asked_for_is_said_to_be_that(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_remedy_changes_the_command_and_the_environment(profile_of: Build, tmp
     assert fixed.sentence == (
         "Changed by the remedy: batch 32 -> 16, accumulate 1 -> 2, pin true -> not given, "
         "PYTORCH_MPS_HIGH_WATERMARK_RATIO 0.0 -> unset, TORCH_COMPILE_DISABLE unset -> 1. "
-        "No argument is known that sets workers; a profile can name it in [roles]."
+        "Which argument sets workers is not known; a profile can name it in [roles]."
     )
 
 
@@ -179,16 +179,14 @@ def test_nothing_is_offered_for_a_bare_script_that_has_no_such_argument(text: st
     found = cured(crashed(choice, tmp_path, "auto", text))
     assert (found.works, found.could_ask) == (False, True)
     assert found.sentence.endswith("`mpstui restart RUN --fix` asks the program itself.")
-    assert "The remedy changes nothing here. No argument is known that sets" in found.sentence
+    assert "Which argument sets" in found.sentence
 
 
 def test_what_the_failed_attempt_had_already_is_not_offered_again(profile_of: Build, tmp_path: Path) -> None:
     run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path, text=NO_OPERATOR)  # recipe safe sets it
-    found = cured(run)
-    assert not found.works
-    assert found.sentence == f"The remedy changes nothing here. {FALLBACK} was 1 already."
-    classic = crashed(LaunchChoice(profile_of(TEXT), recipe="classic", env={FALLBACK: "0"}), tmp_path, text=NO_OPERATOR)
-    assert said(cured(classic)) == [f"{FALLBACK} 0 -> 1"]
+    found = diagnose_run(run.path)
+    assert f"{FALLBACK}=1 was set already and did not help." in found[0].remedy.text
+    assert cure_of(run, found, ENVIRON, run.path / "kept") is None
 
 
 def test_a_run_on_the_cpu_is_offered_no_remedy_of_mps(profile_of: Build, tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ RULES = (
         title="The disk is full (or refused to write)",
         cause="A write, usually of a checkpoint, failed: no space, quota reached, or the volume gave an error.",
         remedy=Remedy(
-            text="Free space or keep fewer checkpoints, then resume from the checkpoint before; the last file may "
-            "be cut short."
+            text="Free space first, or keep fewer checkpoints.",
+            from_checkpoint="Resume from the checkpoint before the last, which may be cut short.",
         ),
         sources=("hiyouga/LlamaFactory#1223", "pytorch/pytorch#10577", "XavierXiao/Dreambooth-Stable-Diffusion#45"),
         patterns=(

@@ -36,6 +36,7 @@ RULES = (
             text="Start again with OMP_NUM_THREADS=1 (what runs on the CPU is slower then), import torch before faiss "
             "or scikit-learn, and remove the second runtime.",
             env={"OMP_NUM_THREADS": "1"},
+            otherwise="Import torch before faiss or scikit-learn, and remove the second runtime.",
         ),
         sources=("pytorch/pytorch#136217", "pytorch/pytorch#149201"),
         patterns=(

@@ -11,6 +11,7 @@ RULES = (
             text="Start again with PYTORCH_ENABLE_MPS_FALLBACK=1: that one operator then runs on CPU (slower, with "
             "a copy there and back). It must be set before Python starts. A newer torch may have the kernel.",
             env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"},
+            otherwise="Run it on the CPU, or with a newer torch that has the kernel.",
         ),
         sources=("pytorch/pytorch#77764", "pytorch/pytorch#141287", "pytorch/pytorch#77754"),
         patterns=(

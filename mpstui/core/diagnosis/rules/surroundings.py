@@ -105,6 +105,7 @@ RULES = (
             text="Run `wandb login` once in a terminal, or start again with WANDB_MODE=offline: it then writes to the "
             "disk alone, and `wandb sync` uploads it later.",
             env={"WANDB_MODE": "offline"},
+            otherwise="Run `wandb login` once in a terminal.",
         ),
         sources=("OptimalScale/LMFlow#65", "isl-org/ZoeDepth#112", "hiyouga/EasyR1#69"),
         patterns=(
