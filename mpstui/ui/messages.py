@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
-    from ..core.model.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot, SeriesView
     from ..core.runs.removal import Removable
+    from ..core.runs.window import Window
     from ..core.settings import EnergySettings
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..core.telemetry.run_telemetry import RunTelemetry
@@ -56,6 +57,15 @@ class LogGrew(_State):
     """The output of the run in focus has changed on disk."""
 
     run: str
+
+
+@dataclass
+class WindowRead(_State):
+    """A part of a run's curves was read again, point for point."""
+
+    window: Window
+    curves: Mapping[str, SeriesView]
+    """Those of its metrics that the files still tell."""
 
 
 @dataclass

@@ -345,7 +345,7 @@ def test_a_chart_whose_history_is_only_being_read_claims_nothing_of_it(unread: d
 
 def test_a_long_run_in_hours_can_be_zoomed_as_closely_as_by_steps() -> None:
     by_steps = curve(points=400, stride=10)
-    hours = replace(by_steps, x=[x / 4000 for x in by_steps.x])
+    hours = replace(by_steps, axis="h", x=[x / 4000 for x in by_steps.x])
     data, view = ChartData(name="loss", train=hours), ChartView()
     for _ in range(10):
         space = frame(data, view, 80, 20)

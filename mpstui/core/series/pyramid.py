@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import add
@@ -41,7 +42,9 @@ class Columns(NamedTuple):
 class Pyramid:
     """Min/max buckets of a constant number of points each, at most ``capacity`` of them."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, capacity: int = CAPACITY, window: tuple[float, float] | None = None) -> None:
+        """``window``: only points at steps from the first to the second are kept, which then must not fall."""
+        self._window = window
         self._capacity = max(2, capacity - capacity % 2)
         self._columns = no_columns()
         self._open = 0
@@ -68,6 +71,9 @@ class Pyramid:
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
     ) -> None:
         """Add points in their order of arrival, NaN for what is not known."""
+        if self._window is not None:
+            inside = slice(bisect_left(steps, self._window[0]), bisect_right(steps, self._window[1]))
+            steps, epochs, times, values = steps[inside], epochs[inside], times[inside], values[inside]
         position, count = self._fill_open(steps, epochs, times, values), len(values)
         while count - position >= self.width:
             if len(self._columns[0]) >= self._capacity:

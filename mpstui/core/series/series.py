@@ -60,7 +60,7 @@ class Peak(NamedTuple):
 class Segment:
     """What one attempt measured without going back."""
 
-    def __init__(self, attempt: int, capacity: int) -> None:
+    def __init__(self, attempt: int, capacity: int, window: tuple[float, float] | None = None) -> None:
         self.attempt = attempt
         self.first: tuple[float, float, float] | None = None
         self.last_step = -math.inf
@@ -68,7 +68,7 @@ class Segment:
         self.highest = Peak(-math.inf)
         self._capacity = capacity
         self._older = _NOTHING
-        self.pyramid = Pyramid(capacity)
+        self.pyramid = Pyramid(capacity, window)
 
     def extend(self, points: Points) -> None:
         """Go on with points whose steps do not fall."""
@@ -98,8 +98,9 @@ class Segment:
 class Series:
     """The history of one metric in bounded memory, whatever its length."""
 
-    def __init__(self, name: str, capacity: int = CAPACITY) -> None:
+    def __init__(self, name: str, capacity: int = CAPACITY, window: tuple[float, float] | None = None) -> None:
         self.name = name
+        self._window = window
         self.count = 0
         self.first: float | None = None
         self.last: float | None = None
@@ -209,7 +210,7 @@ class Series:
     def _extend_segment(self, attempt: int, points: Points) -> None:
         current = self._segments[-1] if self._segments else None
         if current is None or current.attempt != attempt or points.steps[0] < current.last_step:
-            current = Segment(attempt, self._capacity)
+            current = Segment(attempt, self._capacity, self._window)
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
                 oldest = self._segments.pop(0)
@@ -273,7 +274,11 @@ class SeriesStore:
     shares the axis of the training loss; where no step is ever told, the epoch is the axis, else the point's number.
     """
 
-    def __init__(self, *, capacity: int = CAPACITY, only: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, *, capacity: int = CAPACITY, only: frozenset[str] | None = None, window: tuple[float, float] | None = None
+    ) -> None:
+        """``window``: the steps of which points are kept."""
+        self._window = window
         self._capacity = capacity
         self._only = only
         self._series: dict[str, Series] = {}
@@ -361,7 +366,7 @@ class SeriesStore:
         if found is None:
             if len(self._series) >= MOST_SERIES:
                 return
-            found = self._series[name] = Series(name, self._capacity)
+            found = self._series[name] = Series(name, self._capacity, self._window)
         steps = place.steps
         if steps[-1] != steps[-1]:
             # Nobody told the steps of these points: another axis.

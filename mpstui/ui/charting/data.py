@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from ...core.telemetry.model import Stretch
 
 
+_FINE = 4
+"""Columns of a curve for each of the chart's, two dots wide, from which on more of them would not be seen."""
+_COARSE_SHARE = 0.05
+"""Of the window; the newest points of a run that trains are not read again for less."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartData:
     """What is drawn. ``steps_per_epoch`` turns a step axis into epochs, where it is known."""
@@ -134,6 +140,16 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
         points=those(curve.points),
         begin=math.nan,
     )
+
+
+def is_coarse(curve: SeriesView, space: Frame) -> bool:
+    """Whether more was measured in what is in view than its columns tell apart, and more of it could be shown."""
+    inside = [place for place, x in enumerate(curve.x) if space.x.low <= x <= space.x.high]
+    if not inside or not curve.complete or not curve.points or len(inside) >= _FINE * space.columns:
+        return False
+    joined = (place for place in inside if curve.points[place] > 1)
+    width = sum(curve.x[place] - (curve.x[place - 1] if place else space.x.low) for place in joined)
+    return width > space.x.span * _COARSE_SHARE
 
 
 class Reading(NamedTuple):

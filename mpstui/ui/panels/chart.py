@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove
 
 from ...core.model.snapshot import SeriesView
-from ..charting.data import ChartData, chart_data, drawn_with, metric_names, over_time
+from ..charting.data import ChartData, chart_data, drawn_with, is_coarse, metric_names, over_time
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
 from ..rows import Row, row
 from . import Panel, RunPanel
+
+if TYPE_CHECKING:
+    from ...core.runs.window import Window
+    from ..messages import WindowRead
 
 _CLOSEST_POINTS = 8
 """Zooming in stops where the window would hold no more points than this."""
@@ -33,6 +39,11 @@ class LossChart(RunPanel):
         self._drawn: list[Row] = []
         self._drawn_key: tuple[object, ...] = ()
         self._space: Frame | None = None
+        self._read: WindowRead | None = None
+        """What was read again of a part of the curves."""
+        self._detailed: dict[str, tuple[SeriesView, SeriesView, SeriesView]] = {}
+        """By metric: the curve, what was read again of it, and both together."""
+        self._asked: tuple[object, ...] = ()
 
     def repaint(self) -> None:
         self._take_facts()
@@ -44,9 +55,43 @@ class LossChart(RunPanel):
             self._metrics = metric_names(self.facts.snapshot)
             if self._metric not in self._metrics or ("loss" in self._metrics and not self._is_chosen):
                 self._metric = self._metrics[0] if self._metrics else "loss"
-            self._whole = replace(chart_data(self.facts.snapshot, self._metric), slow=self.facts.slow)
+            data = chart_data(self.facts.snapshot, self._metric)
+            train, evaluation = self._in_detail(data.train), self._in_detail(data.evaluation)
+            self._whole = replace(data, slow=self.facts.slow, train=train, evaluation=evaluation)
         moved = over_time(self._whole) if self.view.by_time else None
         self.data = moved if moved is not None else self._whole
+
+    def _in_detail(self, curve: SeriesView | None) -> SeriesView | None:
+        part = self._read.curves.get(curve.name) if self._read is not None and curve is not None else None
+        if curve is None or part is None or self._read is None:
+            return curve
+        of, with_part, made = self._detailed.get(curve.name, (None, None, curve))
+        if of is not curve or with_part is not part:
+            from ...core.runs.window import in_detail
+
+            made = in_detail(curve, part, self._read.window)
+            self._detailed[curve.name] = curve, part, made
+        return made
+
+    def take_window(self, found: WindowRead) -> None:
+        """Draw with what was read again."""
+        self._read = found
+        self.repaint()
+
+    def wanted(self) -> Window | None:
+        """What is to be read again, if anything: once each, and once more when the run has gone on for a while."""
+        space, zoomed = self._frame(), self.view.left is not None or self.view.right is not None
+        if self.facts is None or space is None or not zoomed or self.data.axis != "step":
+            return None
+        curves = [curve for curve in self.data.curves if is_coarse(curve, space)]
+        left, right = space.x.low - space.x.span / 2, space.x.high + space.x.span / 2
+        asked = (space.x, *(curve.name for curve in curves), *(round(math.log(curve.count), 2) for curve in curves))
+        if not curves or asked == self._asked:
+            return None
+        from ...core.runs.window import Window
+
+        self._asked = asked
+        return Window(self.facts.snapshot.run, tuple(curve.name for curve in self.data.curves), left, right)
 
     def press(self, what: str) -> str | None:
         """One of the chart's keys; a sentence when it cannot work."""
@@ -136,7 +181,15 @@ class LossChart(RunPanel):
         """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is new."""
         if self.facts is None:
             return [row((" reading …", "dim"))]
-        key = (width, height, self.view, self.data.name, self.data.slow, *map(_redraw_key, self.data.curves))
+        key = (
+            width,
+            height,
+            self.view,
+            self.data.name,
+            self.data.slow,
+            id(self._read),
+            *map(_redraw_key, self.data.curves),
+        )
         if self._space is None or key != self._drawn_key:
             self._drawn_key, self._space = key, self._frame()
             self._drawn = draw(self.data, self.view, width, height)
@@ -170,7 +223,8 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
     whole_span = extent[1] - extent[0]
     if span >= whole_span:
         return replace(view, left=None, right=None)
-    most = max(len(curve.x) for curve in data.curves)
+    # By step a window is read again, point for point; on other axes there is no more than is held.
+    most = max(curve.count if curve.axis == "step" else len(curve.x) for curve in data.curves)
     span = max(span, whole_span * min(1, _CLOSEST_POINTS / most))
     if view.cursor is None and view.right is None:
         return replace(view, left=extent[1] - span)

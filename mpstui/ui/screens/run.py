@@ -15,7 +15,7 @@ from textual.events import Resize
 from ...core.actions import BY_ID
 from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
-from ..messages import RequestAnswered, SystemReady
+from ..messages import RequestAnswered, SystemReady, WindowRead
 from ..panels import RunFacts, RunPanel
 from ..panels.metrics import MetricChosen
 from ..rows import clean
@@ -24,6 +24,7 @@ from ..widgets.lines import KeyLine
 from ..widgets.run_header import Progress, RunHeader
 from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
+from ..workers.window import WindowWorker
 from .acting import ActingScreen, allowed
 from .run_body import PANELS, RunBody, Shape, run_layout
 from .run_log import RunLog
@@ -62,6 +63,8 @@ class RunScreen(ActingScreen):
         """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
+        self._windows: WindowWorker | None = None
+        """Reads again what the chart was zoomed into; begun with the first look of that kind."""
         table = self.body.metrics
         self._filter = SearchLine(table.filter, self._filter_metrics, partial(table.filter, ""), table.scroll_rows)
         if log is not None:
@@ -161,6 +164,25 @@ class RunScreen(ActingScreen):
         for panel in self.query(RunPanel):
             panel.show(facts)
         self.body.share_right_column()
+        self._look_closely()
+
+    def _look_closely(self) -> None:
+        """Have read again what the chart was zoomed into, where it could show more of it."""
+        wanted = self.body.chart.wanted() if self.snapshot is not None else None
+        if self.snapshot is None or wanted is None:
+            return
+        if self._windows is None:
+            self._windows = WindowWorker(self.post_message)
+            self._windows.start()
+        self._windows.read(self.snapshot, wanted)
+
+    @on(WindowRead)
+    def _draw_window(self, message: WindowRead) -> None:
+        self.body.chart.take_window(message)
+
+    def on_unmount(self) -> None:
+        if self._windows is not None:
+            self._windows.stop()
 
     def show_system(self, message: SystemReady) -> None:
         if message.run == self.place:
@@ -298,6 +320,7 @@ class RunScreen(ActingScreen):
         if why_not:
             self.context.say(why_not, "warning")
         self.body.metrics.select(self.body.chart.metric)
+        self._look_closely()
 
     # -- metrics
 

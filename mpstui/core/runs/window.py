@@ -1,0 +1,184 @@
+"""A part of a run's curves read again from its files, point for point: what a chart shows that was zoomed into.
+
+The curves of a whole history are held in so many buckets, each of as many points as it must hold. A window of steps is
+read anew: of our own records only the stretches of the file that reach into it are parsed, what else is in the file is
+looked at by its first and last line alone; a log is understood from its beginning, as far as it is not too long.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...wire.rundir import RunDir
+from ..follow import SLICE_BYTES, Budget, LineTail
+from ..model.snapshot import RunSnapshot, SeriesView
+from ..series.pyramid import CAPACITY, debiased_average
+from ..series.series import SMOOTHING, SeriesStore
+from .external import ExternalMetrics
+from .files import parse_lines
+
+LONGEST_LOG_BYTES = 64 << 20
+"""Logs longer than this together are not read again for a look at a part of them."""
+
+
+class Window(NamedTuple):
+    """Steps of some metrics of one run."""
+
+    run: str
+    names: tuple[str, ...]
+    left: float
+    right: float
+
+
+class WindowReader:
+    """Reads a window in slices; ``curves`` is what was found, nothing where the files no longer tell it."""
+
+    def __init__(self, snapshot: RunSnapshot, window: Window) -> None:
+        self.window = window
+        self.curves: Mapping[str, SeriesView] = {}
+        self.done = False
+        self._snapshot = snapshot
+        self._reading = self._readings()
+
+    def read(self, budget: Budget) -> None:
+        """Go on, at least by one slice."""
+        while not self.done:
+            self.done = next(self._reading, None) is None
+            if budget.spent:
+                return
+
+    def _readings(self) -> Iterator[bool]:
+        """Look for the curves in one source after the other; each step is one slice."""
+        run = RunDir(self._snapshot.dir)
+        attempts = range(1, self._snapshot.attempt + 1)
+        printed = [run.attempt(number).output for number in attempts] or [Path(self._snapshot.run)]
+        for source, paths in ((self._records, [run.metrics]), (self._logs, printed)):
+            store = SeriesStore(only=frozenset(self.window.names), window=(self.window.left, self.window.right))
+            yield from source(paths, store)
+            found = store.views(self.window.names, most=CAPACITY)
+            for name, view in found.items():
+                curve = self._snapshot.series.get(name)
+                if curve is not None and name not in self.curves and belongs(curve, view, self.window):
+                    self.curves = {**self.curves, name: view}
+            if len(self.curves) == len(self.window.names):
+                return
+
+    def _records(self, paths: Sequence[Path], store: SeriesStore) -> Iterator[bool]:
+        tail, before = LineTail(paths[0]), Edge(-math.inf, 0)
+        while True:
+            growth = tail.read(SLICE_BYTES)
+            if growth.restarted:
+                return  # what was read of it is gone
+            if growth.data:
+                first, last = _edge(growth.data[: growth.data.find(b"\n") + 1]), _edge(_last_line(growth.data))
+                turns = first.attempt != last.attempt or first.step < before.step or last.step < first.step
+                if turns or (first.step <= self.window.right and last.step >= self.window.left):
+                    store.add(parse_lines(growth.data))
+                before = last
+            if not growth.more:
+                return
+            yield True
+
+    def _logs(self, paths: Sequence[Path], store: SeriesStore) -> Iterator[bool]:
+        logs = [path for path in paths if path.is_file()]
+        if sum(path.stat().st_size for path in logs) > LONGEST_LOG_BYTES:
+            return
+        for number, path in enumerate(logs, 1):
+            log = ExternalMetrics(path, time.time, attempt=number if len(paths) > 1 else 0, store=store)
+            while log.poll():
+                before = log.file.offset
+                log.read(Budget(0.0))
+                if log.file.offset == before or log.store is not store:
+                    break
+                yield True
+
+
+class Edge(NamedTuple):
+    """Where a record stands; without a step it says nothing, and its stretch is parsed."""
+
+    step: float
+    attempt: Any
+
+
+def _edge(line: bytes) -> Edge:
+    record: Mapping[str, Any] = next(iter(parse_lines(line)), {})
+    step = record.get("step")
+    return Edge(float(step) if isinstance(step, (int, float)) else math.nan, record.get("attempt"))
+
+
+def _last_line(data: bytes) -> bytes:
+    return data[data.rfind(b"\n", 0, -1) + 1 :]
+
+
+def belongs(curve: SeriesView, part: SeriesView, window: Window) -> bool:
+    """Whether ``part`` is what the curve holds there: no value beyond its own, each column's last point in place.
+
+    Files that were written anew, cut, or that tell another metric under that name are found out so.
+    """
+    cut = _cut(curve, part, window)
+    if cut is None or part.axis != "step" or curve.axis != "step":
+        return False
+    before, until, first, last = cut
+    alone = max(part.points, default=0.0) <= 1
+    for at in (before, until) if alone else ():
+        place = bisect_right(part.x, curve.x[at]) - 1 if at >= 0 else -1
+        if at >= 0 and (part.x[place] != curve.x[at] or not _same(part.values[place], curve.values[at])):
+            return False
+    held = [curve.low[at] for at in range(before + 1, until + 1) if curve.low[at] == curve.low[at]]
+    tops = [curve.high[at] for at in range(before + 1, until + 1) if curve.high[at] == curve.high[at]]
+    inside = range(first + 1, last - 1)
+    low, high = min(held, default=-math.inf), max(tops, default=math.inf)
+    return not any(part.low[at] < low or part.high[at] > high for at in inside)
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (one != one and other != other)
+
+
+def _cut(curve: SeriesView, part: SeriesView, window: Window) -> tuple[int, int, int, int] | None:
+    """The last column before the part and the last within it; the first of the part's own, and one beyond the last."""
+    if not part.x or not curve.x:
+        return None
+    whole_from_start = curve.begin >= window.left
+    before = -1 if whole_from_start else bisect_left(curve.x, window.left)
+    until = bisect_right(curve.x, min(window.right, part.x[-1])) - 1
+    if until <= before:
+        return None
+    first = 0 if before < 0 else bisect_right(part.x, curve.x[before])
+    last = bisect_right(part.x, curve.x[until])
+    return (before, until, first, last) if last > first else None
+
+
+def in_detail(curve: SeriesView, part: SeriesView, window: Window) -> SeriesView:
+    """The curve with those of its columns that were read again, point for point; itself where they do not belong."""
+    cut = _cut(curve, part, window)
+    if cut is None or not belongs(curve, part, window):
+        return curve
+    before, until, first, last = cut
+
+    def both(outer: Sequence[float], inner: Sequence[float]) -> list[float]:
+        return [*outer[: before + 1], *inner[first:last], *outer[until + 1 :]]
+
+    mean = both(curve.mean, part.mean)
+    inside = part.x[first], part.x[last - 1]
+    gaps = [x for x in curve.gaps if not inside[0] <= x <= inside[1]] + [
+        x for x in part.gaps if inside[0] <= x <= inside[1]
+    ]
+    return replace(
+        curve,
+        x=both(curve.x, part.x),
+        low=both(curve.low, part.low),
+        high=both(curve.high, part.high),
+        mean=mean,
+        smooth=debiased_average(mean, SMOOTHING),
+        times=both(curve.times, part.times),
+        values=both(curve.values, part.values),
+        points=both(curve.points, part.points),
+        gaps=sorted(gaps),
+    )

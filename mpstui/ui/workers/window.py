@@ -1,0 +1,48 @@
+"""The worker that reads again, in detail, what a chart was zoomed into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..messages import WindowRead
+from .runs import Post, Worker
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from ...core.runs.window import Window, WindowReader
+
+_SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.002
+"""Keys and frames come between the slices."""
+
+
+class WindowWorker(Worker):
+    """Reads one window at a time, the one that was asked for last."""
+
+    name = "window"
+
+    def __init__(self, post: Post) -> None:
+        super().__init__(post)
+        self._asked: tuple[RunSnapshot, Window] | None = None
+        self._reader: WindowReader | None = None
+
+    def read(self, snapshot: RunSnapshot, window: Window) -> None:
+        """Have this window read instead of any other."""
+        self._asked = snapshot, window
+        self.wake()
+
+    def _work(self) -> float | None:
+        from ...core.follow import Budget
+        from ...core.runs.window import WindowReader
+
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            self._reader = WindowReader(*asked)
+        reader = self._reader
+        if reader is None:
+            return None
+        reader.read(Budget(_SLICE_SECONDS))
+        if not reader.done:
+            return _BREATH_SECONDS
+        self._reader = None
+        self._post(WindowRead(reader.window, reader.curves))
+        return None
