@@ -173,6 +173,23 @@ class Origin(NamedTuple):
     """The directory's own number, which a copy does not have and another name for it does."""
 
 
+class Provenance(NamedTuple):
+    """``provenance.json``: what a run was launched from; ``source.diff`` has the changes of the code themselves."""
+
+    commit: Optional[str] = None
+    """Of the repository that the program was started in; None: it is in none, or git could not be asked."""
+    branch: Optional[str] = None
+    changed_files: int = 0
+    """Tracked files that differ from the commit; others are not looked at."""
+    diff_is_whole: bool = True
+    host: str = ""
+    system: str = ""
+    python: Optional[str] = None
+    """Version of the program's interpreter."""
+    packages: Mapping[str, str] = {}
+    """Versions of those that decide how a training goes, as installed beside that interpreter."""
+
+
 class ChoiceRecord(NamedTuple):
     """What was chosen beside the profile: for the form that shows a launch again. Without secrets."""
 

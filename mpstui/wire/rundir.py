@@ -103,6 +103,10 @@ class RunDir(_Run):
     """Every reported point of all attempts, append only."""
     events = _File("events.jsonl")
     """What happened, append only."""
+    provenance = _File("provenance.json")
+    """The code, the packages and the machine it was launched with."""
+    source_diff = _File("source.diff")
+    """How the code differed from its commit."""
     labels = _File("labels.json")
     """What people say of it: another name, tags, a note."""
     labels_lock = _File("labels.lock")

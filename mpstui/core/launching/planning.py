@@ -36,6 +36,7 @@ from .command import EnvLine, RunEnvironment, argument_words, run_environment, s
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
 from .preflight import preflight_warnings, require_modules, require_program, require_text
+from .provenance import ProvenanceNotes
 from .supervisors import Supervisors, start_supervisor
 
 _ONLY_ON_GPUS = "the recipe sets neither bf16 nor compile on the CPU: both are slower there"
@@ -228,8 +229,9 @@ def launch_all(
     """Start planned runs, detached, in this order; their ids. Raises: see :func:`launch`."""
     if len(plans) == 1:
         return [launch(plans[0], home, environ, clock())]
+    provenance = ProvenanceNotes()
     with Supervisors(home.runs) as supervisors:
-        return [launch(plan, home, environ, clock(), supervisors.start) for plan in plans]
+        return [launch(plan, home, environ, clock(), supervisors.start, provenance) for plan in plans]
 
 
 def launch(
@@ -238,6 +240,7 @@ def launch(
     environ: Mapping[str, str],
     now: float,
     start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor,
+    provenance: ProvenanceNotes | None = None,
 ) -> str:
     """Start a planned run, detached, and return its id.
 
@@ -245,6 +248,7 @@ def launch(
 
     Args:
         start: starts its supervisor.
+        provenance: what runs launched together are launched from.
 
     Raises:
         OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
@@ -262,6 +266,7 @@ def launch(
         raise OperationError(
             f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
         ) from error
+    (provenance or ProvenanceNotes()).write(run, Path(plan.template.cwd), plan.argv[0], environ)
     start(run, {**environ, **plan.choice.env, **plan.secrets})
     with contextlib.suppress(OSError):
         remember(plan.choice.profile, home)

@@ -1,0 +1,137 @@
+"""All that is known of a run beside its numbers, in sections: code, arguments, environment, machine, data, attempts.
+
+Reads small files: call it from a worker. The screen's page (``i``), `mpstui show` and the report are made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...wire import storage
+from ...wire.records import ExitRecord, LaunchRecord, Provenance, Spec
+from ...wire.rundir import RunDir
+from ...wire.secrets import masked_words
+from .. import present as shown
+from ..model.snapshot import RunSnapshot, State
+from .comparison import settings_of
+from .state import exit_summary
+
+MOST_DIFF_LINES = 2000
+MOST_ATTEMPTS = 50
+
+
+class Section(NamedTuple):
+    """A heading, and what stands below it."""
+
+    title: str
+    pairs: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
+    """Lines as they are: of a diff, or a command."""
+
+
+def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
+    """The sections that have something to say; secrets are masked in all of them."""
+    run = RunDir(snapshot.dir)
+    ours = snapshot.state is not State.WATCHED
+    launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
+    origin = provenance(snapshot)
+    settings, env = settings_of(snapshot), snapshot.env
+    arguments = tuple((name, value) for name, value in settings.items() if name not in env)
+    found = (
+        Section("run", tuple(_run(snapshot))),
+        Section("arguments", arguments, (" ".join(snapshot.argv),) if snapshot.argv else ()),
+        Section("environment added by the launch", tuple(env.items())),
+        Section("code", tuple(_code(origin, launch)), _diff(run, origin)),
+        Section("machine", tuple(_machine(snapshot, origin, launch))),
+        Section("attempts", tuple(_attempts(snapshot, run)) if ours else ()),
+    )
+    return tuple(section for section in found if section.pairs or section.lines)
+
+
+def provenance(snapshot: RunSnapshot) -> Provenance | None:
+    """What it was launched from; None where an older mpstui, or somebody else, started it."""
+    if snapshot.state is State.WATCHED:
+        return None
+    return storage.read_or_none(Provenance, RunDir(snapshot.dir).provenance)
+
+
+def code_sentence(origin: Provenance) -> str:
+    """``1f3a9c2b5d10 on main, 2 files changed``; empty where the program was in no repository."""
+    if origin.commit is None and origin.branch is None:
+        return ""
+    at = origin.commit[:12] if origin.commit else "no commit yet"
+    where = f" on {origin.branch}" if origin.branch else ""
+    files = f"{origin.changed_files} file{'s' if origin.changed_files != 1 else ''}"
+    return f"{at}{where}, {files} changed" if origin.changed_files else f"{at}{where}, unchanged"
+
+
+def _run(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
+    spec = storage.read_or_none(Spec, RunDir(snapshot.dir).spec) if snapshot.state is not State.WATCHED else None
+    yield "id", snapshot.run
+    if spec is not None:
+        yield "started by", spec.by or shown.UNKNOWN
+    if snapshot.profile:
+        path = spec.profile_path if spec is not None else None
+        yield "profile", snapshot.profile + (f" ({path})" if path else "")
+    if snapshot.tags:
+        yield "tags", " ".join(snapshot.tags)
+    if snapshot.note:
+        yield "note", snapshot.note
+    yield "records", str(snapshot.dir)
+    if snapshot.numbers.data:
+        yield "data", snapshot.numbers.data
+
+
+def _code(origin: Provenance | None, launch: LaunchRecord | None) -> Iterator[tuple[str, str]]:
+    if launch is not None:
+        yield "folder", launch.cwd
+    if origin is None:
+        return
+    if sentence := code_sentence(origin):
+        yield "commit", sentence
+    if origin.python is not None:
+        yield "python", origin.python
+    yield from origin.packages.items()
+
+
+def _diff(run: RunDir, origin: Provenance | None) -> tuple[str, ...]:
+    if origin is None or not origin.changed_files:
+        return ()
+    try:
+        lines = storage.read_text(run.source_diff, 2 << 20).splitlines()
+    except OSError:
+        return ("the changes were not kept",)
+    cut = len(lines) > MOST_DIFF_LINES or not origin.diff_is_whole
+    return (*lines[:MOST_DIFF_LINES], *(("the diff is longer than what was kept",) if cut else ()))
+
+
+def _machine(
+    snapshot: RunSnapshot, origin: Provenance | None, launch: LaunchRecord | None
+) -> Iterator[tuple[str, str]]:
+    device, asked = snapshot.numbers.device, snapshot.device_asked
+    if origin is not None:
+        yield "host", origin.host or shown.UNKNOWN
+        yield "system", origin.system or shown.UNKNOWN
+    used = " · ".join(part for part in (device.type, device.name, device.precision) if part)
+    if used:
+        yield "device", used + (f" (asked for: {asked})" if asked and asked != device.type else "")
+    if launch is not None and launch.gpus:
+        yield "GPUs", ", ".join(launch.gpus)
+
+
+def _attempts(snapshot: RunSnapshot, run: RunDir) -> Iterator[tuple[str, str]]:
+    """When each began and why, how it ended, where its output is."""
+    for number in reversed(run.attempt_numbers()[-MOST_ATTEMPTS:]):
+        folder = run.attempt(number)
+        launch, end = storage.read_or_none(LaunchRecord, folder.launch), storage.read_or_none(ExitRecord, folder.exit)
+        parts = []
+        if launch is not None:
+            parts += [shown.moment_of_day(launch.time, snapshot.seen), launch.device, launch.reason or ""]
+            if end is not None:
+                parts.append(f"ran {shown.duration(max(0.0, end.ended - launch.time))}")
+        parts.append(exit_summary(end).sentence() if end is not None else "")
+        parts.append(str(folder.output))
+        yield str(number), " · ".join(part for part in parts if part)
+        if launch is not None and number != snapshot.attempt and tuple(masked_words(launch.argv)) != snapshot.argv:
+            yield "", " ".join(masked_words(launch.argv))
