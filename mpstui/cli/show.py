@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..core import present as shown
 from ..core.model.snapshot import Health, RunSnapshot
 from ..core.present import short_paths, why_not_its_own, without_echoes
+from ..core.runs.details import code_sentence, provenance
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json
@@ -111,6 +112,9 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
         yield "tags", " ".join(f"#{tag}" for tag in snapshot.tags)
     for place, line in enumerate(snapshot.note.splitlines()):
         yield "" if place else "note", line
+    origin = provenance(snapshot)
+    if origin is not None and (code := code_sentence(origin)):
+        yield "code", code
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
     yield "folder", str(snapshot.dir)
 

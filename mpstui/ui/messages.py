@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
     from ..core.model.snapshot import RunSnapshot, SeriesView
+    from ..core.runs.details import Section
     from ..core.runs.removal import Removable
     from ..core.runs.window import Window
     from ..core.settings import EnergySettings
@@ -97,6 +98,14 @@ class RemovalExamined(Message):
 
     snapshot: RunSnapshot
     found: Removable
+
+
+@dataclass
+class DetailsRead(Message):
+    """What is known of a run beside its numbers: to be shown on a page."""
+
+    name: str
+    sections: tuple[Section, ...]
 
 
 @dataclass

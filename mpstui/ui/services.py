@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..core.logview.document import LogDocument
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
+    from ..core.runs.details import Section
     from ..core.runs.monitor import Monitor
     from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed, Remover
@@ -143,6 +144,12 @@ class Services:
         from .alarms import words_for
 
         return words_for(found, self.settings().alerts, self.environ)
+
+    def details(self, snapshot: RunSnapshot) -> tuple[Section, ...]:
+        """What is known of a run beside its numbers."""
+        from ..core.runs.details import details
+
+        return details(snapshot)
 
     # -- queues, whose changes are made at once, under the group's own lock
 

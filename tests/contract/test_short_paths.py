@@ -36,8 +36,12 @@ from trainer.loop import Loop
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("mpstui", "trainer"))
-MOST_FILES_OF_A_HEARTBEAT = 36
-"""Without what is polled now and then; the log, which may know better than the agent, is read with each beat."""
+MOST_FILES_OF_A_HEARTBEAT = 40
+"""Without what is polled now and then; the log, which may know better than the agent, is read with each beat.
+
+Of them seven show what a beat means beside its curve: the terminal's title, best values, kept summaries, the chart's
+own axes, layers and cursor.
+"""
 MOST_FILES_OF_A_KEY = 30
 PATIENCE_SECONDS = 60.0
 

@@ -37,14 +37,15 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
     launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
     origin = provenance(snapshot)
     settings, env = settings_of(snapshot), snapshot.env
-    arguments = tuple((name, value) for name, value in settings.items() if name not in env)
+    # What has no name but its place among the words stands in the command below.
+    arguments = tuple(item for item in settings.items() if item[0] not in env and not item[0].startswith("word "))
     found = (
         Section("run", tuple(_run(snapshot))),
         Section("arguments", arguments, (" ".join(snapshot.argv),) if snapshot.argv else ()),
-        Section("environment added by the launch", tuple(env.items())),
-        Section("code", tuple(_code(origin, launch)), _diff(run, origin)),
         Section("machine", tuple(_machine(snapshot, origin, launch))),
         Section("attempts", tuple(_attempts(snapshot, run)) if ours else ()),
+        Section("code", tuple(_code(origin, launch)), _diff(run, origin)),
+        Section("environment set by the launch", tuple(env.items())),
     )
     return tuple(section for section in found if section.pairs or section.lines)
 

@@ -14,6 +14,7 @@ from ..diagnosis.live import RunPace, slow_words
 from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
 from ..series.direction import best_point
+from .details import provenance
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 """Ends that ask for an explanation."""
@@ -58,7 +59,7 @@ def _whole(count: float | None) -> float | None:
 
 
 def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
-    numbers, beat = snapshot.numbers, snapshot.numbers.beat
+    numbers, beat, origin = snapshot.numbers, snapshot.numbers.beat, provenance(snapshot)
     return {
         "reason": snapshot.reason,
         "health_note": snapshot.health_note or slow_words(RunPace().poll(snapshot), snapshot.seen),
@@ -92,6 +93,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "argv": list(snapshot.argv),
         "survivors": list(snapshot.survivors),
         "agent": agent(snapshot),
+        "provenance": origin and origin._asdict(),
     }
 
 

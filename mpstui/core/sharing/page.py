@@ -18,14 +18,13 @@ from typing import Any
 
 from ... import __version__
 from ...wire import storage
-from ...wire.records import LaunchRecord
-from ...wire.rundir import RunDir
 from ...wire.secrets import masked_text
 from .. import present as shown
 from ..formats.console import strip_controls
 from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..runs.comparison import differences, settings_of
+from ..runs.comparison import differences
+from ..runs.details import details
 from ..runs.report import EXPLAINED
 from ..series.direction import Better, best, better
 from ..series.series import measured
@@ -185,12 +184,9 @@ def _badge(one: RunSnapshot) -> str:
 
 def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
     alone = len(names) == 1
-    launch = storage.read_or_none(LaunchRecord, RunDir(one.dir).attempt(one.attempt).launch)
     parts: list[tuple[str, str, bool]] = [
         ("Metrics", _metrics(one), alone),
-        ("Arguments", _pairs(_arguments(one)) + f"<pre>{_text(' '.join(one.argv))}</pre>", alone),
-        ("Environment", _pairs(one.env.items()), False),
-        ("Machine", _pairs(_machine(one, launch)), False),
+        *((title, html, alone and is_open) for title, html, is_open in _details(one)),
         ("Checkpoints", _checkpoints(one, now), False),
         ("Events", _events(one, now), False),
         ("End of the log", _log(one), one.state in EXPLAINED),
@@ -204,10 +200,6 @@ def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
     facts = _pairs((label, text) for label, text in _facts(one, now) if text)
     state = f"<p>{_badge(one)} {_text(one.reason)}</p>"
     return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{folded}</section>'
-
-
-def _arguments(one: RunSnapshot) -> Iterable[tuple[str, str]]:
-    return ((name, value) for name, value in settings_of(one).items() if name not in one.env and not _is_place(name))
 
 
 def _is_place(name: str) -> bool:
@@ -262,16 +254,12 @@ def _card(one: RunSnapshot) -> str:
     )
 
 
-def _machine(one: RunSnapshot, launch: LaunchRecord | None) -> Iterable[tuple[str, str]]:
-    numbers = one.numbers
-    if launch is not None:
-        yield "folder", launch.cwd
-        yield "GPUs", ", ".join(launch.gpus)
-    for name, value in numbers.memory._asdict().items():
-        if value is not None:
-            yield f"memory: {name}", shown.size(value)
-    if numbers.data:
-        yield "data", numbers.data
+def _details(one: RunSnapshot) -> Iterable[tuple[str, str, bool]]:
+    """The sections of the page of a run in mpstui's own screen, as HTML."""
+    for section in details(one):
+        lines = "\n".join(_text(line) for line in section.lines)
+        html = _pairs(section.pairs) + (f"<pre>{lines}</pre>" if lines else "")
+        yield section.title.capitalize(), html, section.title == "arguments"
 
 
 def _metrics(one: RunSnapshot) -> str:

@@ -14,7 +14,7 @@ from ...core.actions import ACTIONS, BY_ID, Action, Question
 from ...core.model.snapshot import Availability
 from ...core.present import needs_attention
 from ..bindings import Key
-from ..messages import RemovalExamined, Toast
+from ..messages import DetailsRead, RemovalExamined, Toast
 from ..rows import clean
 from ..toasts import ANY_RUN
 from ..workers.runs import Focus
@@ -196,6 +196,22 @@ class ActingScreen(Screen[None]):
         if cure is None:
             return "no remedy is known that could be applied here"
         return "" if cure.works else cure.sentence
+
+    def action_info(self) -> None:
+        """Read what is known of the run beside its numbers, then show it."""
+        snapshot = self.acting_on
+        if snapshot is None:
+            self.context.say(self.no_run)
+            return
+        read = lambda: DetailsRead(snapshot.name, self.context.services.details(snapshot))  # noqa: E731
+        self.context.requests.do("info", read, self.post_message)
+
+    @on(DetailsRead)
+    def _show_details(self, message: DetailsRead) -> None:
+        from .info import Info
+
+        if self.app.screen is self:
+            self.app.push_screen(Info(message.name, message.sections))
 
     def action_remove(self) -> None:
         """Find out what removing the run would delete, then ask."""

@@ -127,29 +127,42 @@ class Prompt(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Help(ModalScreen[None]):
-    """Every key, by where it works."""
+class Page(ModalScreen[None]):
+    """Lines over the screen, that can be scrolled; any of the usual keys closes it."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
-        ("escape,q,question_mark,f1,enter", "leave"),
+        ("escape,q,question_mark,f1,enter,i", "leave"),
         ("up,k", "scroll_rows(-1)"),
         ("down,j", "scroll_rows(1)"),
         ("pageup", "scroll_rows(-10)"),
         ("pagedown,space", "scroll_rows(10)"),
+        ("home,g", "scroll_rows(-1000000)"),
+        ("end,G", "scroll_rows(1000000)"),
     ]
 
+    def made(self, width: int) -> tuple[list[Row], int]:
+        """The lines for a window of ``width`` cells, and how many cells the page takes, its frame included."""
+        raise NotImplementedError
+
     def compose(self) -> ComposeResult:
-        width, height = self.app.size
-        columns = 2 if width >= _TWO_COLUMNS_FROM else 1
-        taken = min(width, columns * _HELP_WIDTH)
-        yield Sheet.fitting(help_rows(taken - 4, columns), taken, height)
+        lines, taken = self.made(self.app.size.width)
+        yield Sheet.fitting(lines, taken, self.app.size.height)
 
     def action_scroll_rows(self, by: int) -> None:
         self.query_one(Sheet).scroll_rows(by)
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+class Help(Page):
+    """Every key, by where it works."""
+
+    def made(self, width: int) -> tuple[list[Row], int]:
+        columns = 2 if width >= _TWO_COLUMNS_FROM else 1
+        taken = min(width, columns * _HELP_WIDTH)
+        return help_rows(taken - 4, columns), taken
 
 
 def help_rows(width: int, columns: int = 1) -> list[Row]:

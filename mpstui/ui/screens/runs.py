@@ -70,7 +70,7 @@ class RunsScreen(ActingScreen):
             return bool(self.context.state.snapshots)
         if key.action == "compare":
             return len(self.table.snapshots) > 1
-        on_a_run = key.action in ("open", "mark") or key.action.startswith("label(")
+        on_a_run = key.action in ("open", "mark", "info") or key.action.startswith("label(")
         return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:

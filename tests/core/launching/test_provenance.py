@@ -105,7 +105,12 @@ def test_a_sweep_asks_once_and_a_full_disk_stops_nothing(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(provenance, "take", lambda *words: asked.append(words) or (Provenance(commit="c" * 40), "+x\n"))
+
+    def take_once(*words: object) -> tuple[Provenance, str]:
+        asked.append(words)
+        return Provenance(commit="c" * 40), "+x\n"
+
+    monkeypatch.setattr(provenance, "take", take_once)
     notes = ProvenanceNotes()
     runs = [create_run_dir(tmp_path / "runs", f"r{at}", 1000.0 + at) for at in range(3)]
     for run in runs:
