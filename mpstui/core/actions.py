@@ -12,12 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from .model.snapshot import Availability, Checkpoint, RunSnapshot, State
-from .present import duration, whole
+from .model.snapshot import Availability, RunSnapshot, State
+from .stakes import (
+    ASKS_FROM_SECONDS,
+    HAS_PROCESSES,
+    has_checkpoint,
+    lasted_seconds,
+    saves_when_stopped,
+    time_text,
+    unsaved,
+)
 
-_HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
-_LATE_SECONDS = 30.0
-"""A heartbeat tells of a checkpoint within this time of the file."""
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
 
 
@@ -100,7 +105,7 @@ class Action:
 
 
 def _not_running(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    if snapshot.state in _HAS_PROCESSES:
+    if snapshot.state in HAS_PROCESSES:
         return ""
     return "it has not been started yet" if snapshot.state in _WAITS else f"it is not running ({snapshot.state})"
 
@@ -136,88 +141,61 @@ def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, in no queue"
 
 
-# -- questions
+# -- questions: whether one is asked is decided by the work that the action would cost, not by its name
 
 
-def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question:
+def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question | None:
+    lost = unsaved(snapshot)
+    if snapshot.state not in HAS_PROCESSES or not lost.matters:
+        return None
     ends = f"Process {snapshot.pid or '?'} and all it started end at once. Nothing is saved."
-    unsaved = not snapshot.brief and not has_checkpoint(snapshot)
-    instead = f"s (stop) {'gives a program that can save the time to do so' if unsaved else 'lets it save first'}."
-    return Question(f"Kill {snapshot.name}?", (ends, f"{_at_stake(snapshot)} lost.", instead), "kill it")
+    doubtful = not snapshot.brief and not has_checkpoint(snapshot)
+    instead = f"s (stop) {'gives a program that can save the time to do so' if doubtful else 'lets it save first'}."
+    return Question(f"Kill {snapshot.name}?", (ends, f"{lost.subject} lost.", instead), "kill it")
+
+
+def _ask_to_stop(snapshot: RunSnapshot, caution: str) -> Question | None:
+    if not _ends_unsaved(snapshot):
+        return None
+    lines = (_cost_of_stop(snapshot, caution), "Whether this program saves when it is asked to end is not known.")
+    return Question(f"Stop {snapshot.name}?", lines, "stop it")
+
+
+def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
+    resumes = not caution and has_checkpoint(snapshot)
+    lasted = lasted_seconds(snapshot)
+    if not _ends_unsaved(snapshot) if resumes else lasted is not None and lasted <= ASKS_FROM_SECONDS:
+        return None
+    stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
+    told = snapshot.numbers.checkpoint
+    elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
+    begins = caution or f"it begins from scratch: {elsewhere or 'there is no checkpoint'}"
+    scratch = () if resumes else (f"{begins[:1].upper()}{begins[1:]}.",)
+    lines = (*stopped, *scratch, _cost_of_restart(snapshot, "" if resumes else "from scratch"))
+    return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
+
+
+def _ends_unsaved(snapshot: RunSnapshot) -> bool:
+    """Whether stopping it may cost work that is worth a question."""
+    return snapshot.state in HAS_PROCESSES and not saves_when_stopped(snapshot) and unsaved(snapshot).matters
 
 
 def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
-    return f"{_at_stake(snapshot)} lost unless it saves first." if snapshot.state in _HAS_PROCESSES else ""
+    return f"{unsaved(snapshot).subject} lost unless it saves first." if snapshot.state in HAS_PROCESSES else ""
 
 
 def _cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
     if snapshot.state in _WAITS or snapshot.started is None:
         return ""
     if caution:
-        return f"Everything since the start ({_time(_lasted(snapshot))}) is done again."
-    return f"{_at_stake(snapshot)} done again{' unless it saves first' if snapshot.state.active else ''}."
+        return f"Everything since the start ({time_text(lasted_seconds(snapshot))}) is done again."
+    return f"{unsaved(snapshot).subject} done again{' unless it saves first' if snapshot.state.active else ''}."
 
 
-def _at_stake(snapshot: RunSnapshot) -> str:
-    """What was trained since the newest checkpoint, as far as it is known: steps where it tells its own, and time."""
-    told, files = snapshot.numbers.checkpoint, _own_checkpoints(snapshot)
-    if told is None and not files:
-        if snapshot.brief:
-            return "Whether there is a checkpoint is not known yet: perhaps everything is"
-        return f"There is no checkpoint: everything since the start ({_time(_lasted(snapshot))}) is"
-    file = max(files, key=lambda item: item.time, default=None)
-    moment, step = (told.time, told.step) if told is not None else (None, None)
-    if file is not None and file.time > (moment or 0.0) + (_LATE_SECONDS if told is not None else 0.0):
-        moment, step = file.time, file.step
-    pace = snapshot.numbers.steps_per_second
-    began = max(moment, snapshot.attempt_started or 0.0) if moment is not None else None
-    seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
-    if step is not None and snapshot.numbers.step is not None:
-        lost = max(0, snapshot.numbers.step - step)
-        spent = _time(lost / pace if pace else seconds)
-        return f"{_steps(lost)} ({spent}) since the checkpoint at step {whole(step)} are"
-    if seconds is None:
-        return "All training since the newest checkpoint, unknown how much, is"
-    steps = f"about {_steps(round(seconds * pace))}" if pace else "unknown how many steps"
-    return f"{duration(seconds)} of training ({steps}) since the newest checkpoint are"
-
-
-def _lasted(snapshot: RunSnapshot) -> float | None:
-    return (snapshot.updated or snapshot.seen) - snapshot.started if snapshot.started else None
-
-
-def _time(seconds: float | None) -> str:
-    return "time unknown" if seconds is None else duration(seconds)
-
-
-def _steps(count: int) -> str:
-    return f"{whole(count)} step{'' if count == 1 else 's'}"
-
-
-def _own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
-    """The whole ones that no other run has written."""
-    from .present import why_not_its_own  # with the first key that asks
-
-    return tuple(item for item in snapshot.checkpoints if item.complete and not why_not_its_own(item, snapshot))
-
-
-def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
-    if not caution and has_checkpoint(snapshot):
-        return None
-    told = snapshot.numbers.checkpoint
-    elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
-    begins = caution or f"it begins from scratch: {elsewhere or 'there is no checkpoint'}"
-    stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
-    lines = (*stopped, f"{begins[:1].upper()}{begins[1:]}.", _cost_of_restart(snapshot, "from scratch"))
-    return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
-
-
-def has_checkpoint(snapshot: RunSnapshot) -> bool:
-    """Whether a new attempt has something to continue from.
-
-    What the trainer told of may lie where nobody looks for it: only a brief snapshot, without its files, rests on that.
-    """
-    return bool(_own_checkpoints(snapshot)) or (snapshot.brief and snapshot.numbers.checkpoint is not None)
+def pasted(action: Action, snapshot: RunSnapshot) -> Question:
+    """What is asked where the key came among other letters in one piece: a paste, or a line that hangs."""
+    why = f"Its key ({action.shown_key or action.key}) came among other letters at once, as they do from a paste."
+    return Question(f"{action.name[:1].upper()}{action.name[1:]}: {snapshot.name}?", (why,), action.name)
 
 
 # -- the table
@@ -241,6 +219,7 @@ ACTIONS: tuple[Action, ...] = (
         id="stop",
         name="stop",
         refusal=_cannot_end,
+        question=_ask_to_stop,
         cost=_cost_of_stop,
         request="stop",
         options={"force": False},
@@ -256,9 +235,10 @@ ACTIONS: tuple[Action, ...] = (
         name="kill",
         refusal=_cannot_end,
         question=_ask_to_kill,
+        cost=lambda run, caution: f"{unsaved(run).subject} lost." if run.state in HAS_PROCESSES else "",
         request="kill",
         key="K",
-        help="end at once, nothing is saved (asks first)",
+        help="end at once, nothing is saved",
         footer=10,
         command="kill",
         command_help="end a run and all it started at once; nothing is saved",
@@ -392,7 +372,7 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
     """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
     if snapshot.state is State.WATCHED:
         return Availability(False, "mpstui did not start this run and only watches it")
-    if facts is None and action.refusal is _cannot_end and snapshot.state in _HAS_PROCESSES:
+    if facts is None and action.refusal is _cannot_end and snapshot.state in HAS_PROCESSES:
         return Availability(True, "its record cannot be read; what lives of it can be ended")
     if facts is None or snapshot.state is State.UNREADABLE:
         return Availability(False, "the run's record cannot be read (damaged, or written by a newer mpstui)")

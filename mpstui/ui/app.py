@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.events import Event, Key
+from textual.message import Message
 from textual.screen import Screen
 
 from ..core.model.errors import ReportedError, SettingsError
@@ -32,27 +34,56 @@ if TYPE_CHECKING:
     from .services import Services
 
 
+_PACKET_SECONDS = 0.02
+"""Letters of one packet arrive within this time of each other."""
+
+
 class KeyboardApp(PaintedApp):
     """Keys in turn: each is looked up when the one before it has done its work."""
 
+    _waiting = 0
+    """Letters that have arrived and are not looked at yet."""
+    _hurried = False
+    """The letter that is looked at came together with others."""
+
+    def post_message(self, message: Message) -> bool:
+        if isinstance(message, Key) and not message.is_forwarded and message.is_printable:
+            self._waiting += 1
+        return super().post_message(message)
+
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded and self.screen_stack:
+            self._waiting = max(0, self._waiting - event.is_printable)
             await self._take_key(event)
+            self._hurried = self._waiting > 0
         else:
             await super().on_event(event)
 
     async def _take_key(self, key: Key) -> None:
         """A key is for what the keys before it have opened, however fast they came: no packet of them loses one.
 
-        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back.
+        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back. To a
+        question no letter is an answer that was typed before it could be read.
         """
         opened: Any = self.screen  # a private name, and none that Textual's types tell of
         await opened._mounted_event.wait()
         self.app_focus = True
         if isinstance(self.focused, TextField) and key.is_printable and key.character:
             self.focused.take(key.character)
+        elif key.is_printable and await self._too_early(key):
+            return
         elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):
             (self.focused or self.screen)._forward_event(key)
+
+    async def _too_early(self, key: Key) -> bool:
+        asked: float | None = getattr(self.screen, "asked_at", None)
+        return asked is not None and (key.time < asked or await self.hurried())
+
+    async def hurried(self) -> bool:
+        """Whether the letter that is looked at came with others in one piece, as of a paste: nobody meant a command."""
+        if not self._hurried and not self._waiting:
+            await asyncio.sleep(_PACKET_SECONDS)
+        return self._hurried or self._waiting > 0
 
 
 class MpstuiApp(KeyboardApp):
@@ -95,6 +126,7 @@ class MpstuiApp(KeyboardApp):
             launch=self.launch,
             focus=self.focus_workers,
             redraw=self.redraw,
+            hurried=self.hurried,
         )
         self._terminal = terminal
         self._opening = opening

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,8 @@ class Context:
     """Have the workers read what the screen in view shows."""
     redraw: Callable[[], None]
     """Hand the newest snapshots to the screen in view."""
+    hurried: Callable[[], Awaitable[bool]]
+    """Whether the key that is looked at came with others in one piece, as of a paste."""
 
     def say(self, text: str, severity: Severity = "information", about: str | None = None) -> None:
         """Tell the user something in passing."""

@@ -173,6 +173,11 @@ def running(run: str = "20261121-104512-cifar", **changes: Any) -> RunSnapshot:
     return changed(made, **changes)
 
 
+def unsaved(**changes: Any) -> RunSnapshot:
+    """A running one whose program saves nothing."""
+    return running(checkpoint=None, checkpoints=(), argv=("python", "train.py"), **changes)
+
+
 def failed(run: str = "20261121-093000-bigger-batch", **changes: Any) -> RunSnapshot:
     """A run that the device's memory ended."""
     made = running(

@@ -20,6 +20,7 @@ from mpstui.wire.records import REQUESTS, TRAINER_ACTIONS, Ack, Request
 from . import fakes
 from .driving import Driver, drive
 
+NOW = fakes.NOW
 ACTION_KEYS = {action.key: action for action in ACTIONS if action.key and action.request and not action.screen_action}
 
 
@@ -41,10 +42,6 @@ def test_an_action_key_writes_its_request(key: str, opening: str | None) -> None
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        if key == "K":
-            await driver.sees("end at once")
-            assert not world.actions.asked
-            await driver.press("y")
         await driver.until(lambda: world.actions.asked, "a request")
         await driver.hears("requested")
 
@@ -97,14 +94,67 @@ def test_a_key_that_cannot_work_says_why(key: str) -> None:
 
 @pytest.mark.parametrize("answer", ["n", "escape"])
 def test_kill_can_be_declined(answer: str) -> None:
-    world = fakes.world((fakes.running(),))
+    world = fakes.world((fakes.unsaved(),))
 
     async def play(driver: Driver) -> None:
-        await driver.press("K", answer)
+        await driver.press("K")
+        await driver.sees("end at once")
+        await driver.press(answer)
         assert "end at once" not in driver.text
 
     drive(world, play)
     assert not world.actions.asked
+
+
+@pytest.mark.parametrize("opening", [None, fakes.unsaved().run], ids=["list", "run"])
+@pytest.mark.parametrize("key", ["s", "r", "c", "K"])
+def test_work_that_is_in_no_checkpoint_is_not_lost_without_a_question(key: str, opening: str | None) -> None:
+    world = fakes.world((fakes.unsaved(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.sees("43m 09s" if key in "sK" else "from scratch")
+        assert not world.actions.asked
+        await driver.press("y")
+        await driver.until(lambda: world.actions.asked, "the request")
+
+    drive(world, play, opening=opening)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        fakes.unsaved(started=NOW - 100, attempt_started=NOW - 100),
+        replace(fakes.unsaved(), argv=("python", "-P", "-m", "trainer", "cifar")),
+        fakes.running(),
+    ],
+    ids=["two minutes", "saves when it is stopped", "has just saved"],
+)
+def test_what_costs_little_is_done_at_once(run: RunSnapshot) -> None:
+    assert BY_ID["stop"].question(run, "") is None
+
+
+def test_what_has_no_processes_has_nothing_to_lose() -> None:
+    for state in (State.QUEUED, State.BACKING_OFF, State.LOST):
+        waits = replace(fakes.unsaved(), state=state)
+        assert BY_ID["stop"].question(waits, "") is BY_ID["kill"].question(waits, "") is None
+
+
+@pytest.mark.parametrize("opening", [None, fakes.running().run], ids=["list", "run"])
+@pytest.mark.parametrize("letters", ["resnet", "Ky", "is syyy", "ppy"])
+def test_letters_that_come_in_one_piece_end_nothing(letters: str, opening: str | None) -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.burst(*(letter.replace(" ", "space") for letter in letters))
+        await driver.sees("came among other letters")
+        await driver.burst("y", "e", "s")
+        assert "came among other letters" in driver.text
+        assert not world.actions.asked
+        await driver.press("y")
+        await driver.until(lambda: world.actions.asked, "the request")
+
+    drive(world, play, opening=opening)
 
 
 @pytest.mark.parametrize("key", ["c", "r"])
@@ -217,9 +267,11 @@ def test_any_other_failure_of_a_job_is_told_too() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "action", "words"),
     [
-        (fakes.running(), "kill", "since the checkpoint at step"),
-        (fakes.failed(), "kill", "everything since the start ("),
-        (fakes.running(checkpoint=None), "kill", "since the checkpoint at step"),
+        (fakes.running(step=25_900, steps_per_second=None, updated=NOW + 900), "kill", "since the checkpoint at step"),
+        (fakes.unsaved(), "kill", "Nothing is saved."),
+        (fakes.unsaved(), "kill", "43m 09s of work is in no checkpoint: everything since the start is lost."),
+        (fakes.unsaved(), "stop", "43m 09s of work is in no checkpoint"),
+        (fakes.unsaved(), "stop", "Whether this program saves when it is asked to end is not known."),
         (fakes.running(checkpoint=None, checkpoints=()), "restart_cpu", "stopped first"),
     ],
 )
@@ -227,9 +279,6 @@ def test_questions_spell_out_the_consequences(snapshot: RunSnapshot, action: str
     asked = BY_ID[action].question(snapshot, "")
     assert asked is not None
     assert words in " ".join(asked.lines)
-
-
-NOW = fakes.NOW
 
 
 def saved(path: str, seconds_ago: float, step: int | None = None) -> Checkpoint:
@@ -247,9 +296,9 @@ def saved(path: str, seconds_ago: float, step: int | None = None) -> Checkpoint:
         (
             (replace(saved("torn.pt", 4.0), complete=False),),
             1.0,
-            "There is no checkpoint: everything since the start (15m 00s) is lost.",
+            "15m 00s of work is in no checkpoint: everything since the start is lost.",
         ),
-        ((replace(saved("other.pt", 4.0), owner="another"),), 1.0, "There is no checkpoint"),
+        ((replace(saved("other.pt", 4.0), owner="another"),), 1.0, "is in no checkpoint"),
     ],
 )
 def test_what_a_kill_costs_is_told_from_what_is_known(
@@ -257,15 +306,13 @@ def test_what_a_kill_costs_is_told_from_what_is_known(
 ) -> None:
     numbers = Numbers(step=320, steps_per_second=pace)
     run = replace(fakes.running(), numbers=numbers, checkpoints=files, started=NOW - 900, attempt_started=NOW - 900)
-    asked = BY_ID["kill"].question(replace(run, updated=NOW), "")
-    assert asked is not None
-    assert words in asked.lines[1]
+    assert words in BY_ID["kill"].cost(replace(run, updated=NOW), "")
 
 
 def test_a_list_that_has_not_looked_for_checkpoints_says_so() -> None:
     asked = BY_ID["kill"].question(replace(fakes.running(checkpoint=None, checkpoints=()), brief=True), "")
     assert asked is not None
-    assert asked.lines[1] == "Whether there is a checkpoint is not known yet: perhaps everything is lost."
+    assert "may be in no checkpoint, which is not known yet: perhaps everything is lost." in asked.lines[1]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def test_letters_of_one_packet_go_where_the_first_one_led(home: Home, tmp_path: Path) -> None:
-    """`/resnet` of a slow line stopped and restarted a live run."""
+    """`/resnet` of a slow line stopped and restarted a live run; letters of a paste are no commands either."""
     live = RunBuilder(home, "ResNet").status("running").launch().beat(step=3).output("one\nloss 2.5\n" * 90).hold()
     RunBuilder(home, "words").status("ended").launch().exit(code=0)
     with Terminal([sys.executable, "-m", "mpstui"], columns=100, rows=30) as terminal:
@@ -109,6 +109,8 @@ def test_letters_of_one_packet_go_where_the_first_one_led(home: Home, tmp_path: 
         wait_until(lambda: "0 of 2" not in _after_a_moment(terminal), what="the filter to go")
         os.write(terminal.descriptor, b"/ResN\r\r")
         terminal.wait_text("2 log")
+        os.write(terminal.descriptor, b"sKrcy yes, my restart")  # as a paste into a terminal that does not mark one
+        terminal.wait_text("came among other letters")
     assert not [*live.run.requests.glob("*.json")]
     live.release()
 

@@ -44,7 +44,7 @@ SCENES = (
     Scene("run-chart", "• ", opening=fakes.running().run, keys=("1", "y", "t", "left", "left")),
     Scene("profiles", "My own fine-tuning", keys=("n",)),
     Scene("launch", "can freeze", keys=("n", "enter")),
-    Scene("kill", "at once", opening=fakes.running().run, keys=("K",)),
+    Scene("kill", "at once", opening=fakes.unsaved().run, keys=("K",), snapshots=(fakes.unsaved(),)),
     Scene("help", "acting on a run", keys=("question_mark",)),
 )
 

@@ -100,7 +100,7 @@ def test_no_toast_stands_before_a_question() -> None:
         await driver.sees("y kill it")
         assert "esc leave it as it is" in driver.text
 
-    drive(fakes.world(fakes.several()), play, size=(60, 15), opening=RUNNING)
+    drive(fakes.world((fakes.unsaved(),)), play, size=(60, 15), opening=RUNNING)
 
 
 def test_an_answer_takes_the_place_of_the_question_and_names_a_run_out_of_view() -> None:

@@ -10,7 +10,7 @@ from textual import on
 from textual.screen import Screen
 
 from ...core import present as shown
-from ...core.actions import ACTIONS, BY_ID, Action, Question
+from ...core.actions import ACTIONS, BY_ID, Action, Question, pasted
 from ...core.model.snapshot import Availability
 from ...core.present import needs_attention
 from ..bindings import Key
@@ -133,14 +133,18 @@ class ActingScreen(Screen[None]):
                 self._pressed_early = None
                 again()
 
-    def action_act(self, name: str) -> None:
+    async def action_act(self, name: str) -> None:
         """Refuse with the reason, ask, or send the request of an action."""
+        hurried = await self.context.hurried()
+        self._act(name, hurried=hurried)
+
+    def _act(self, name: str, *, hurried: bool) -> None:
         action = BY_ID[name] if self.acting_on is None else meant(self.acting_on, BY_ID[name])
-        snapshot = self.able(action, partial(self.action_act, name))
+        snapshot = self.able(action, partial(self._act, name, hurried=hurried))
         if snapshot is not None:
             send = lambda: self.context.services.actions.send(snapshot, action.id)  # noqa: E731
             caution = allowed(snapshot, action).why
-            asked = action.question(snapshot, caution)
+            asked = action.question(snapshot, caution) or (pasted(action, snapshot) if hurried else None)
             told = "" if asked else action.cost(snapshot, caution)
             self.confirm(asked, lambda: self.context.requests.ask(snapshot, action.name, send, told))
 
@@ -174,9 +178,10 @@ class ActingScreen(Screen[None]):
             return
         if cure is None or (tried is not None and tried.proven):
             go_on = lambda: self.context.services.actions.go_on(snapshot)  # noqa: E731
-            restart = BY_ID["restart"]
-            cost = restart.cost(snapshot, allowed(snapshot, restart).why)
-            self.context.requests.ask(snapshot, restart.name, go_on, cost)
+            restart, caution = BY_ID["restart"], allowed(snapshot, BY_ID["restart"]).why
+            cost = restart.cost(snapshot, caution)
+            asked = restart.question(snapshot, caution) if snapshot.state.active else None
+            self.confirm(asked, lambda: self.context.requests.ask(snapshot, restart.name, go_on, cost))
             return
         asked = None
         if cure.risk is not None:

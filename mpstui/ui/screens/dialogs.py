@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
@@ -66,11 +68,18 @@ class Confirm(ModalScreen[Answer]):
         ("y", "answer('yes')"),
         ("k", "answer('keep')"),
         ("n,escape,q", "answer('no')"),
+        ("up", "scroll_rows(-1)"),
+        ("down", "scroll_rows(1)"),
     ]
 
     def __init__(self, asked: Question) -> None:
         super().__init__()
         self._asked = asked
+        self.asked_at = math.inf
+        """Since when it can be read: no letter that was typed before is an answer to it."""
+
+    def on_mount(self) -> None:
+        self.asked_at = time.monotonic()
 
     def compose(self) -> ComposeResult:
         asked, width = self._asked, min(_WIDTH, self.app.size.width - 4)
@@ -80,6 +89,9 @@ class Confirm(ModalScreen[Answer]):
         keys.append(row(("esc", "key strong"), (" leave it as it is", "dim")))
         lines = [row((clean(asked.title, width - 4), "title")), EMPTY, *body, EMPTY, *keys]
         yield Sheet.fitting(lines, width, self.app.size.height)
+
+    def action_scroll_rows(self, by: int) -> None:
+        self.query_one(Sheet).scroll_rows(by)
 
     def action_answer(self, answer: Answer) -> None:
         if answer != "keep" or self._asked.keep:

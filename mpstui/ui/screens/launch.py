@@ -167,14 +167,15 @@ class LaunchForm(_LaunchingScreen):
         super().__init__(context)
         self._draft = draft
         self._restarting = restarting
+        can = restarting.available.get("restart") if restarting else None
+        self._caution = can.why if can else ""
+        """What should be known before its run is restarted."""
         self._fields = draft.fields
         self._timer: Any = None
 
     def compose(self) -> ComposeResult:
         verb = BY_ID["edit_restart"].name if self._restarting else "launch"
-        again, restart = self._restarting, BY_ID["restart"]
-        caution = again.available[restart.id].why if again and restart.id in again.available else ""
-        cost = restart.cost(again, caution) if again else ""
+        cost = BY_ID["restart"].cost(self._restarting, self._caution) if self._restarting else ""
         yield TitleLine(f"{verb} · {self._draft.title}", cost or self._draft.description.strip().partition("\n")[0])
         with Horizontal(id="form"):
             with VerticalScroll(id="fields", can_focus=False):
@@ -275,8 +276,21 @@ class LaunchForm(_LaunchingScreen):
             self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
             return
         name = "rehearsal" if rehearse else BY_ID["edit_restart"].name
-        self.context.requests.ask(restarting, name, lambda: draft.restart(restarting, values, rehearse=rehearse))
-        self.action_back()
+
+        def restart(answer: str | None = "yes") -> None:
+            if answer == "yes":
+                ask = lambda: draft.restart(restarting, values, rehearse=rehearse)  # noqa: E731
+                self.context.requests.ask(restarting, name, ask)
+                self.action_back()
+
+        now = next((one for one in self.context.state.snapshots or () if one.run == restarting.run), restarting)
+        asked = BY_ID["restart"].question(now, self._caution) if now.state.active else None
+        if asked is None:
+            restart()
+        else:
+            from .dialogs import Confirm
+
+            self.app.push_screen(Confirm(asked), restart)
 
     def _can_rehearse(self) -> bool:
         """Whether there is a failed attempt to compare with."""

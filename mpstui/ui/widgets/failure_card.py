@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...core import present as shown
-from ...core.actions import has_checkpoint
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import badge
+from ...core.stakes import has_checkpoint
 from ..rows import Row, Span, clean, clip, row, wrap
 from .lines import LinePanel
 

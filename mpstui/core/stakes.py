@@ -1,0 +1,88 @@
+"""What a run would lose if it ended now: the work that is in no checkpoint. It decides which action asks first."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from .model.snapshot import Checkpoint, RunSnapshot, State
+from .present import duration, whole, why_not_its_own
+
+HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
+ASKS_FROM_SECONDS = 120.0
+"""So much work may be lost without a question: to answer one takes longer than to do it again is annoying."""
+_LATE_SECONDS = 30.0
+"""A heartbeat tells of a checkpoint within this time of the file."""
+_SHIPPED_TRAINERS = frozenset({"trainer", "mpstui_trainer"})
+
+
+class Unsaved(NamedTuple):
+    """Work that no checkpoint holds."""
+
+    seconds: float | None
+    """None: unknown how much."""
+    subject: str
+    """The beginning of a sentence that says so: ``20 steps (40s) since the checkpoint at step 300 are``."""
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is more than anybody would lose without a word, as far as it is known."""
+        return self.seconds is None or self.seconds > ASKS_FROM_SECONDS
+
+
+def unsaved(snapshot: RunSnapshot) -> Unsaved:
+    """The work since the newest checkpoint, in steps where a checkpoint tells its own, and in time."""
+    told, files = snapshot.numbers.checkpoint, own_checkpoints(snapshot)
+    if told is None and not files:
+        began = snapshot.attempt_started or snapshot.started
+        seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
+        work = "Work of unknown length" if seconds is None else f"{duration(seconds)} of work"
+        if snapshot.brief:
+            return Unsaved(seconds, f"{work} may be in no checkpoint, which is not known yet: perhaps everything is")
+        return Unsaved(seconds, f"{work} is in no checkpoint: everything since the start is")
+    file = max(files, key=lambda item: item.time, default=None)
+    moment, step = (told.time, told.step) if told is not None else (None, None)
+    if file is not None and file.time > (moment or 0.0) + (_LATE_SECONDS if told is not None else 0.0):
+        moment, step = file.time, file.step
+    pace = snapshot.numbers.steps_per_second
+    began = max(moment, snapshot.attempt_started or 0.0) if moment is not None else None
+    seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
+    if step is not None and snapshot.numbers.step is not None:
+        lost = max(0, snapshot.numbers.step - step)
+        spent = lost / pace if pace else seconds
+        return Unsaved(spent, f"{_steps(lost)} ({time_text(spent)}) since the checkpoint at step {whole(step)} are")
+    if seconds is None:
+        return Unsaved(None, "All training since the newest checkpoint, unknown how much, is")
+    steps = f"about {_steps(round(seconds * pace))}" if pace else "unknown how many steps"
+    return Unsaved(seconds, f"{duration(seconds)} of training ({steps}) since the newest checkpoint are")
+
+
+def lasted_seconds(snapshot: RunSnapshot) -> float | None:
+    """From the start of a run to its last sign of life; None: it was not started."""
+    return (snapshot.updated or snapshot.seen) - snapshot.started if snapshot.started else None
+
+
+def time_text(seconds: float | None) -> str:
+    return "time unknown" if seconds is None else duration(seconds)
+
+
+def own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
+    """The whole ones that no other run has written."""
+    return tuple(item for item in snapshot.checkpoints if item.complete and not why_not_its_own(item, snapshot))
+
+
+def has_checkpoint(snapshot: RunSnapshot) -> bool:
+    """Whether a new attempt has something to continue from.
+
+    What the trainer told of may lie where nobody looks for it: only a brief snapshot, without its files, rests on that.
+    """
+    return bool(own_checkpoints(snapshot)) or (snapshot.brief and snapshot.numbers.checkpoint is not None)
+
+
+def saves_when_stopped(snapshot: RunSnapshot) -> bool:
+    """Whether it is known to save when it is asked to end, as the trainers that ship do."""
+    return any(word == "-m" and after in _SHIPPED_TRAINERS for word, after in pairwise(snapshot.argv))
+
+
+def _steps(count: int) -> str:
+    return f"{whole(count)} step{'' if count == 1 else 's'}"
