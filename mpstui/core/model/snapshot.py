@@ -124,7 +124,7 @@ class SeriesView:
     count: int
     """Points seen, before thinning."""
     first: float | None = None
-    """The first finite value."""
+    """The first finite value that no later attempt has measured again."""
     last: float | None = None
     """The newest value; None: it is NaN or infinite."""
     minimum: float | None = None

@@ -145,8 +145,6 @@ class Series:
             start = cut
         values = points.values
         self.count += len(values)
-        if self.first is None:
-            self.first = next(filter(math.isfinite, values), None)
         if values:
             self.last = values[-1] if math.isfinite(values[-1]) else None
 
@@ -210,6 +208,8 @@ class Series:
     def _extend_segment(self, attempt: int, points: Points) -> None:
         current = self._segments[-1] if self._segments else None
         if current is None or current.attempt != attempt or points.steps[0] < current.last_step:
+            if all(segment.first is None or points.steps[0] <= segment.first[0] for segment in self._segments):
+                self.first = None  # nothing that was measured before stands
             current = Segment(attempt, self._capacity, self._window)
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
@@ -218,6 +218,8 @@ class Series:
                 self._forgotten = min(low, oldest.lowest), max(high, oldest.highest)
                 self._segments[0].absorb(oldest)
         current.extend(points)
+        if self.first is None:
+            self.first = next(filter(math.isfinite, points.values), None)
 
     def _surviving_peaks(self, whole: Columns) -> tuple[Peak, Peak]:
         """Those that no later attempt measured again; where in a bucket of several points one was, nobody knows."""

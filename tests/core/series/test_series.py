@@ -102,7 +102,7 @@ def test_the_best_value_is_none_that_was_measured_again() -> None:
     assert (view.minimum, view.maximum) == (2.0, 2.0)
     series.extend(3, points(20, 5, 3.0))
     view = series.view()
-    assert (view.minimum, view.maximum, view.first, view.count) == (2.0, 3.0, 0.1, 125)
+    assert (view.minimum, view.maximum, view.first, view.count) == (2.0, 3.0, 2.0, 125)
 
 
 def test_extremes_know_the_step_at_which_they_were_measured_first() -> None:
@@ -213,3 +213,13 @@ def test_every_column_says_when_it_was_measured() -> None:
     times = series.view().times
     assert list(times[:2]) == [100.0, 110.0]
     assert math.isnan(times[2])
+
+
+@pytest.mark.parametrize(("begins_at", "first"), [(1, 7.0), (0, 7.0), (2, 5.0)])
+def test_the_first_value_is_of_the_curve_that_stands(begins_at: int, first: float) -> None:
+    series = Series("loss")
+    series.extend(1, points(1, 20, 5.0))
+    series.extend(2, points(begins_at, 4, 7.0))
+    assert series.view().first == first
+    series.extend(3, points(3, 4, 9.0))
+    assert (series.view().first, series.view().count) == (first, 28)
