@@ -7,7 +7,7 @@ from pathlib import Path
 from shutil import which
 
 from ..core.launching.editing import environment_of, recorded_choice
-from ..core.launching.proposal import command_of, earlier_run, propose
+from ..core.launching.proposal import Proposal, command_of, earlier_run, propose
 from ..core.machine import this_machine
 from ..core.model.errors import OperationError, UsageError
 from ..core.profiles.first_run import remember
@@ -68,12 +68,19 @@ def run(args: argparse.Namespace) -> int:
         remember(parse_profile(made.text, path=file, default_cwd=cwd), session.home)
     except OSError as error:
         raise OperationError(f"{file} cannot be written: {error.strerror}") from error
-    if args.json:
-        print_json({"path": str(file), "run": found.run if found else None, "sources": list(made.sources)})
-        return 0
-    say(str(file))
-    known = " and ".join(made.sources) or "the command alone: the program told nothing of its arguments"
-    say(f"made from {known}; start it with `mpstui launch {file}`")
-    if found is None:
-        say("no run of this command was found: after one, `mpstui init RUN --replace` adds its checkpoints")
+    _tell(made, file, found.run if found else None, as_json=args.json)
     return 0
+
+
+def _tell(made: Proposal, file: Path, run: str | None, *, as_json: bool) -> None:
+    if as_json:
+        told = {"path": str(file), "run": run, "sources": list(made.sources), "complaint": made.complaint or None}
+        print_json(told)
+        return
+    say(str(file))
+    silent = made.complaint or "the program told nothing of its arguments"
+    known = " and ".join(made.sources) or f"the command alone: {silent}"
+    known += f" (no arguments: {made.complaint})" if made.sources and made.complaint else ""
+    say(f"made from {known}; start it with `mpstui launch {file}`")
+    if run is None:
+        say("no run of this command was found: after one, `mpstui init RUN --replace` adds its checkpoints")

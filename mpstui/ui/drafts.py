@@ -228,11 +228,11 @@ class Draft:
         choice, launcher = self._chosen(values), self._launcher
         planned = self._plan(values, choice, check=False)
         environ = {**self._environ, **{line.name: line.value for line in planned.env}}
-        cwd = Path(planned.template.cwd)
-        known = known_arguments(planned.argv, cwd=cwd, environ=environ, cache=launcher.home.arguments)
+        cwd, cache, why = Path(planned.template.cwd), launcher.home.arguments, list[str]()
+        known = known_arguments(planned.argv, cwd=cwd, environ=environ, cache=cache, complain=why.append)
         if not known:
             hint = "write them as KEY=VALUE under `more arguments`"
-            raise OperationError("this program does not tell which arguments it takes", hint)
+            raise OperationError(": ".join(["this program does not tell which arguments it takes", *why]), hint)
         return Draft(launcher, choice, self._cure, None if self._starts else self._environ, known)
 
     def preview(self, values: Mapping[str, str]) -> Preview:

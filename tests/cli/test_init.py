@@ -70,3 +70,9 @@ def test_a_file_that_is_there_is_kept_and_options_may_follow_the_run(folder: Pat
 def test_wrong_use(folder: Path, words: list[str], part: str) -> None:
     done = mpstui("init", *words, cwd=folder)
     assert (done.returncode, part in done.stderr, (folder / "profiles").exists()) == (2, True, False)
+
+
+def test_a_program_that_fails_when_it_is_asked_is_told(folder: Path) -> None:
+    (folder / "net.py").write_text(f"import no_such_module\n{TRAIN}")
+    told = ok("init", "--", sys.executable, "net.py", cwd=folder)
+    assert "the command alone: its --help ended with exit code 1: ModuleNotFoundError: No module named" in told

@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -30,6 +30,7 @@ from ..profiles.written import is_option
 
 LONGEST_SECONDS = 60.0
 """Importing torch and transformers from a cold disk takes half of it."""
+_LAST_BYTES = 4096
 _PARSERS = Path(__file__).parent / "parsers"
 _PARSER = re.compile(
     r"\bclick\b|\btyper\b|\babsl\b|argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|LightningCLI"
@@ -120,6 +121,7 @@ def known_arguments(
     cache: Path | None = None,
     seconds: float = LONGEST_SECONDS,
     ask: bool = True,
+    complain: Callable[[str], object] = lambda text: None,
 ) -> tuple[Argument, ...]:
     """The arguments of the Python program that ``command`` starts, in its own order; empty where it cannot be asked.
 
@@ -128,6 +130,7 @@ def known_arguments(
         cache: the folder that answers are kept in, by the program's file and interpreter.
         seconds: how long the program may take to build its parser.
         ask: False starts nothing: what was kept is all that is known.
+        complain: told in words how a program ended that was asked and gave no answer.
     """
     found = _program(command, cwd, environ)
     if found is None:
@@ -143,7 +146,7 @@ def known_arguments(
         record = storage.read_json(kept) if kept else None
         if record and record["stamp"] == stamp:
             return tuple(_argument(one) for one in record["arguments"])
-    arguments = _asked(python, words, cwd, environ, seconds) if ask else ()
+    arguments = _asked(python, words, cwd, environ, seconds, complain) if ask else ()
     if kept is not None and arguments:
         with contextlib.suppress(OSError):
             storage.make_private_folder(kept.parent)
@@ -188,10 +191,15 @@ def _program(
 
 
 def _asked(
-    python: str, words: Sequence[str], cwd: Path, environ: Mapping[str, str], seconds: float
+    python: str,
+    words: Sequence[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    seconds: float,
+    complain: Callable[[str], object],
 ) -> tuple[Argument, ...]:
     """Start the program with ``--help`` and read what its parser holds; whatever it does else is ended with it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
         answer = Path(folder) / "arguments.json"
         command = [python, "-c", _LOOK, str(answer), str(_PARSERS), *words, "--help"]
         try:
@@ -202,19 +210,33 @@ def _asked(
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=errors,
             )
-        except OSError:
+        except OSError as error:
+            complain(f"{python} could not be started: {error.strerror}")
             return ()
+        late = False
         try:
             child.wait(seconds)
         except subprocess.TimeoutExpired:
+            late = True
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         try:
             return tuple(_argument(one) for one in json.loads(storage.read_text(answer)))
         except (OSError, ValueError):
+            errors.seek(max(0, os.fstat(errors.fileno()).st_size - _LAST_BYTES))
+            said = errors.read(_LAST_BYTES).decode(errors="replace").split("\n")
+            last = next((line.strip() for line in reversed(said) if line.strip()), "no word")
+            if late:
+                complain(f"its --help gave no answer in {seconds:g} s")
+            elif child.returncode:
+                complain(f"its --help ended with {_end_of(child.returncode)}: {last}")
             return ()
+
+
+def _end_of(code: int) -> str:
+    return f"exit code {code}" if code > 0 else f"signal {-code}"
 
 
 def _settings(text: str) -> tuple[Argument, ...]:

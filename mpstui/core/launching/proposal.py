@@ -51,6 +51,8 @@ class Proposal:
     name: str
     sources: tuple[str, ...]
     """Phrases: its arguments, a run."""
+    complaint: str
+    """How the program ended when it was asked for its arguments and did not tell; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,10 @@ def propose(
         snapshot: a run of the command, where there was one.
         env: variables that run was given.
     """
-    known = {folded(one.name): one for one in known_arguments(command, cwd=cwd, environ=environ, cache=home.arguments)}
-    long = {flag: f"--{one.name}" for one in known.values() for flag in one.flags if not flag.startswith("--")}
-    typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
-    if name is None and typed.name in ("main", "train", "run"):  # the folder tells more
-        typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
+    why: list[str] = []
+    asked = known_arguments(command, cwd=cwd, environ=environ, cache=home.arguments, complain=why.append)
+    known = {folded(one.name): one for one in asked}
+    typed = _typed(command, asked, cwd, name)
     style = "equals" if any(one.joined for one in known.values()) else typed.arg_style
     shown = _shown(cwd, snapshot, _others(cwd, snapshot, home)) if snapshot else _Shown()
     words = list(typed.command)
@@ -110,7 +111,16 @@ def propose(
         *_table("watch", {key: toml_value(path) for key, path in (shown.watch or {}).items()}),
         *_table("roles", _roles([*typed.args, *written.values(), *(one.name for one in known.values())], known)),
     ]
-    return Proposal("\n".join(lines) + "\n", typed.slug, tuple(sources))
+    return Proposal("\n".join(lines) + "\n", typed.slug, tuple(sources), "".join(why))
+
+
+def _typed(command: Sequence[str], known: Sequence[Argument], cwd: Path, name: str | None) -> Profile:
+    """The profile of the command as it was typed, with its short options by their long names."""
+    long = {flag: f"--{one.name}" for one in known for flag in one.flags if not flag.startswith("--")}
+    typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
+    if name is None and typed.name in ("main", "train", "run"):  # the folder tells more
+        typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
+    return typed
 
 
 def earlier_run(command: Sequence[str], cwd: Path, home: Home) -> RunDir | None:

@@ -199,3 +199,28 @@ def test_a_program_of_absl_tells_its_own_flags(ask: Ask, tmp_path: Path) -> None
         "amp": ("switch", None, (), False),
         "shuffle": ("text", "true", (), True),
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (
+            "import no_such_module",
+            "its --help ended with exit code 1: ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("import sys; sys.exit('set DATA first')", "its --help ended with exit code 1: set DATA first"),
+        ("import os; os.kill(os.getpid(), 9)", "its --help ended with signal 9: no word"),
+        ("import time; time.sleep(60)", "its --help gave no answer in 0.5 s"),
+        ("raise SystemExit", None),
+    ],
+)
+def test_a_program_that_cannot_be_asked_tells_how_it_ended(ask: Ask, before: str, said: str | None) -> None:
+    told: list[str] = []
+    assert not ask(f"{before}\n{PLAIN}", complain=told.append, seconds=0.5 if "sleep" in before else 30.0)
+    assert told == ([said] if said else [])
+
+
+def test_an_interpreter_that_is_not_there_is_told(ask: Ask) -> None:
+    told: list[str] = []
+    assert not ask(PLAIN, command=("/no/such/python3", "train.py"), complain=told.append)
+    assert told == ["/no/such/python3 could not be started: No such file or directory"]
