@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.details import Section
+    from ..core.runs.listing import ListView
     from ..core.runs.monitor import Monitor
     from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed, Remover
@@ -171,6 +172,29 @@ class Services:
         from ..core.runs.queueing import set_paused
 
         return set_paused(self.home, group, paused)
+
+    # -- the list
+
+    def list_view(self) -> ListView:
+        """How the list was left."""
+        from ..core.runs.listing import load_view
+
+        return load_view(self.home)
+
+    def keep_list_view(self, view: ListView) -> None:
+        """Remember how the list is left.
+
+        Raises:
+            OperationError: it could not be kept.
+        """
+        from ..core.runs.listing import save_view
+
+        save_view(self.home, view)
+
+    def likely_program(self) -> str:
+        """A program in the current folder that may train something, by its name."""
+        found = sorted(self._cwd.glob("*train*.py"))
+        return found[0].name if found else "train.py"
 
     # -- what people say of runs
 

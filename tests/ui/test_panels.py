@@ -21,7 +21,7 @@ from mpstui.ui.panels.metrics import MetricTable
 from mpstui.ui.rows import Row
 from mpstui.ui.widgets.peek import peek
 from mpstui.ui.widgets.run_header import Progress, RunHeader
-from mpstui.ui.widgets.run_list import run_row
+from mpstui.ui.widgets.run_row import run_row
 from tests.snapshots import changed
 
 from . import fakes

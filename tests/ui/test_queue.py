@@ -12,7 +12,7 @@ from mpstui.core.launching.actions import Actions
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.services import Services
-from mpstui.ui.widgets.run_list import run_row
+from mpstui.ui.widgets.run_row import run_row
 from mpstui.ui.workers import runs as run_worker
 from mpstui.ui.workers.runs import PausedQueues, RunWorker
 from mpstui.wire import queues, storage

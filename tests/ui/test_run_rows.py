@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
+from mpstui.core.runs.listing import ListView
 from mpstui.ui.widgets.run_header import header, progress
-from mpstui.ui.widgets.run_list import NameDisambiguator, heading, run_row
+from mpstui.ui.widgets.run_row import NameDisambiguator, heading, layout, run_row
 from mpstui.wire.heartbeat import Heartbeat
 from tests.snapshots import changed
 
@@ -44,7 +45,7 @@ def test_rows_and_heading_are_equally_wide(width: int) -> None:
         for one in runs
         for names in (None, NameDisambiguator(runs), NameDisambiguator(runs * 2))
     ]
-    assert {row.width for row in rows} == {heading(width).width}
+    assert {row.width for row in rows} == {heading(width, layout(width, ListView(), (), fakes.NOW), ListView()).width}
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -97,7 +98,9 @@ def test_two_equal_sweeps_keep_what_differs_and_when_they_began() -> None:
 @pytest.mark.parametrize("width", [44, 80])
 def test_wide_characters_keep_to_the_column(width: int) -> None:
     alike = tuple(fakes.running(f"r{end}", name="日本語の長い名前" * 4 + end) for end in ("甲", "乙"))
-    assert {run_row(one, width, names=NameDisambiguator(alike)).width for one in alike} == {heading(width).width}
+    assert {run_row(one, width, names=NameDisambiguator(alike)).width for one in alike} == {
+        heading(width, layout(width, ListView(), (), fakes.NOW), ListView()).width
+    }
 
 
 def test_a_queued_run_tells_its_place_in_its_header() -> None:
@@ -105,9 +108,15 @@ def test_a_queued_run_tells_its_place_in_its_header() -> None:
     assert header(waiting, 80, fakes.NOW)[0].text.rstrip().endswith("2nd in default  ◌ queued")
 
 
-def test_speed_and_time_left_are_blank_once_there_is_none() -> None:
-    ended = run_row(fakes.finished(), 120).text
-    assert ended.split()[-2:] == ["–", "–"]
+@pytest.mark.parametrize(("width", "told"), [(120, "5h ago · 10m"), (80, "5h ago · 10m"), (70, "5h ago"), (60, "")])
+def test_a_run_that_has_ended_says_when_and_how_long_it_took(width: int, told: str) -> None:
+    ended = fakes.finished(started=fakes.NOW - 5 * 3600 - 600, ended=fakes.NOW - 5 * 3600)
+    assert run_row(ended, width, now=fakes.NOW).text.rstrip().endswith(told)
+
+
+def test_one_that_has_ended_nobody_knows_when_shows_neither_speed_nor_time_left() -> None:
+    lost = fakes.finished(state=State.LOST, ended=None, updated=None, done=False)
+    assert run_row(lost, 120).text.split()[-2:] == ["–", "–"]
 
 
 def facts(snapshot: RunSnapshot) -> str:

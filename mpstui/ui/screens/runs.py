@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
+_AGE_SECONDS = 30.0
+"""So often the ages in the list are told anew."""
 _NEIGHBOURS = 3
 """So many runs above and below the selected one are ready for the action keys as well."""
 
@@ -43,7 +46,7 @@ class RunsScreen(ActingScreen):
         yield FilterLine("name, state, profile, tag, lr>=0.01, val_loss<0.2, today, -word")
         yield RunTable()
         peek = Peek()
-        peek.take_lines(peek_height(*self.app.size))
+        peek.take_lines(0)
         yield peek
         yield KeyLine(_FOOTER, self.usable)
 
@@ -53,20 +56,27 @@ class RunsScreen(ActingScreen):
 
     @property
     def acting_on(self) -> RunSnapshot | None:
-        table = self.table
-        return table.snapshots[table.index] if table.index is not None else None
+        line = self.table.line
+        return line.run if line is not None else None
+
+    @property
+    def no_run(self) -> str:  # type: ignore[override]
+        """A group is no run."""
+        return "a group of runs is selected: enter opens it" if self.table.line is not None else super().no_run
 
     @property
     def reading(self) -> Focus:
         """The selected run, without its log."""
-        place, runs = self.table.index or 0, [item.run for item in self.table.snapshots]
-        return Focus(self.table.selected, listed=tuple(runs[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]))
+        place, selected = self.table.index or 0, self.acting_on
+        around = self.table.lines[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]
+        listed = tuple(line.run.run for line in around if line.run is not None)
+        return Focus(selected.run if selected is not None else None, listed=listed)
 
     def usable(self, key: Key) -> bool:
         """Without a run there is nothing to open, without a mark nothing to compare; a paused queue can be resumed."""
         if key.acts is BY_ID["queue_pause"] and self._queue is None and self.context.state.paused_queues:
             return True
-        if key.action == "filter":
+        if key.action in ("filter", "columns") or key.action.startswith("sort("):
             return bool(self.context.state.snapshots)
         if key.action == "compare":
             return len(self.table.snapshots) > 1
@@ -93,7 +103,11 @@ class RunsScreen(ActingScreen):
 
             found = [one for one in snapshots if wanted.matches(findable(one))]
         line.show(len(found), len(snapshots), "runs")
-        self.table.show(found, snapshots)
+        self._place_peek()
+        if self.table.unread:
+            self.table.want(self.context.services.list_view(), chosen=False)
+            self.table.program = self.context.services.likely_program() if not snapshots else self.table.program
+        self.table.show(found, snapshots, self.context.services.clock())
         self._show_selected()
 
     @on(FilterLine.Changed)
@@ -101,6 +115,21 @@ class RunsScreen(ActingScreen):
         typing = self.query_one(FilterLine).typing
         self.query_one(KeyLine).offer(footer_keys(Scope.FILTER) if typing else _FOOTER)
         self._show_matching(self.context.state.snapshots or ())
+
+    def _grow_older(self) -> None:
+        """Runs that have ended say how long ago: nothing else tells that time passes."""
+        if self.can_draw and self.context.state.snapshots:
+            self._show_matching(self.context.state.snapshots)
+
+    @on(RunTable.Rearranged)
+    def _remember_view(self) -> None:
+        view, services = self.table.view, self.context.services
+
+        def keep() -> RunTable.Rearranged:
+            services.keep_list_view(view)
+            return RunTable.Rearranged()
+
+        self.context.requests.do("list", keep, tell=lambda kept: None)
 
     @on(RunTable.Selected)
     def _selected(self) -> None:
@@ -123,27 +152,56 @@ class RunsScreen(ActingScreen):
         keys.labels = self.key_labels()
         keys.repaint()
 
+    def on_mount(self) -> None:
+        self.set_interval(_AGE_SECONDS, self._grow_older)
+
     def on_resize(self, event: Resize) -> None:
-        self.query_one(Peek).take_lines(peek_height(*event.size))
+        self._place_peek()
+
+    def _place_peek(self) -> None:
+        self.query_one(Peek).take_lines(peek_height(*self.app.size) if self.context.state.snapshots else 0)
 
     # -- keys
 
     @on(RunTable.Opened)
     def action_open(self) -> None:
-        if self.acting_on is not None:
-            self.context.open_run(self.acting_on.run)
+        line = self.table.line
+        if line is not None and line.run is not None:
+            self.context.open_run(line.run.run)
+        elif line is not None:
+            self.table.fold(line.key)
+
+    def action_sort(self, what: Literal["next", "reverse"]) -> None:
+        """By the next column, or in the other direction."""
+        table = self.table
+        if what == "next":
+            table.sort_next()
+        else:
+            table.want(replace(table.view, reverse=not table.view.reverse))
+
+    def action_columns(self) -> None:
+        """Choose what the list shows of each run."""
+        from .columns import ColumnChooser
+
+        def chosen(names: tuple[str, ...] | None) -> None:
+            if names is not None:
+                self.table.want(replace(self.table.view, columns=names))
+
+        self.app.push_screen(ColumnChooser(self.table.shown_columns, self.context.state.snapshots or ()), chosen)
 
     def action_launch(self) -> None:
         self.context.launch(None, None)
 
     def action_move(self, by: int, unit: Literal["line", "page", "edge"] = "line") -> None:
         """Select another run: the next one, one a window further, or the newest or oldest."""
-        steps = {"line": 1, "page": self.table.page, "edge": len(self.table.snapshots)}
+        steps = {"line": 1, "page": self.table.page, "edge": len(self.table.lines)}
         self.table.move(by * steps[unit])
 
     def action_next_attention(self) -> None:
         table = self.table
-        start = (table.index or 0) + 1
+        runs, current = [item.run for item in table.snapshots], table.line
+        here = current.run or (current.group.runs[0] if current.group else None) if current is not None else None
+        start = runs.index(here.run) + (current is not None and current.run is not None) if here is not None else 0
         around = [*table.snapshots[start:], *table.snapshots[:start]]
         found = next((item.run for item in around if needs_attention(item)), None)
         if found is None:

@@ -1,29 +1,24 @@
-"""The list of runs, newest first, below the line that says what needs a person. A run is selected, never a place."""
+"""The list of runs below the line that says what needs a person. A run or a group is selected, never a place."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
-from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
-from ...core.present import WIDEST_WORD, attention, badge, epoch_text, needs_attention, step_text, total_progress
-from ..rows import EMPTY, Row, Span, bar, clean, fit, row, sparkline, spread, width_of
+from ...core.present import attention
+from ..rows import EMPTY, Row, Span, clean, row, spread, width_of
 from .lines import LinePanel
 
+if TYPE_CHECKING:
+    from ...core.runs.listing import Line, ListView
+    from .run_row import Layout, NameDisambiguator
+
 _BRAND = (Span(" mpstui", "brand"), Span("  "))
-_TWO_BLANKS_FROM = 100
-"""From this width on the columns stand two blanks apart."""
-_COUNTED = 10
-"""``step 1,234``"""
-_LEAST_NAME = 5
-"""Cells of a name that are worth more than the time beside it."""
-_OF_QUEUED = ("state", "name", "dev")
-"""The columns that a queued run has, the first ones of the table."""
 
 
 class TopLine(LinePanel):
@@ -64,6 +59,8 @@ def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequen
 
 
 class RunTable(LinePanel):
+    """Lines of runs and of groups. ``snapshots`` are those that match, as they are sorted, folded or not."""
+
     class Opened(Message):
         """A run was clicked while it was selected."""
 
@@ -74,92 +71,196 @@ class RunTable(LinePanel):
             super().__init__()
             self.run = run
 
+    class Rearranged(Message):
+        """Somebody chose another order, other columns, or folded a group."""
+
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: Sequence[RunSnapshot] = ()
+        self.lines: Sequence[Line] = ()
         self.unread = True
         """No snapshots have come yet: nothing is known, not even that there is nothing."""
         self.selected: str | None = None
+        """The id of a run, or of a group."""
         self.marked: tuple[str, ...] = ()
         """Runs to be compared, in the order in which they were marked."""
+        self.program = "train.py"
+        """One that could be started, for who has no run yet."""
+        self._view: ListView | None = None
+        self._matching: Sequence[RunSnapshot] = ()
+        self._columns: tuple[int, Layout] | None = None
+        """By width of the window."""
+        self._now = 0.0
         self._top = 0
         self._hides = False
         """A filter leaves out some of the runs."""
         self._names: NameDisambiguator | None = None
 
     @property
+    def view(self) -> ListView:
+        """How the list is wanted."""
+        from ...core.runs.listing import ListView
+
+        return self._view or ListView()
+
+    @property
     def index(self) -> int | None:
-        return next((place for place, item in enumerate(self.snapshots) if item.run == self.selected), None)
+        return next((place for place, line in enumerate(self.lines) if line.key == self.selected), None)
+
+    @property
+    def line(self) -> Line | None:
+        """The line that is selected."""
+        return None if self.index is None else self.lines[self.index]
 
     @property
     def page(self) -> int:
         return max(1, self.size.height - 1)
 
-    def show(self, snapshots: Sequence[RunSnapshot], everything: Sequence[RunSnapshot]) -> None:
+    def show(self, snapshots: Sequence[RunSnapshot], everything: Sequence[RunSnapshot], now: float) -> None:
         """The selected run stays selected, and on its line unless the newest were in view.
 
         Args:
             everything: the runs that a filter hides too; what is marked of them stays marked.
+            now: Unix seconds.
         """
         self.unread = False
-        self._hides = len(snapshots) < len(everything)
-        before = self.index
-        self.snapshots = snapshots
+        self._hides, self._now = len(snapshots) < len(everything), now
+        self._matching = snapshots
         there = {item.run for item in everything}
         self.marked = tuple(run for run in self.marked if run in there)
-        self._names = None
+        self._line_up()
+
+    def _line_up(self) -> None:
+        from ...core.runs.listing import arranged, groups_of, is_folded, ordered
+
+        before = self.index
+        view = replace(self.view, folds=dict.fromkeys(self._group_ids(), False)) if self._hides else self.view
+        self.lines = arranged(self._matching, view, self._now)
+        self.snapshots = ordered(self._matching, view, self._now)
+        self._names = self._columns = None
+        if self.selected is not None and self.index is None:
+            group = groups_of(self._matching).get(self.selected)
+            self.selected = group.id if group is not None and is_folded(group, view) else self.selected
         after = self.index
         if after is None:
-            self._select_at(min(before or 0, len(snapshots) - 1))
+            self._select_at(min(before or 0, len(self.lines) - 1))
         elif before is not None and self._top > 0:
             self._top += after - before
         self.repaint()
 
+    def _group_ids(self) -> set[str]:
+        from ...core.runs.listing import groups_of
+
+        return {group.id for group in groups_of(self._matching).values()}
+
+    def want(self, view: ListView, *, chosen: bool = True) -> None:
+        """Another order, other columns, other folds.
+
+        Args:
+            chosen: by somebody, who wants it remembered.
+        """
+        self._view = view
+        self._line_up()
+        if chosen:
+            self.post_message(self.Rearranged())
+
+    def fold(self, group: str) -> None:
+        """Open a group, or leave its head alone."""
+        line = next((line for line in self.lines if line.key == group), None)
+        if line is not None and not self._hides:
+            self.want(replace(self.view, folds={**self.view.folds, group: not line.folded}))
+
+    def sort(self, column: str) -> None:
+        """Sort by a column; by the one that is sorted by, the other way round."""
+        from ...core.runs.listing import BUILT_IN
+
+        if column != "trend" or column not in BUILT_IN:
+            same = column == self.view.sort
+            self.want(replace(self.view, sort=column, reverse=same and not self.view.reverse))
+
+    def sort_next(self) -> None:
+        """Sort by the next column of those in view; behind the last one newest first again."""
+        names = ["", *(name for name in self.shown_columns if name != "trend")]
+        place = names.index(self.view.sort) + 1 if self.view.sort in names else 1
+        self.want(replace(self.view, sort=names[place % len(names)], reverse=False))
+
     def select(self, run: str | None) -> None:
+        """Select a run or a group; a run in a folded group opens that."""
+        from ...core.runs.listing import groups_of
+
+        if run is not None and all(line.key != run for line in self.lines):
+            group = groups_of(self._matching).get(run)
+            if group is not None:
+                self._view = replace(self.view, folds={**self.view.folds, group.id: False})
+                self._line_up()
         if run != self.selected:
             self.selected = run
             self.post_message(self.Selected(run))
         self.repaint()
 
     def mark(self) -> None:
-        """Mark the selected run, or no longer; the next one is then selected."""
-        if self.selected is not None:
-            rest = tuple(run for run in self.marked if run != self.selected)
-            self.marked = rest if self.selected in self.marked else (*rest, self.selected)
+        """Mark the selected run, or all of the selected group, or no longer; the next one is then selected."""
+        line = self.line
+        if line is not None:
+            meant = [line.run] if line.run is not None else list(line.group.runs if line.group is not None else ())
+            runs = [item.run for item in meant]
+            rest = tuple(run for run in self.marked if run not in runs)
+            self.marked = rest if set(runs) <= set(self.marked) else (*rest, *runs)
         self.move(1)
 
     def move(self, by: int) -> None:
-        """Select the run ``by`` places further down; stops at the ends."""
+        """Select the line ``by`` places further down; stops at the ends."""
         self._select_at((self.index or 0) + by)
         self.repaint()
 
     def _select_at(self, place: int) -> None:
-        place = max(0, min(len(self.snapshots) - 1, place))
-        self.select(self.snapshots[place].run if self.snapshots else None)
+        place = max(0, min(len(self.lines) - 1, place))
+        self.select(self.lines[place].key if self.lines else None)
+
+    def _layout(self, width: int) -> Layout:
+        from .run_row import layout
+
+        if self._columns is None or self._columns[0] != width:
+            self._columns = width, layout(width, self.view, self.snapshots, self._now)
+        return self._columns[1]
+
+    @property
+    def shown_columns(self) -> list[str]:
+        """The ids of the columns in view."""
+        return [one.id for one, _ in self._layout(self.size.width)]
 
     def rows(self, width: int, height: int) -> list[Row]:
-        if not self.snapshots:
-            return [] if self.unread else NOTHING_MATCHES if self._hides else empty_state(width, height)
-        lines, index = height - 1, self.index or 0
-        self._top = max(min(self._top, index, max(0, len(self.snapshots) - lines)), index - lines + 1, 0)
+        if not self.lines:
+            return [] if self.unread else NOTHING_MATCHES if self._hides else empty_state(width, height, self.program)
+        from .run_row import NameDisambiguator, heading, line_row
+
+        room, index = height - 1, self.index or 0
+        self._top = max(min(self._top, index, max(0, len(self.lines) - room)), index - room + 1, 0)
         names = self._names = self._names or NameDisambiguator(self.snapshots)
-        return [
-            heading(width),
-            *(
-                run_row(item, width, selected=item.run == self.selected, marked=item.run in self.marked, names=names)
-                for item in self.snapshots[self._top : self._top + lines]
-            ),
-        ]
+        columns, marked = self._layout(width), set(self.marked)
+        rows = [heading(width, columns, self.view)]
+        for line in self.lines[self._top : self._top + room]:
+            meant = (
+                {line.key} if line.run is not None else {one.run for one in line.group.runs} if line.group else set()
+            )
+            chosen = line.key == self.selected
+            rows.append(line_row(line, width, columns, self._now, selected=chosen, marked=meant <= marked, names=names))
+        return rows
 
     def on_click(self, event: Click) -> None:
-        """The first click selects, the second opens."""
+        """The first click selects, the second opens; one on a title sorts."""
+        from .run_row import column_at
+
         place = self._top + event.y - 1
-        if event.y < 1 or place >= len(self.snapshots):
-            return
-        if self.snapshots[place].run == self.selected:
-            self.post_message(self.Opened())
-        else:
-            self._select_at(place)
+        if event.y < 1:
+            column = column_at(event.x, self.size.width, self._layout(self.size.width)) if self.lines else None
+            if column is not None:
+                self.sort(column)
+        elif place < len(self.lines):
+            if self.lines[place].key == self.selected:
+                self.post_message(self.Opened())
+            else:
+                self._select_at(place)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         self.move(1)
@@ -168,164 +269,24 @@ class RunTable(LinePanel):
         self.move(-1)
 
 
-def empty_state(width: int, height: int) -> list[Row]:
+def empty_state(width: int, height: int, program: str) -> list[Row]:
     """What to do when there is nothing yet."""
-    lines = [
-        row(("no runs yet", "title")),
-        EMPTY,
-        row(("press ", "dim"), ("n", "key"), (" to launch a training from a profile", "dim")),
-        row(("or start one from a shell:", "dim")),
-        row(("mpstui run -- python train.py", "")),
+    ways = [
+        ("n", "launch a profile; quickstart takes a minute"),
+        ("mpstui demo", "launch quickstart and look at it"),
+        (f"mpstui run -- python {clean(program, 40)}", "start a program of your own"),
+        ("mpstui watch PATH", "look at a log or folder that something else writes"),
     ]
-    top = max(0, (height - len(lines)) // 2)
-    return [EMPTY] * top + [row(" " * max(0, (width - line.width) // 2), *line.spans) for line in lines]
+    cells = max(width_of(way) for way, _ in ways) + 3
+    beside = width > cells + max(width_of(told) for _, told in ways)
+    lines = [row(("no runs yet", "title")), EMPTY]
+    for way, told in ways:
+        lines += (
+            [row((way.ljust(cells), "key"), (told, "dim"))] if beside else [row((way, "key")), row("  ", (told, "dim"))]
+        )
+    taken = max(line.width for line in lines)
+    left, top = " " * max(0, (width - taken) // 2), max(0, (height - len(lines)) // 2)
+    return [EMPTY] * top + [row(left, *line.spans) for line in lines]
 
 
 NOTHING_MATCHES = [EMPTY, row((" no run matches", "title"), ("   esc shows all of them", "dim"))]
-
-
-# -- one run as a row: columns that give way as the window narrows
-
-Cell = Callable[[RunSnapshot, int], tuple[Span, ...]]
-
-
-class Column(NamedTuple):
-    """One column; ``needs`` is the width of the window from which on it is shown."""
-
-    title: str
-    width: int
-    cell: Cell
-    needs: int = 0
-    align: str = "left"
-    grows: int = 0
-    """Share of the cells that are left over."""
-    widest: int = 0
-
-
-def _state(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    look = badge(snapshot)
-    return (Span(fit(f"{look.glyph} {look.word}", width), look.tone),)
-
-
-def _name(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    role = "strong" if snapshot.state.active or needs_attention(snapshot) else ""
-    return (Span(fit(clean(snapshot.name), width), role),)
-
-
-def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
-    numbers = snapshot.numbers
-    only_step = numbers.epoch is None and numbers.step is not None
-    counted = f"step {step_text(numbers)}" if only_step else epoch_text(numbers)
-    counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
-    done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if snapshot.state.active else "dim")
-    return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
-
-
-def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    curve = snapshot.train_loss
-    return (Span(sparkline(curve.mean if curve else (), width), "train" if snapshot.state.active else "dim"),)
-
-
-def _number(text: Callable[[RunSnapshot], str], *, ends: bool = False, align: str = "right") -> Cell:
-    """A cell of one value. ``ends``: only a run that goes on has it; for one that has ended it is not unknown."""
-
-    def cell(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-        told = text(snapshot) if (snapshot.state.active and not snapshot.numbers.done) or not ends else "–"
-        told = "…" if told == shown.UNKNOWN and snapshot.unread else told
-        role = "bad" if told == shown.NOT_FINITE else "faint" if told in (shown.UNKNOWN, "–") else ""
-        return (Span(fit(told, width, align), role),)
-
-    return cell
-
-
-COLUMNS: tuple[Column, ...] = (
-    Column("state", WIDEST_WORD + 2, _state),
-    Column("name", 12, _name, grows=3, widest=60),
-    Column("dev", 4, _number(lambda run: clean(run.numbers.device.type or shown.UNKNOWN, 20), align="left"), needs=44),
-    Column("epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
-    Column("loss", 9, _number(lambda run: shown.loss_text(run.numbers)), needs=32, align="right"),
-    Column("trend", 6, _trend, needs=90, grows=2, widest=40),
-    Column("step/s", 6, _number(lambda run: shown.rate(run.numbers.steps_per_second), ends=True), 78, "right"),
-    Column("eta", 7, _number(lambda run: shown.duration(run.numbers.eta_seconds), ends=True), 66, "right"),
-)
-
-
-def _layout(width: int) -> list[tuple[Column, int]]:
-    """The columns that fit and their widths; what is left over goes to those that can use it."""
-    chosen = [column for column in COLUMNS if width >= column.needs]
-    left = width - 2 - sum(column.width for column in chosen) - len(_gap(width)) * (len(chosen) - 1)
-    total = max(1, sum(column.grows for column in chosen))
-    return [
-        (one, max(4, min(one.widest, one.width + left * one.grows // total)) if one.grows else one.width)
-        for one in chosen
-    ]
-
-
-def _gap(width: int) -> str:
-    return "  " if width >= _TWO_BLANKS_FROM else " "
-
-
-def heading(width: int) -> Row:
-    titles = ((fit(column.title, cells, column.align), "heading") for column, cells in _layout(width))
-    return row(" ", *(part for title in titles for part in (title, _gap(width))))
-
-
-class NameDisambiguator:
-    """How to shorten names so that runs of a list cannot be taken for each other."""
-
-    def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
-        self._names = [clean(item.name) for item in snapshots]
-        self._same = Counter(self._names)
-        self._common: dict[int, dict[str, frozenset[str]]] = {}
-        """By width and name cut to it: the words that all names share which are cut to the same."""
-
-    def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-        """Where several names begin alike, the words in which they differ; where they are equal, when it started."""
-        name, role = clean(snapshot.name), _name(snapshot, width)[0].role
-        moment = shown.moment_of_day(snapshot.started, snapshot.seen)
-        fitting = [text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME]
-        if self._same[name] > 1 and fitting and snapshot.started is not None:
-            left = width - len(fitting[0]) - 1
-            return (Span(fit(self._shortened(name, left), left), role), Span(f" {fitting[0]}", "dim"))
-        return (Span(fit(self._shortened(name, width), width), role),)
-
-    def _shortened(self, name: str, width: int) -> str:
-        if width_of(name) <= width or width <= _LEAST_NAME:
-            return name
-        if width not in self._common:
-            groups: dict[str, list[frozenset[str]]] = {}
-            for other in self._same:
-                groups.setdefault(fit(other, width), []).append(frozenset(other.split()))
-            self._common[width] = {cut: frozenset.intersection(*words) for cut, words in groups.items()}
-        common = self._common[width].get(fit(name, width), frozenset())
-        differing = [word for word in name.split() if word not in common]
-        values = [word.rpartition("=")[2] for word in differing]
-        room = width - _LEAST_NAME  # the beginning stays
-        end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
-        while width_of(end) > room:
-            end = end[1:]
-        return f"{fit(name, width - width_of(end))}{end}"
-
-
-def run_row(
-    snapshot: RunSnapshot,
-    width: int,
-    *,
-    selected: bool = False,
-    marked: bool = False,
-    names: NameDisambiguator | None = None,
-) -> Row:
-    """One run; ``names`` tells those apart that could be taken for each other."""
-    columns, gap = _layout(width), _gap(width)
-    place = snapshot.queue.sentence() if snapshot.queue else ""
-    if place:  # in place of numbers that it cannot have yet
-        kept = [item for item in columns if item[0].title in _OF_QUEUED]
-        left = sum(cells for _, cells in columns[len(kept) :]) + len(gap) * max(0, len(columns) - len(kept) - 1)
-        waits = Column("", left, lambda snapshot, width: (Span(fit(clean(place, 200), width), "dim"),))
-        columns = [*kept, (waits, left)] if left else kept
-    parts = [Span("◆", "mark") if marked else Span("▌" if selected else " ", "key")]
-    for column, cells in columns:
-        cell = names.name if names and column.cell is _name else column.cell
-        parts += [*cell(snapshot, cells), Span(gap)]
-    return row(*parts, base="selected" if selected else "")

@@ -1,0 +1,357 @@
+"""A list of runs as a person wants it: columns, what each run has in them, the order, and groups that can be folded."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from ...wire import storage
+from ..model.errors import OperationError
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot, State
+from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, needs_attention, number, rate, size
+from ..series.direction import Better, better
+from ..series.series import is_evaluation, measured
+from .comparison import settings_of
+
+Value = float | str | None
+FEWEST, MOST_OPEN = 3, 6
+"""So many runs make a group; one of more is folded until somebody opens it."""
+_SWEPT_SECONDS = 120
+"""The runs of one sweep are made one after the other, each within this time of the one before."""
+_SETTING, _LAST, _BEST = "set:", "last:", "best:"
+_CREATED = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
+_COMES_FIRST = {state: place for place, state in enumerate(State)}
+
+
+class Column(NamedTuple):
+    """What a column shows of a run."""
+
+    id: str
+    title: str
+    value: Callable[[RunSnapshot, float], Value]
+    """What it is sorted by, at a moment in Unix seconds; None: unknown, which comes last in any order."""
+    text: Callable[[RunSnapshot, float], str]
+    rising: bool = True
+    """Whether the lowest comes first when it is sorted by this for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """How somebody wants to see the list."""
+
+    columns: tuple[str, ...] = ()
+    """Ids; none: those that the width has room for."""
+    sort: str = ""
+    """The id of a column; empty: newest first."""
+    reverse: bool = False
+    folds: Mapping[str, bool] = field(default_factory=dict)
+    """Groups that were folded (or opened) by hand."""
+
+
+class Group(NamedTuple):
+    """Runs that belong together: those of a sweep, or those that wait in one queue."""
+
+    id: str
+    title: str
+    runs: tuple[RunSnapshot, ...]
+
+    @property
+    def live(self) -> int:
+        """How many run now."""
+        return sum(one.state.active and one.state is not State.QUEUED for one in self.runs)
+
+    @property
+    def failed(self) -> int:
+        """How many need a person."""
+        return sum(map(needs_attention, self.runs))
+
+
+class Line(NamedTuple):
+    """A line of the list: a run, or the head of a group."""
+
+    key: str
+    """The run's id, or the group's."""
+    run: RunSnapshot | None
+    group: Group | None = None
+    """The group that it is the head of, or in."""
+    folded: bool = False
+
+
+# -- columns
+
+
+def _lasted(run: RunSnapshot, now: float) -> float | None:
+    end = run.ended if run.ended is not None else now if run.state.active else run.updated
+    return None if run.started is None or end is None else max(0.0, end - run.started)
+
+
+def moment_of_end(run: RunSnapshot) -> float | None:
+    """When it ended, Unix seconds; of what is not ours and done, when it last wrote. None: it goes on, or unknown."""
+    return run.ended if run.ended is not None else run.updated if run.numbers.done and not run.ended else None
+
+
+def _memory(run: RunSnapshot, now: float) -> float | None:
+    told = run.numbers.memory
+    return next((one for one in (told.driver, told.footprint, told.rss, told.allocated) if one is not None), None)
+
+
+def _since(run: RunSnapshot, now: float) -> float | None:
+    return None if run.started is None else max(0.0, now - run.started)
+
+
+def brief(seconds: float | None) -> str:
+    """An age in one unit and at most 4 cells: ``45s``, ``31m``, ``2h``, ``12d``."""
+    told = duration(seconds)
+    return told if told == UNKNOWN else told.split()[0]
+
+
+def _best_text(run: RunSnapshot, now: float) -> str:
+    found = best_of(run)
+    return number(found[1]) if found else UNKNOWN
+
+
+def _loss(run: RunSnapshot, now: float) -> Value:
+    return run.numbers.loss
+
+
+_BUILT_IN: tuple[Column, ...] = (
+    Column("state", "state", lambda run, now: _COMES_FIRST[run.state], lambda run, now: badge(run).word),
+    Column("name", "name", lambda run, now: run.name.casefold(), lambda run, now: run.name),
+    Column(
+        "device", "dev", lambda run, now: run.numbers.device.type, lambda run, now: run.numbers.device.type or UNKNOWN
+    ),
+    Column("epoch", "epoch", lambda run, now: run.numbers.epoch, lambda run, now: epoch_text(run.numbers), False),
+    Column("loss", "loss", _loss, lambda run, now: loss_text(run.numbers)),
+    Column("best", "best", lambda run, now: (best_of(run) or (None, None))[1], _best_text),
+    Column("trend", "trend", lambda run, now: None, lambda run, now: ""),
+    Column(
+        "speed",
+        "step/s",
+        lambda run, now: run.numbers.steps_per_second,
+        lambda run, now: rate(run.numbers.steps_per_second),
+        False,
+    ),
+    Column("left", "eta", lambda run, now: run.numbers.eta_seconds, lambda run, now: duration(run.numbers.eta_seconds)),
+    Column("age", "age", _since, lambda run, now: brief(_since(run, now))),
+    Column("took", "took", _lasted, lambda run, now: duration(_lasted(run, now)), False),
+    Column("memory", "memory", _memory, lambda run, now: size(_memory(run, now)), False),
+    Column("tags", "tags", lambda run, now: " ".join(run.tags) or None, lambda run, now: " ".join(run.tags)),
+    Column("note", "note", lambda run, now: run.note.casefold() or None, lambda run, now: run.note),
+    Column("profile", "profile", lambda run, now: run.profile, lambda run, now: run.profile or UNKNOWN),
+)
+BUILT_IN: Mapping[str, Column] = {one.id: one for one in _BUILT_IN}
+
+
+@lru_cache(256)
+def column(name: str) -> Column | None:
+    """The column of this id; None: there is none."""
+    kind, _, of = name.partition(":")
+    if name in BUILT_IN or not of:
+        return BUILT_IN.get(name)
+    falls = better(of) is Better.HIGHER
+    if f"{kind}:" == _SETTING:
+        return Column(name, of, partial(_setting, of), lambda run, now: settings(run).get(of, "–"))
+    if f"{kind}:" == _LAST:
+        return Column(name, of, partial(_last, of), lambda run, now: number(_last(of, run, now)), not falls)
+    if f"{kind}:" == _BEST:
+        return Column(name, f"best {of}", partial(_best, of), lambda run, now: number(_best(of, run, now)), not falls)
+    return None
+
+
+def columns_of(runs: Iterable[RunSnapshot]) -> list[Column]:
+    """Every column that some of the runs have something in: ours, their settings, their metrics."""
+    known, measures = dict[str, None](), dict[str, None]()
+    for run in runs:
+        known |= dict.fromkeys(name for name in settings(run) if name not in ("profile", "device") and " " not in name)
+        measures |= dict.fromkeys([*run.numbers.metrics, *run.extremes])
+    names = [_SETTING + name for name in known]
+    names += [_LAST + name for name in measures if name != "loss"]
+    names += [_BEST + name for name in measures if better(name) is not None]
+    return [*BUILT_IN.values(), *filter(None, map(column, names))]
+
+
+def settings(run: RunSnapshot) -> Mapping[str, str]:
+    """What it was started with."""
+    return _settings(run.argv, run.recipe, tuple(run.env.items())) if run.argv else {}
+
+
+@lru_cache(4096)
+def _settings(argv: tuple[str, ...], recipe: str | None, env: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    from pathlib import Path
+
+    return settings_of(RunSnapshot("", "", Path(), State.QUEUED, 0.0, recipe=recipe, argv=argv, env=dict(env)))
+
+
+def _setting(name: str, run: RunSnapshot, now: float) -> Value:
+    text = settings(run).get(name)
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _last(name: str, run: RunSnapshot, now: float) -> float | None:
+    return run.numbers.metrics.get(name)
+
+
+def _best(name: str, run: RunSnapshot, now: float) -> float | None:
+    way, ends = better(name), run.extremes.get(name)
+    return None if way is None or ends is None else ends[0 if way is Better.LOWER else 1]
+
+
+# -- the best of a run, and of a group
+
+
+@lru_cache(1024)
+def _main_metric(names: tuple[str, ...]) -> str | None:
+    """What a run is judged by: a loss on validation data, else another measure of it, else the loss."""
+    told = [name for name in names if is_evaluation(name) and better(name) is not None]
+    return next(
+        (name for name in told if measured(name) == "loss"), next(iter(told), "loss" if "loss" in names else None)
+    )
+
+
+def best_of(run: RunSnapshot) -> tuple[str, float] | None:
+    """The metric that it is judged by, and its best value so far; None: unknown."""
+    name = _main_metric(tuple(run.extremes))
+    value = _best(name, run, 0.0) if name is not None else None
+    return None if name is None or value is None else (name, value)
+
+
+def best_in(runs: Sequence[RunSnapshot]) -> tuple[RunSnapshot, str, float] | None:
+    """The best of several runs by what most of them are judged by; None where nobody knows."""
+    judged = [(found[0], found[1], run) for run in runs if (found := best_of(run)) is not None]
+    if not judged:
+        return None
+    names = [name for name, _, _ in judged]
+    name = max(dict.fromkeys(names), key=names.count)
+    ends = [(value, run) for told, value, run in judged if told == name]
+    choose = max if better(name) is Better.HIGHER else min
+    value, run = choose(ends, key=lambda one: one[0])
+    return run, name, value
+
+
+# -- order and groups
+
+
+def varied(name: str) -> list[str]:
+    """The words of a name that say what a run of a sweep has of its own: ``lr=0.1``."""
+    return [word for word in name.split() if "=" in word[1:]]
+
+
+def groups_of(runs: Sequence[RunSnapshot]) -> dict[str, Group]:
+    """Sweeps and queues among runs that come newest first, by the id of each run in one."""
+    found: dict[str, list[RunSnapshot]] = {}
+    titles: dict[str, str] = {}
+    newest: dict[tuple[str | None, str], tuple[str, float]] = {}
+    for run in runs:
+        own = varied(run.name)
+        if own:
+            base = " ".join(word for word in run.name.split() if word not in own)
+            made, (key, before) = _created(run.run), newest.get((run.profile, base), ("", 0.0))
+            key = key if key and abs(before - made) <= _SWEPT_SECONDS else f"sweep {run.profile} {base} {run.run[:15]}"
+            newest[run.profile, base] = key, made
+            titles[key] = base or run.profile or "sweep"
+        elif run.queue is not None and run.queue.group is not None:
+            key = f"queue {run.queue.group}"
+            titles[key] = f"queue {run.queue.group}"
+        else:
+            continue
+        found.setdefault(key, []).append(run)
+    groups = [Group(key, titles[key], tuple(members)) for key, members in found.items() if len(members) >= FEWEST]
+    # A group goes by its oldest run: newer ones of a sweep come and go.
+    return {run.run: group for group in (one._replace(id=_lasting(one)) for one in groups) for run in group.runs}
+
+
+def _lasting(group: Group) -> str:
+    return f"{group.id[:6]}{group.runs[-1].run}" if group.id.startswith("sweep ") else group.id
+
+
+@lru_cache(4096)
+def _created(run: str) -> float:
+    match = _CREATED.match(run)
+    return float(timegm(tuple(map(int, match.groups())))) if match else 0.0
+
+
+def is_folded(group: Group, view: ListView) -> bool:
+    """Whether a group shows its head alone."""
+    return view.folds.get(group.id, len(group.runs) > MOST_OPEN)
+
+
+def ordered(runs: Sequence[RunSnapshot], view: ListView, now: float) -> Sequence[RunSnapshot]:
+    """The runs as they are sorted; those of which nothing is known come last in either direction."""
+    by = column(view.sort) if view.sort else None
+    if by is None:
+        return runs[::-1] if view.reverse else runs
+    told = [(by.value(run, now), run) for run in runs]
+    numbers = sorted(((v, r) for v, r in told if isinstance(v, (int, float))), key=_first)
+    words = sorted(((v, r) for v, r in told if isinstance(v, str)), key=_first)
+    known = [run for _, run in [*numbers, *words]]
+    if by.rising == view.reverse:
+        known.reverse()
+    return [*known, *(run for value, run in told if value is None)]
+
+
+def _first(item: tuple[Any, RunSnapshot]) -> Any:
+    return item[0]
+
+
+def arranged(runs: Sequence[RunSnapshot], view: ListView, now: float) -> list[Line]:
+    """The lines of the list, runs newest first unless sorted; a group stands where its first run does."""
+    groups, shown = groups_of(runs), set[str]()
+    order, lines = ordered(runs, view, now), list[Line]()
+    members: dict[str, list[RunSnapshot]] = {}
+    for run in order:
+        if run.run in groups:
+            members.setdefault(groups[run.run].id, []).append(run)
+    for run in order:
+        group = groups.get(run.run)
+        if group is None:
+            lines.append(Line(run.run, run))
+        elif group.id not in shown:
+            shown.add(group.id)
+            folded = is_folded(group, view)
+            lines.append(Line(group.id, None, group, folded))
+            lines += [] if folded else [Line(one.run, one, group) for one in members[group.id]]
+    return lines
+
+
+# -- what is remembered
+
+
+def load_view(home: Home) -> ListView:
+    """How the list was left; whatever cannot be read of it is as if nobody had chosen."""
+    try:
+        found = storage.read_json(home.state / "list.json") or {}
+    except (OSError, storage.UnreadableRecord):
+        return ListView()
+    columns, sort, folds = found.get("columns"), found.get("sort"), found.get("folds")
+    return ListView(
+        tuple(name for name in columns if isinstance(name, str) and column(name)) if isinstance(columns, list) else (),
+        sort if isinstance(sort, str) and column(sort) else "",
+        found.get("reverse") is True,
+        dict(_flags(folds)) if isinstance(folds, dict) else {},
+    )
+
+
+def _flags(found: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    return ((name, value) for name, value in list(found.items())[-200:] if isinstance(value, bool))
+
+
+def save_view(home: Home, view: ListView) -> None:
+    """Remember how the list is left.
+
+    Raises:
+        OperationError: it could not be kept.
+    """
+    record = {"columns": view.columns, "sort": view.sort, "reverse": view.reverse, "folds": view.folds}
+    try:
+        storage.make_private_folder(home.state)
+        storage.write_json(home.state / "list.json", record, sync=False)
+    except OSError as error:
+        raise OperationError(f"how the list looks cannot be kept: {error.strerror or error}") from error

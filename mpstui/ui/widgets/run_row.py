@@ -1,0 +1,329 @@
+"""One run as a row: columns that give way as the window narrows, those that somebody chose, and heads of groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ...core import present as shown
+from ...core.model.snapshot import RunSnapshot
+from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
+from ...core.runs.listing import (
+    Column,
+    Group,
+    Line,
+    ListView,
+    best_in,
+    brief,
+    column,
+    moment_of_end,
+    varied,
+)
+from ..rows import Row, Span, bar, clean, cut, fit, row, sparkline, spread, width_of
+
+_TWO_BLANKS_FROM = 100
+"""From this width on the columns stand two blanks apart."""
+_COUNTED = 10
+"""``step 1,234``"""
+_LEAST_NAME = 5
+"""Cells of a name that are worth more than the time beside it."""
+_OF_QUEUED = ("state", "name", "device")
+"""The columns that a queued run has, where it stands in the first ones of the table."""
+_OF_RUNNING = ("speed", "left")
+"""Columns of what goes on; where one has ended, they tell when, and how long it took."""
+_WIDEST_VALUE = 16
+
+Cell = Callable[[RunSnapshot, int, float], tuple[Span, ...]]
+
+
+class Shown(NamedTuple):
+    """A column as it is drawn; ``needs`` is the width of the window from which on it is there unasked."""
+
+    id: str
+    title: str
+    width: int
+    cell: Cell
+    needs: int = 0
+    align: str = "left"
+    grows: int = 0
+    """Share of the cells that are left over."""
+    widest: int = 0
+
+
+Layout = Sequence[tuple[Shown, int]]
+
+
+def _state(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
+    look = badge(snapshot)
+    return (Span(fit(f"{look.glyph} {look.word}", width), look.tone),)
+
+
+def _name_role(snapshot: RunSnapshot) -> str:
+    return "strong" if snapshot.state.active or needs_attention(snapshot) else ""
+
+
+def _name(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
+    return (Span(fit(clean(snapshot.name), width), _name_role(snapshot)),)
+
+
+def _epoch(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
+    """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
+    numbers = snapshot.numbers
+    only_step = numbers.epoch is None and numbers.step is not None
+    counted = f"step {step_text(numbers)}" if only_step else epoch_text(numbers)
+    counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
+    done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if snapshot.state.active else "dim")
+    return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
+
+
+def _trend(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
+    curve = snapshot.train_loss
+    return (Span(sparkline(curve.mean if curve else (), width), "train" if snapshot.state.active else "dim"),)
+
+
+def _text(of: Column, align: str) -> Cell:
+    """A cell of one value."""
+    ends, read_through = of.id in _OF_RUNNING, of.id.startswith("best")
+
+    def cell(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
+        goes_on = snapshot.state.active and not snapshot.numbers.done
+        told = clean(of.text(snapshot, now), 200) if goes_on or not ends else "–"
+        unread = snapshot.unread or (read_through and not snapshot.extremes and bool(snapshot.series))
+        told = "…" if told == shown.UNKNOWN and unread else told
+        role = "bad" if told == shown.NOT_FINITE else "faint" if told in (shown.UNKNOWN, "–") else ""
+        return (Span(fit(told, width, align), role),)
+
+    return cell
+
+
+def _tags(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
+    """Its tags, and what room is left for its note."""
+    tags = clean("".join(f"#{tag} " for tag in snapshot.tags))
+    left = max(0, width - width_of(tags))
+    return (Span(fit(tags, min(width, width_of(tags))), "mark"), Span(fit(clean(snapshot.note, 200), left), "dim"))
+
+
+def _of(name: str, width: int, needs: int = 0, align: str = "right") -> Shown:
+    found = column(name)
+    assert found is not None
+    return Shown(name, found.title, width, _text(found, align), needs, align)
+
+
+COLUMNS: tuple[Shown, ...] = (
+    Shown("state", "state", WIDEST_WORD + 2, _state),
+    Shown("name", "name", 12, _name, grows=3, widest=60),
+    _of("device", 4, 44, "left"),
+    Shown("epoch", "epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
+    _of("loss", 9, 32),
+    _of("best", 9, 130),
+    Shown("trend", "trend", 6, _trend, needs=90, grows=2, widest=40),
+    _of("memory", 8, 150),
+    _of("speed", 6, 78),
+    _of("left", 7, 66),
+    Shown("tags", "tags · note", 8, _tags, needs=170, grows=2, widest=60),
+)
+_DRAWN = {one.id: one for one in COLUMNS}
+
+
+def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: float) -> Layout:
+    """The columns that fit and their widths; what is left over goes to those that can use it."""
+    gap = len(_gap(width))
+    if view.columns:
+        asked = dict.fromkeys(("state", "name", *view.columns))
+        chosen = [_DRAWN.get(name) or _asked_for(name, snapshots, now) for name in asked]
+        while len(chosen) > 2 and sum(one.width for one in chosen) + gap * (len(chosen) - 1) + 2 > width:
+            chosen.pop()
+    else:
+        chosen = [one for one in COLUMNS if width >= one.needs]
+        if not any(one.tags or one.note for one in snapshots):
+            chosen = [one for one in chosen if one.id != "tags"]
+    left = width - 2 - sum(one.width for one in chosen) - gap * (len(chosen) - 1)
+    total = max(1, sum(one.grows for one in chosen))
+    return [
+        (one, max(4, min(one.widest, one.width + left * one.grows // total)) if one.grows else one.width)
+        for one in chosen
+    ]
+
+
+def _asked_for(name: str, snapshots: Sequence[RunSnapshot], now: float) -> Shown:
+    """A column that is there because somebody asked for it, as wide as what stands in it."""
+    found = column(name)
+    assert found is not None
+    texts = [found.text(one, now) for one in snapshots[:200]]
+    wide = max((width_of(clean(text, 200)) for text in texts), default=0)
+    numeric = any(isinstance(found.value(one, now), float) for one in snapshots[:200])
+    align = "right" if numeric else "left"
+    return _of(name, min(_WIDEST_VALUE, max(wide, width_of(found.title) + 1, 4)), align=align)
+
+
+def _gap(width: int) -> str:
+    return "  " if width >= _TWO_BLANKS_FROM else " "
+
+
+def heading(width: int, columns: Layout, view: ListView) -> Row:
+    """The titles; that of the column by which is sorted says in which direction."""
+    titles = []
+    for one, cells in columns:
+        found = column(one.id)
+        if one.id == view.sort and found is not None:
+            arrow = "▲" if found.rising != view.reverse else "▼"
+            titles.append(Span(fit(cut(one.title, cells - 1) + arrow, cells, one.align), "key"))
+        else:
+            titles.append(Span(fit(one.title, cells, one.align), "heading"))
+    return row(" ", *(part for title in titles for part in (title, _gap(width))))
+
+
+def column_at(x: int, width: int, columns: Layout) -> str | None:
+    """The id of the column that is drawn at a cell."""
+    start = 1
+    for one, cells in columns:
+        if start <= x < start + cells:
+            return one.id
+        start += cells + len(_gap(width))
+    return None
+
+
+class NameDisambiguator:
+    """How to shorten names so that runs of a list cannot be taken for each other."""
+
+    def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
+        self._names = [clean(item.name) for item in snapshots]
+        self._same = Counter(self._names)
+        self._common: dict[int, dict[str, frozenset[str]]] = {}
+        """By width and name cut to it: the words that all names share which are cut to the same."""
+
+    def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+        """Where several names begin alike, the words in which they differ; where they are equal, when it started."""
+        name, role = clean(snapshot.name), _name_role(snapshot)
+        moment = shown.moment_of_day(snapshot.started, snapshot.seen)
+        fitting = [text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME]
+        if self._same[name] > 1 and fitting and snapshot.started is not None:
+            left = width - len(fitting[0]) - 1
+            return (Span(fit(self._shortened(name, left), left), role), Span(f" {fitting[0]}", "dim"))
+        return (Span(fit(self._shortened(name, width), width), role),)
+
+    def _shortened(self, name: str, width: int) -> str:
+        if width_of(name) <= width or width <= _LEAST_NAME:
+            return name
+        if width not in self._common:
+            groups: dict[str, list[frozenset[str]]] = {}
+            for other in self._same:
+                groups.setdefault(fit(other, width), []).append(frozenset(other.split()))
+            self._common[width] = {cut: frozenset.intersection(*words) for cut, words in groups.items()}
+        common = self._common[width].get(fit(name, width), frozenset())
+        differing = [word for word in name.split() if word not in common]
+        values = [word.rpartition("=")[2] for word in differing]
+        room = width - _LEAST_NAME  # the beginning stays
+        end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
+        while width_of(end) > room:
+            end = end[1:]
+        return f"{fit(name, width - width_of(end))}{end}"
+
+
+def line_row(
+    line: Line,
+    width: int,
+    columns: Layout,
+    now: float,
+    *,
+    selected: bool,
+    marked: bool,
+    names: NameDisambiguator,
+) -> Row:
+    """A run, or the head of a group."""
+    if line.run is None and line.group is not None:
+        return group_row(line.group, width, folded=line.folded, selected=selected, marked=marked)
+    assert line.run is not None
+    return run_row(line.run, width, columns, now, selected=selected, marked=marked, names=names, group=line.group)
+
+
+def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked: bool) -> Row:
+    """``▸ six optimizers  18 · 3 live · 1 failed``, and at the right the best of them."""
+    parts = [
+        Span("◆", "mark") if marked else Span("▌" if selected else " ", "key"),
+        Span("▸ " if folded else "▾ ", "key"),
+    ]
+    parts += [Span(cut(clean(group.title, 200), max(12, width // 2)), "strong"), Span(f"  {len(group.runs)}", "dim")]
+    parts += [Span(" · ", "faint"), Span(f"{group.live} live", "good")] if group.live else []
+    parts += [Span(" · ", "faint"), Span(f"{group.failed} failed", "bad")] if group.failed else []
+    waiting = sum(one.state == "queued" for one in group.runs)
+    parts += [Span(" · ", "faint"), Span(f"{waiting} waiting", "dim")] if waiting else []
+    best, right = best_in(group.runs), []
+    if best is not None:
+        run, metric, value = best
+        own = cut(clean(_what_differs(run, group)), 40)
+        right = [
+            Span("best ", "dim"),
+            Span(f"{own} "),
+            Span(f"{clean(metric, 24)} ", "dim"),
+            Span(shown.number(value), "train"),
+        ]
+    if row(*parts, *right).width + 3 > width:
+        right = right[-1:] if row(*parts, *right[-1:]).width + 3 <= width else []
+    return Row(spread(parts, [*right, Span(" ")] if right else [], width).spans, "selected" if selected else "")
+
+
+def _what_differs(snapshot: RunSnapshot, group: Group) -> str:
+    """The words of a run's name that not all of its group have."""
+    shared = set.intersection(*(set(varied(one.name)) for one in group.runs))
+    return " ".join(word for word in varied(snapshot.name) if word not in shared) or snapshot.name
+
+
+def _in_group(snapshot: RunSnapshot, group: Group, width: int) -> tuple[Span, ...]:
+    words = clean(_what_differs(snapshot, group))
+    if width_of(words) > width - 2:
+        words = " ".join(word.rpartition("=")[2] for word in words.split())
+    return (Span("  "), Span(fit(words, max(0, width - 2)), _name_role(snapshot)))
+
+
+def run_row(
+    snapshot: RunSnapshot,
+    width: int,
+    columns: Layout | None = None,
+    now: float | None = None,
+    *,
+    selected: bool = False,
+    marked: bool = False,
+    names: NameDisambiguator | None = None,
+    group: Group | None = None,
+) -> Row:
+    """One run; ``names`` tells those apart that could be taken for each other, ``group`` is the one it is drawn in."""
+    now, gap = snapshot.seen if now is None else now, _gap(width)
+    columns = layout(width, ListView(), (), now) if columns is None else columns
+    place = clean(snapshot.queue.sentence(), 200) if snapshot.queue else ""
+    if place:  # in place of numbers that it cannot have yet
+        kept = [item for item in columns if item[0].id in _OF_QUEUED]
+        left = sum(cells for _, cells in columns) - sum(cells for _, cells in kept)
+        left += len(gap) * max(0, len(columns) - len(kept) - 1)
+        waits = Shown("", "", left, lambda run, cells, now: (Span(fit(place, cells), "dim"),))
+        columns = [*kept, (waits, left)] if left else kept
+    else:
+        columns = _with_end(snapshot, columns, len(gap), now)
+    parts = [Span("◆", "mark") if marked else Span("▌" if selected else " ", "key")]
+    for one, cells in columns:
+        if one.id == "name" and group is not None:
+            parts += _in_group(snapshot, group, cells)
+        elif one.id == "name" and names is not None:
+            parts += names.name(snapshot, cells)
+        else:
+            parts += one.cell(snapshot, cells, now)
+        parts.append(Span(gap))
+    return row(*parts, base="selected" if selected else "")
+
+
+def _with_end(snapshot: RunSnapshot, columns: Layout, gap: int, now: float) -> Layout:
+    """The columns of what goes on made one, which tells when the run has ended and how long it took."""
+    end = moment_of_end(snapshot)
+    places = [place for place, (one, _) in enumerate(columns) if one.id in _OF_RUNNING]
+    if end is None or not places or places != list(range(places[0], places[-1] + 1)):
+        return columns
+    cells = sum(columns[place][1] for place in places) + gap * (len(places) - 1)
+    ago = f"{brief(max(0.0, now - end))} ago"
+    lasted = None if snapshot.started is None else end - snapshot.started
+    texts = (
+        [f"{ago} · {shown.duration(lasted)}", f"{ago} · {brief(lasted)}"] if lasted is not None and lasted >= 0 else []
+    )
+    text = next((one for one in [*texts, ago] if width_of(one) <= cells), "")
+    ended = Shown("", "", cells, lambda run, width, now: (Span(fit(text, width, "right"), "dim"),))
+    return [*columns[: places[0]], (ended, cells), *columns[places[-1] + 1 :]]

@@ -1,0 +1,121 @@
+"""The list sorted, with chosen columns, with groups folded and opened: by keys and by the mouse, and remembered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.runs.listing import ListView, load_view
+from mpstui.ui.widgets.run_list import RunTable
+
+from . import fakes
+from .driving import Driver, drive
+
+
+def swept() -> tuple[RunSnapshot, ...]:
+    """Six optimizers, three seeds each, newest first."""
+    points = [(optimizer, seed) for optimizer in ("sgd", "adam", "radam") for seed in (1, 2, 3)]
+    return tuple(
+        replace(
+            fakes.finished(f"20261120-2200{place:02d}-six"),
+            name=f"CIFAR-10 · six optimizers seed={seed} optimizer={optimizer}",
+            argv=("python", "t.py", "--optimizer", optimizer, "--seed", str(seed)),
+            extremes={"val_loss": ((9 - place) / 10, 2.0), "loss": (0.1, 2.0)},
+        )
+        for place, (optimizer, seed) in enumerate(points)
+    )[::-1]
+
+
+def table_of(driver: Driver) -> RunTable:
+    return driver.app.screen.query_one(RunTable)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 60)])
+def test_a_sweep_is_one_line_until_it_is_opened(size: tuple[int, int]) -> None:
+    world = fakes.world((*swept(), fakes.failed()))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("▸ CIFAR-10 · six optimizers")
+        assert "9" in driver.lines[2]
+        assert driver.lines[2].endswith("0.1000")
+        assert "seed=" not in "\n".join(driver.lines[3:])
+        await driver.press("home", "K")
+        await driver.hears("a group of runs is selected")
+        await driver.press("enter")
+        await driver.sees("▾ CIFAR-10")
+        rows = [line.partition("finished")[2] for line in driver.lines[3:12] if "finished" in line]
+        told = [row[:30].replace("cpu", "").split("━")[0].strip() for row in rows]
+        assert len(set(told)) == len(rows) >= 7, told
+        await driver.press("down", "down", "enter")
+        await driver.until(lambda: driver.app.screen_stack[1:], "the run opened")
+
+    drive(world, play, size=size)
+
+
+def test_the_list_is_sorted_by_keys_and_by_clicks_and_remembers_it() -> None:
+    world = fakes.world(fakes.several())
+
+    def states(driver: Driver) -> list[str]:
+        return [line.run.name for line in table_of(driver).lines if line.run is not None]
+
+    async def play(driver: Driver) -> None:
+        before, selected = states(driver), table_of(driver).selected
+        await driver.press("o", "o")
+        await driver.sees("name▲")
+        assert states(driver) == sorted(before, key=str.casefold)
+        assert table_of(driver).selected == selected
+        await driver.press("O")
+        await driver.sees("name▼")
+        assert states(driver) == sorted(before, key=str.casefold, reverse=True)
+        x = driver.lines[1].index("loss") + 1
+        await driver.pilot.click(RunTable, offset=(x, 0))
+        await driver.sees("loss▲")
+        assert states(driver)[-1] == "just launched"
+        await driver.pilot.click(RunTable, offset=(x, 0))
+        await driver.sees("loss▼")
+        home = world.services.home
+        await driver.until(lambda: load_view(home) == ListView(sort="loss", reverse=True), "remembered")
+
+    drive(world, play)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+def test_columns_are_chosen_from_all_that_the_runs_have(size: tuple[int, int]) -> None:
+    world = fakes.world(swept()[:2])
+
+    async def play(driver: Driver) -> None:
+        await driver.press("vertical_line")
+        await driver.sees("columns of the list")
+        names = driver.app.screen._list.names  # type: ignore[attr-defined]
+        place = [name for name, _ in names].index("set:seed")
+        for _ in range(place):
+            await driver.press("down")
+        await driver.press("space")
+        await driver.sees("✓ seed")
+        await driver.press("enter")
+        await driver.until(lambda: load_view(world.services.home).columns[-1:] == ("set:seed",), "remembered")
+        if size[0] >= 80:
+            await driver.until(lambda: "seed" in driver.lines[1], "the column")
+        await driver.press("vertical_line", "r")
+        await driver.until(lambda: not load_view(world.services.home).columns, "forgotten")
+
+    drive(world, play, size=size)
+
+
+def test_a_mark_on_a_group_marks_all_of_it_and_attention_opens_one() -> None:
+    bad = replace(swept()[4], state=fakes.failed().state)
+    world = fakes.world((*swept()[:4], bad, *swept()[5:]))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("1 failed")
+        await driver.press("space")
+        assert len(table_of(driver).marked) == 9
+        await driver.press("space")
+        assert table_of(driver).marked == ()
+        await driver.press("a")
+        await driver.sees("▾ CIFAR-10")
+        assert table_of(driver).selected == bad.run
+
+    drive(world, play)
