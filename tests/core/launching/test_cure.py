@@ -187,6 +187,8 @@ def test_what_the_failed_attempt_had_already_is_not_offered_again(profile_of: Bu
     found = diagnose_run(run.path)
     assert f"{FALLBACK}=1 was set already and did not help." in found[0].remedy.text
     assert cure_of(run, found, ENVIRON, run.path / "kept") is None
+    classic = crashed(LaunchChoice(profile_of(TEXT), recipe="classic", env={FALLBACK: "0"}), tmp_path, text=NO_OPERATOR)
+    assert said(cured(classic)) == [f"{FALLBACK} 0 -> 1"]
 
 
 def test_a_run_on_the_cpu_is_offered_no_remedy_of_mps(profile_of: Build, tmp_path: Path) -> None:
