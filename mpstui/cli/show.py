@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..core import present as shown
 from ..core.model.snapshot import Health, RunSnapshot
-from ..core.present import short_paths, why_not_its_own, without_echoes
+from ..core.present import short_paths, why_not_its_own
 from ..core.runs.details import code_sentence, provenance
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json
+from ..core.runs.story import story
 from ..core.series.direction import best_point
+from ..wire import rundir
 from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
 
 _CHECKPOINTS = 3
@@ -162,8 +164,8 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]
 
 
 def _events(snapshot: RunSnapshot, now: float) -> list[str]:
-    newest = without_echoes(snapshot.events)[-8:]
+    newest = story(snapshot.events, rundir.asker())[-8:]
     moments = [shown.moment_of_day(one.time, now) for one in newest]
     width = max((len(moment) for moment in moments), default=0)
-    texts = [short_paths(one.text or one.event, snapshot.dir) for one in newest]
+    texts = [short_paths(one.text, snapshot.dir) for one in newest]
     return [f"{moment:<{width}}  {text}" for moment, text in zip(moments, texts, strict=True)]

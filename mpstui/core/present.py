@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from .model.snapshot import Checkpoint, Health, Numbers, RunEvent, RunSnapshot, State
+from .model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 
 UNKNOWN = "n/a"
 NOT_FINITE = "NaN/inf"
@@ -182,7 +182,6 @@ WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
 _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
-_ECHO_SECONDS = 5.0
 _LATE_SECONDS = 60.0
 _NEARLY_ALL = 0.9
 """A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
@@ -264,16 +263,6 @@ def total_progress(numbers: Numbers) -> float | None:
         share = ratio(numbers.epoch - numbers.first_epoch + (epoch_progress(numbers) or 0), numbers.epochs)
     last = numbers.epoch is not None and numbers.epochs and numbers.epoch - numbers.first_epoch + 1 >= numbers.epochs
     return 1.0 if numbers.done and (share is None or share >= _NEARLY_ALL or last) else share
-
-
-def without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:
-    """The events, each once: a request's answer often says in the same words what has just been recorded."""
-    kept: list[RunEvent] = []
-    for one in events:
-        alike = (before for before in kept[-2:] if "ack" in (one.event, before.event) and one.text == before.text != "")
-        if not any(abs(one.time - before.time) <= _ECHO_SECONDS for before in alike):
-            kept.append(one)
-    return kept
 
 
 def short_paths(text: str, folder: object) -> str:

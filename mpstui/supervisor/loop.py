@@ -158,8 +158,8 @@ class Supervisor:
 
 def note_request(supervision: Supervision, request: Request) -> None:
     """Put a request on record before it is carried out."""
-    text = f"{request.action} by {request.by}"
-    supervision.journal.event("request", text, attempt=request.attempt, request=request.id)
+    text, details = f"{request.action} by {request.by}", {"action": request.action, "by": request.by}
+    supervision.journal.event("request", text, attempt=request.attempt, request=request.id, **details)
 
 
 def handle(supervision: Supervision, request: Request) -> None:

@@ -48,7 +48,7 @@ def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
     path = "checkpoints/cifar/step-00000160.pt"
     event = RunEvent(1500.0, 1, "checkpoint", f"saved {path}", {"path": path, "step": 160})
     (line,) = event_rows(RunFacts(snapshot=replace(RUN, events=(event,))), 50)
-    assert line.text.endswith("saved step-00000160.pt")
+    assert line.text.endswith("saved step-00000160.pt at step 160")
 
 
 def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> None:

@@ -26,6 +26,7 @@ from ..model.snapshot import RunSnapshot, SeriesView
 from ..runs.comparison import differences
 from ..runs.details import details
 from ..runs.report import EXPLAINED
+from ..runs.story import story
 from ..series.direction import Better, best, better
 from ..series.series import measured
 
@@ -294,10 +295,8 @@ def _checkpoints(one: RunSnapshot, now: float) -> str:
 
 
 def _events(one: RunSnapshot, now: float) -> str:
-    events = shown.without_echoes(one.events)[-50:]
-    texts = (
-        (shown.moment_of_day(item.time, now), shown.short_paths(item.text or item.event, one.dir)) for item in events
-    )
+    events = story(one.events)[-50:]
+    texts = ((shown.moment_of_day(item.time, now), shown.short_paths(item.text, one.dir)) for item in events)
     return _pairs((moment, text) for moment, text in texts)
 
 

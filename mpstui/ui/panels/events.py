@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
 
 from ...core.model.snapshot import RunEvent
-from ...core.present import short_paths, without_echoes
-from ..rows import Row, Span, clean, clip, fit, row
+from ...core.present import short_paths
+from ...core.runs.story import story
+from ...wire.rundir import asker
+from ..rows import Row, Span, clean, clip, row
 from . import ListPanel, Panel, RunFacts, moments, nothing_yet
 
-_TONES = {
-    "crash": "bad",
-    "exit": "strong",
-    "checkpoint": "good",
-    "request": "key",
-    "ack": "key",
-    "restart": "warn",
-    "launched": "strong",
-}
+_TONES = {"crash": "bad", "checkpoint": "good", "restart": "warn", "request": "strong", "launched": "strong"}
+_me = cache(asker)
 
 
 def event_rows(facts: RunFacts, width: int) -> list[Row]:
     snapshot = facts.snapshot
     if not snapshot.events:
         return [nothing_yet("nothing has happened yet", unread=snapshot.brief)]
-    events = without_echoes(snapshot.events)[::-1]
+    events = story(snapshot.events, _me())[::-1]
     times = moments((event.time for event in events), snapshot.seen)
-    return [_event_row(event, time, snapshot.dir, width) for event, time in zip(events, times, strict=True)]
+    texts = [short_paths(event.text, snapshot.dir) for event in events]
+    return [_event_row(event, time, text, width) for event, time, text in zip(events, times, texts, strict=True)]
 
 
-def _event_row(event: RunEvent, moment: str, folder: Path, width: int) -> Row:
-    """Files are named from the run's folder, checkpoints by their names alone: the step stays in view."""
-    path = event.details.get("path") if event.event == "checkpoint" else None
-    text = event.text.replace(path, Path(path).name) if isinstance(path, str) else short_paths(event.text, folder)
-    kind = Span(fit(clean(event.event, 20), 11), _TONES.get(event.event, ""))
-    return row(*clip((Span(" "), Span(moment, "dim"), kind, Span(clean(text, 400))), width))
+def _event_row(event: RunEvent, moment: str, text: str, width: int) -> Row:
+    parts = Span(" "), Span(moment, "dim"), Span(clean(text, 400), _TONES.get(event.event, ""))
+    return row(*clip(parts, width))
 
 
 _DRAWN_FROM = ("snapshot.events", "snapshot.dir", "snapshot.brief", "hour")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, RunEvent, RunSnapshot, State
+from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, RunSnapshot, State
 from mpstui.core.present import (
     BADGES,
     GONE,
@@ -17,7 +17,6 @@ from mpstui.core.present import (
     needs_attention,
     short_paths,
     why_not_its_own,
-    without_echoes,
 )
 
 
@@ -73,20 +72,6 @@ def test_only_trouble_nobody_asked_for_needs_attention(snapshot: RunSnapshot, ne
 def test_trouble_is_counted_the_worst_first() -> None:
     runs = [run(State.RUNNING, Health.STALLED), run(State.FAILED), run(State.FINISHED), run(State.FAILED)]
     assert [(count, shown.word) for count, shown in attention(runs)] == [(2, "failed"), (1, "stalled")]
-
-
-def test_an_answer_in_the_same_words_is_an_echo() -> None:
-    started = RunEvent(100.0, 2, "restart", "attempt 2 started")
-    answer = RunEvent(100.2, 1, "ack", "attempt 2 started")
-    assert without_echoes([started, answer]) == [started]
-    assert without_echoes([answer, started]) == [answer]
-
-
-def test_what_happens_twice_is_told_twice() -> None:
-    crashes = [RunEvent(100.0 + n, n, "crash", "exit code 1") for n in (1, 2)]
-    late = RunEvent(200.0, 1, "ack", "exit code 1")
-    silent = [RunEvent(100.0, 1, "ack", ""), RunEvent(100.0, 1, "ack", "")]
-    assert without_echoes([*crashes, late, *silent]) == [*crashes, late, *silent]
 
 
 def test_own_files_have_short_names() -> None:

@@ -1,0 +1,96 @@
+"""What happened to a run as a person would tell it: one line for each action, however many records it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..model.snapshot import RunEvent
+from ..present import whole
+
+_ECHO_SECONDS = 5.0
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "stop": ("stopped it", "asked it to stop"),
+    "kill": ("killed it", "asked to kill it"),
+    "pause": ("paused it", "asked to pause it"),
+    "continue": ("resumed it", "asked to resume it"),
+    "restart": ("restarted it", "asked to restart it"),
+    "clear_cache": ("cleared its cache", "asked it to clear its cache"),
+    "save": ("had it save a checkpoint", "asked it to save"),
+    "dump_stacks": ("printed its stacks", "asked for its stacks"),
+}
+"""What was done, and what was asked for while that is not known or was refused."""
+_ENDS = frozenset({"stop", "kill", "restart"})
+_PREFIXES = {"crash": "crashed: "}
+_SPEAKS_FOR_ITSELF = frozenset({"request", "ack", "restart", "launched", "exit", "note", "phase", "checkpoint"})
+
+
+def story(events: Iterable[RunEvent], me: str = "") -> list[RunEvent]:
+    """The events as sentences, in their order; a request, its answer and the end that it led to are one.
+
+    Args:
+        me: who is "you", as :func:`mpstui.wire.rundir.asker` says it; only what stands before the colon counts.
+    """
+    events = _without_echoes(events)
+    answers = {str(one.details.get("request")): one for one in events if one.event == "ack"}
+    told: list[RunEvent] = []
+    known: set[str] = set()
+    ending: RunEvent | None = None
+    """A request that ends an attempt, while what it led to is being told."""
+    for one in events:
+        request = str(one.details.get("request"))
+        if one.event == "request" and one.details.get("by") and str(one.details.get("action")) in _WORDS:
+            known.add(request)
+            answer = answers.get(request)
+            told.append(replace(one, text=_asked(one, answer, me)))
+            if str(one.details["action"]) in _ENDS and answer is not None and answer.details.get("ok"):
+                ending = one
+        elif one.event == "ack" and request in known:
+            ending = None if ending is not None and ending.details["request"] == request else ending
+        elif ending is not None and (more := _led_to(one, ending)) is not None:
+            told[-1] = replace(told[-1], text=told[-1].text + more)
+        else:
+            told.append(replace(one, text=_sentence(one)))
+    return told
+
+
+def _asked(request: RunEvent, answer: RunEvent | None, me: str) -> str:
+    by = str(request.details["by"])
+    who = "you" if me and by.partition(":")[0] == me.partition(":")[0] else by.partition(":")[0]
+    done, asked = _WORDS[str(request.details["action"])]
+    if answer is None:
+        return f"{who} {asked}"
+    return f"{who} {done}" if answer.details.get("ok") else f"{who} {asked}: {answer.text}"
+
+
+def _led_to(one: RunEvent, ending: RunEvent) -> str | None:
+    """What a request to end an attempt led to, as the end of its sentence; None for what has a line of its own."""
+    if one.event == "exit" and one.attempt == ending.attempt:
+        return ""
+    if one.event == "restart" and ending.details["action"] == "restart":
+        return f" · {one.text}"
+    step = one.details.get("step")
+    if one.event == "checkpoint" and one.attempt == ending.attempt and isinstance(step, (int, float)):
+        return f" · saved step {whole(step)}"
+    return None
+
+
+def _sentence(one: RunEvent) -> str:
+    path, step = one.details.get("path"), one.details.get("step")
+    if one.event == "checkpoint" and isinstance(path, str) and isinstance(step, (int, float)):
+        return f"saved {Path(path).name} at step {whole(step)}"
+    kind = one.event.replace("_", " ")
+    if not one.text or one.event in _SPEAKS_FOR_ITSELF:
+        return one.text or kind
+    return _PREFIXES.get(one.event, "" if one.event == "first_step" else f"{kind}: ") + one.text
+
+
+def _without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:
+    """The events, each once: a request's answer often says in the same words what has just been recorded."""
+    kept: list[RunEvent] = []
+    for one in events:
+        alike = (before for before in kept[-2:] if "ack" in (one.event, before.event) and one.text == before.text != "")
+        if not any(abs(one.time - before.time) <= _ECHO_SECONDS for before in alike):
+            kept.append(one)
+    return kept
