@@ -4,16 +4,36 @@ With ``--each`` instead, the run directories are named on standard input: see :f
 """
 
 import gc
+import importlib
 import os
 import sys
+import types
 
 if not __package__:
     # Appended, not put first: what lies beside the package must never stand in for the standard library.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
 
+
+class _Unasked(types.ModuleType):
+    """In the place of a module of whose functions none is called here, as a rule: one that is loads it then.
+
+    ``pathlib`` imports ``urllib.parse`` for links, ``subprocess`` imports ``locale`` for text. With what they bring
+    along they are a fifteenth of what a supervisor holds.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **named: getattr(importlib.import_module(self.__name__), name)(*args, **named)
+
+
+_unasked = [name for name in ("urllib.parse", "locale") if name not in sys.modules]
+sys.modules.update({name: _Unasked(name) for name in _unasked})
 gc.disable()  # imports make no garbage, and looking for it costs a tenth of the start
 from mpstui.supervisor.main import main  # noqa: E402
 
+for _name in _unasked:
+    del sys.modules[_name]  # whoever imports it from now on gets it
 gc.freeze()  # what was imported stays; looking through it again would also copy every page that forks share
 gc.enable()
 

@@ -73,6 +73,24 @@ def test_wrong_use_is_said_with_2(arguments: list[str]) -> None:
     assert "RUN_DIR" in done.stderr
 
 
+def test_what_no_supervisor_calls_is_loaded_when_it_is_called() -> None:
+    code = (
+        "import importlib.util, sys\n"
+        "spec = importlib.util.spec_from_file_location('started', sys.argv[1])\n"
+        "spec.loader.exec_module(importlib.util.module_from_spec(spec))\n"
+        "import pathlib, subprocess\n"
+        "print(sorted({'ipaddress', 'locale', 'urllib.parse'} & set(sys.modules)))\n"
+        "print(pathlib.Path('/a b').as_uri(), subprocess.run(['echo', 'x'], capture_output=True, text=True).stdout)\n"
+        "import locale, urllib.parse\n"
+        "print(locale.getlocale.__name__, urllib.parse.quote('a b'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, str(SUPERVISOR)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["[]", "file:///a%20b x", "", "getlocale a%20b"]
+
+
 def test_the_supervisor_is_small_and_loads_nothing_later(make_run: MakeRun) -> None:
     code = (
         "import sys; sys.path.append(sys.argv[1])\n"
