@@ -25,6 +25,7 @@ class Scope(StrEnum):
     PROFILES = "choosing a profile"
     LAUNCH = "launch form"
     COMPARISON = "comparing runs"
+    GRID = "grid of metrics"
 
 
 class Key(NamedTuple):
@@ -125,6 +126,7 @@ KEYS: tuple[Key, ...] = (
     Key("t", "chart('axis')", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.CHART),
     Key("m", "chart('metric')", "m M", "metric", "draw the next metric, or the one before", Scope.CHART),
     Key("M", "chart('metric_before')", "", "", "", Scope.CHART),
+    Key("g", "grid", "g", "grid", "see all metrics as a grid of small charts", Scope.CHART),
     Key("plus,equals_sign", "chart('in')", "+ -", "zoom", "zoom in and out around the cursor", Scope.CHART),
     Key("minus", "chart('out')", "", "", "", Scope.CHART),
     Key("left", "aside(-1)", "← →", "cursor", "move the read-out; with shift, move the window", Scope.CHART),
@@ -137,7 +139,7 @@ KEYS: tuple[Key, ...] = (
     Key("down,j", "scroll(1)", "", "", "", Scope.LOG),
     Key("pageup", "scroll(-1, 'page')", "", "", "", Scope.LOG),
     Key("pagedown,space", "scroll(1, 'page')", "", "", "", Scope.LOG),
-    Key("home,g", "scroll(-1, 'edge')", "", "", "", Scope.LOG),
+    Key("home", "scroll(-1, 'edge')", "", "", "", Scope.LOG),
     Key("end,G", "scroll(1, 'edge')", "G", "follow", "go to the newest line and follow", Scope.LOG),
     Key("w", "log('wrap')", "w", "wrap", "break long lines, or cut them (an error is never cut)", Scope.LOG),
     Key("", "", "← →", "sideways", "scroll long lines sideways, once a key of the log was pressed", Scope.LOG),
@@ -199,6 +201,17 @@ KEYS: tuple[Key, ...] = (
     Key("down,j", "scroll(1)", "", "", "", Scope.COMPARISON),
     Key("enter", "open", "⏎", "open", "open the selected run", Scope.COMPARISON, 14),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.COMPARISON, 4),
+    Key("enter,z", "enlarge", "⏎", "enlarge", "draw the chart in focus large", Scope.GRID, 1),
+    Key("up,k", "focus_chart(0, -1)", "← ↑ ↓ →", "focus", "choose the chart that has the focus", Scope.GRID, 5),
+    Key("down,j", "focus_chart(0, 1)", "", "", "", Scope.GRID),
+    Key("left", "focus_chart(-1, 0)", "", "", "", Scope.GRID),
+    Key("right", "focus_chart(1, 0)", "", "", "", Scope.GRID),
+    Key("n,pagedown,space", "page(1)", "n N", "page", "go to the next page, or to the one before", Scope.GRID, 6),
+    Key("N,pageup", "page(-1)", "", "", "", Scope.GRID),
+    Key("shift+left", "cursor(-1)", "⇧← ⇧→", "cursor", "move the cursor through all charts", Scope.GRID, 7),
+    Key("shift+right", "cursor(1)", "", "", "", Scope.GRID),
+    Key("slash", "filter", "/", "filter", "show the metrics whose names match", Scope.GRID, 8),
+    Key("escape,backspace,g", "back", "esc", "back", "back to the run", Scope.GRID, 4),
     *(_key_of(action) for action in ACTIONS if action.key),
 )
 

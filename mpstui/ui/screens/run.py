@@ -324,6 +324,20 @@ class RunScreen(ActingScreen):
 
     # -- metrics
 
+    def action_grid(self) -> None:
+        """All metrics as small charts; the one that is chosen there has the screen."""
+        from .grid import GridScreen
+
+        if self.snapshot is None:
+            self.context.say(self.no_run, "warning")
+            return
+
+        def enlarge(metric: str) -> None:
+            self._draw_metric(MetricChosen(metric, enlarge=True))
+            self.body.metrics.select(metric)
+
+        self.app.push_screen(GridScreen(self.context, self.snapshot, self.body.chart.metric, enlarge))
+
     @on(MetricChosen)
     def _draw_metric(self, message: MetricChosen) -> None:
         """The chart follows the table."""

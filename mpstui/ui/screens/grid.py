@@ -1,0 +1,94 @@
+"""All metrics of one run as a grid of small charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+
+from ..bindings import Scope, bindings, footer_keys
+from ..widgets.lines import KeyLine
+from ..widgets.metric_grid import MetricGrid
+from ..widgets.search_line import SearchLine
+from ..workers.runs import Focus
+from .acting import ActingScreen
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from ..context import Context
+
+
+class GridScreen(ActingScreen):
+    """Follows its run; enter gives the chart in focus back to the run's screen."""
+
+    CSS_PATH = "../styles/grid.tcss"
+    BINDINGS = bindings(Scope.GRID)
+    AUTO_FOCUS = ""
+
+    def __init__(self, context: Context, snapshot: RunSnapshot, metric: str, chosen: Callable[[str], None]) -> None:
+        """``chosen`` is told the metric that is to be enlarged."""
+        super().__init__(context, snapshot.run)
+        self._snapshot = snapshot
+        self._chosen = chosen
+        self.grid = MetricGrid(blocks=context.blocks, focus=metric)
+        self.grid.titled, self.grid.TITLE, self.grid.current = True, f"metrics of {snapshot.name}", True
+        left = partial(self.grid.filter, "")
+        self._filter = SearchLine(self.grid.filter, self._filter_by, left, lambda by: self.grid.move(0, by))
+
+    def compose(self) -> ComposeResult:
+        yield self.grid
+        yield self._filter
+        yield KeyLine(footer_keys(Scope.GRID, Scope.EVERYWHERE))
+
+    def on_mount(self) -> None:
+        self.grid.show(self._snapshot)
+
+    @property
+    def acting_on(self) -> RunSnapshot | None:
+        return self._snapshot
+
+    @property
+    def reading(self) -> Focus:
+        """The run in full, without its log and machine."""
+        return Focus(self.place)
+
+    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
+        found = next((item for item in snapshots if item.run == self.place), None)
+        if found is None:
+            self.app.pop_screen()
+        elif not found.brief:
+            self._snapshot = found
+            self.grid.show(found)
+
+    # -- keys
+
+    def action_back(self) -> None:
+        """Out of a filter, then of the cursor, then back to the run."""
+        if self.grid.pattern:
+            self.grid.filter("")
+        elif not self.grid.drop_cursor():
+            self.app.pop_screen()
+
+    def action_focus_chart(self, columns: int, lines: int) -> None:
+        self.grid.move(columns, lines)
+
+    def action_page(self, by: int) -> None:
+        self.grid.page(by)
+
+    def action_cursor(self, by: int) -> None:
+        self.grid.move_cursor(by)
+
+    def action_filter(self) -> None:
+        self._filter.open(self.grid.pattern)
+
+    def action_enlarge(self) -> None:
+        if self.grid.focus_name:
+            self.app.pop_screen()
+            self._chosen(self.grid.focus_name)
+
+    def _filter_by(self, pattern: str) -> None:
+        why_not = self.grid.filter(pattern)
+        if why_not:
+            self.context.say(why_not, "warning")

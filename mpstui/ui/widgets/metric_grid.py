@@ -1,0 +1,302 @@
+"""All metrics of a run as small charts beside each other: as many as fit well on a page, one cursor through all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import ceil, isfinite
+
+from textual.events import Click, Leave, MouseMove, MouseScrollDown, MouseScrollUp
+
+from ...core.model.patterns import PatternMistake
+from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.present import NOT_FINITE, number, whole
+from ...core.series.direction import Better, best_point
+from ...core.series.overview import metrics_of
+from ..charting.data import ChartData, chart_data, drawn_with, reading
+from ..charting.plot import GUTTER, ChartView, draw, frame
+from ..charting.scale import nice_step
+from ..rows import EMPTY, Row, Span, clean, clip, cut, row
+from .lines import LinePanel
+
+_WIDTH, _HEIGHT = 34, 8
+"""The least cells of one chart on a page where there are more than fit."""
+_BUCKETS_PER_CELL = 2
+_SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
+
+
+class MetricGrid(LinePanel):
+    """Pages of charts; only those in view are drawn, and of those only what has changed."""
+
+    def __init__(self, *, blocks: bool, focus: str = "") -> None:
+        super().__init__()
+        self.pattern = ""
+        self.focus_name = focus
+        """The metric whose chart has the focus."""
+        self._cursor: float | None = None
+        self._blocks = blocks
+        self._snapshot: RunSnapshot | None = None
+        self._names: list[str] = []
+        self._thin: dict[str, tuple[SeriesView, int, SeriesView]] = {}
+        self._cells: dict[str, tuple[tuple[object, ...], list[Row]]] = {}
+
+    def show(self, snapshot: RunSnapshot) -> None:
+        """Draw what of it is in view."""
+        if snapshot is not self._snapshot:
+            self._snapshot, self._names = snapshot, names_of(snapshot, self.pattern)
+            if self.focus_name not in self._names:
+                self.focus_name = self._names[0] if self._names else ""
+            self.repaint()
+
+    def filter(self, pattern: str) -> str | None:
+        """Show only what matches; the sentence that says why it cannot be."""
+        try:
+            found = names_of(self._snapshot, pattern) if self._snapshot is not None else []
+        except PatternMistake as mistake:
+            return f"{mistake}: {mistake.hint}"
+        if pattern and not found:
+            return f"no metric has {clean(pattern, 40)} in its name"
+        self.pattern, self._names = pattern, found
+        if self.focus_name not in found:
+            self.focus_name = found[0] if found else ""
+        self.repaint()
+        return None
+
+    # -- keys
+
+    @property
+    def _at(self) -> int:
+        return self._names.index(self.focus_name) if self.focus_name in self._names else 0
+
+    def move(self, columns: int, lines: int) -> None:
+        """Give the focus to a neighbour; beyond the edge of a page comes the next one."""
+        across = arrangement(len(self._names), *self.rows_size)[0]
+        target = self._at + columns + lines * across
+        if 0 <= target < len(self._names):
+            self.focus_name = self._names[target]
+            self.repaint()
+
+    def page(self, by: int) -> None:
+        size = math.prod(arrangement(len(self._names), *self.rows_size))
+        last = max(0, len(self._names) - 1)
+        if self._names:
+            self.focus_name = self._names[max(0, min(last, (self._at // size + by) * size))]
+            self.repaint()
+
+    def move_cursor(self, by: int) -> None:
+        """Move the cursor by cells of the chart in focus; the first time it stands at the newest point."""
+        data = self._data(self.focus_name)
+        across, _ = arrangement(len(self._names), *self.rows_size)
+        extent = self._extent(data) if data is not None else None
+        if extent is not None:
+            cell = (extent[1] - extent[0]) / max(1, self.rows_size[0] // across - GUTTER - 1)
+            self._cursor = extent[1] if self._cursor is None else self._cursor + by * cell
+            self._cursor = max(extent[0], min(extent[1], self._cursor))
+            self.repaint()
+
+    def drop_cursor(self) -> bool:
+        """Back to now; whether there was a cursor."""
+        was, self._cursor = self._cursor, None
+        self.repaint()
+        return was is not None
+
+    # -- drawing
+
+    def status(self) -> tuple[Span, ...]:
+        size = math.prod(arrangement(len(self._names), *self.rows_size))
+        pages = ceil(len(self._names) / size)
+        parts = [Span(f"/{clean(self.pattern, 20)}", "match"), Span(" · ", "dim")] if self.pattern else []
+        if self._cursor is not None:
+            parts.append(Span("at the cursor · ", "key"))
+        parts.append(Span(f"{len(self._names)} metrics", "dim"))
+        return (*parts, Span(f" · page {self._at // size + 1} of {pages}", "dim")) if pages > 1 else tuple(parts)
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        if not self._names:
+            reading_on = self._snapshot is None or self._snapshot.loading or self._snapshot.brief
+            return [row((" reading …" if reading_on else " no metrics reported yet", "dim"))]
+        across, down = arrangement(len(self._names), width, height)
+        start = self._at // (across * down) * across * down
+        shown = self._names[start : start + across * down]
+        down = min(down, ceil(len(shown) / across))
+        cell_width = (width - (across - 1)) // across
+        drawn: list[Row] = []
+        for line in range(down):
+            lines = height // down + (line < height % down)
+            cells = [self._cell(name, cell_width, lines) for name in shown[line * across : (line + 1) * across]]
+            drawn += [_beside([cell[y] for cell in cells], cell_width) for y in range(lines)]
+        return drawn
+
+    def _cell(self, name: str, width: int, height: int) -> list[Row]:
+        """A chart below its title; what it was drawn from last time is not drawn again."""
+        data, here = self._data(name), name == self.focus_name
+        if data is None:
+            return [EMPTY] * height
+        extent = self._extent(data)
+        cursor = self._cursor if data.axis == "step" else None
+        key = (width, height, here, cursor, extent, *map(id, data.curves))
+        known = self._cells.get(name)
+        if known is None or known[0] != key:
+            view = ChartView(blocks=self._blocks, cursor=cursor)
+            view = replace(view, left=extent[0], right=extent[1]) if extent is not None else view
+            most = _BUCKETS_PER_CELL * max(8, width - GUTTER)
+            thin = replace(
+                data,
+                train=self._thinned(data.train, most) if data.train is not None else None,
+                evaluation=self._thinned(data.evaluation, most) if data.evaluation is not None else None,
+            )
+            chart = draw(thin, view, width, height)
+            body = chart[1:] if len(chart) == height else [EMPTY, *chart]
+            known = self._cells[name] = key, [self._title(data, view, width, height, here=here), *body][:height]
+            known[1].extend([EMPTY] * (height - len(known[1])))
+        return known[1]
+
+    def _title(self, data: ChartData, view: ChartView, width: int, height: int, *, here: bool) -> Row:
+        """The name, and what it is worth at the cursor, else now, with the best value."""
+        parts: list[Span] = []
+        space = frame(data, view, width, height) if view.cursor is not None else None
+        for curve, role in ((data.train, "train"), (data.evaluation, "val")):
+            if curve is None or not len(curve.x):
+                continue
+            if space is not None and view.cursor is not None:
+                found = reading(curve, space, view.cursor)
+                value = number(found.mean) if found.low == found.high else f"{number(found.low)}–{number(found.high)}"
+                parts.append(Span(f" {value}", role))
+                continue
+            parts.append(Span(f" {NOT_FINITE if curve.last is None else number(curve.last)}", role))
+            best = best_point(curve)
+            if best is not None and best.value != curve.last:
+                parts.append(Span(f" {_SIGNS[best.way]}{number(best.value)}", "dim"))
+        taken = sum(len(part.text) for part in parts)
+        mark = "▌" if here else " "
+        name = cut(clean(data.name, 60), max(8, width - taken - 2))
+        where = f" at {whole(round(view.cursor))}" if here and view.cursor is not None else ""
+        told = clip(
+            (Span(mark, "key"), Span(name, "key strong" if here else "strong"), *parts, Span(where, "dim")), width
+        )
+        return row(*told)
+
+    def _data(self, name: str) -> ChartData | None:
+        return chart_data(self._snapshot, name) if self._snapshot is not None else None
+
+    def _extent(self, data: ChartData) -> tuple[float, float] | None:
+        """Charts of steps share one axis, so that the cursor has one place; its end moves by a few cells."""
+        series = self._snapshot.series.values() if self._snapshot is not None and data.axis == "step" else data.curves
+        ends = [x for view in series if view.axis == data.axis and len(view.x) for x in (view.x[0], view.x[-1])]
+        known = [x for x in ends if isfinite(x)]
+        if not known or min(known) == max(known):
+            return None
+        step = nice_step((max(known) - min(known)) / 40)
+        return min(known), ceil(max(known) / step) * step
+
+    def _thinned(self, curve: SeriesView, most: int) -> SeriesView:
+        known = self._thin.get(curve.name)
+        if known is None or known[0] is not curve or known[1] != most:
+            known = self._thin[curve.name] = curve, most, thinned_view(curve, most)
+        return known[2]
+
+    # -- mouse
+
+    def _hit(self, x: int, y: int) -> tuple[str, int] | None:
+        """The chart under the mouse, and the column in it."""
+        width, height = self.rows_size
+        across, down = arrangement(len(self._names), width, height)
+        start = self._at // (across * down) * across * down
+        shown = self._names[start : start + across * down]
+        down = min(down, ceil(len(shown) / across)) if shown else 1
+        cell_width = (width - (across - 1)) // across
+        y -= 1 if self.titled else 0
+        tall = height % down * (height // down + 1)
+        line = y // (height // down + 1) if y < tall else (y - tall) // max(1, height // down) + height % down
+        place = line * across + min(across - 1, x // (cell_width + 1))
+        return (shown[place], x % (cell_width + 1)) if 0 <= y < height and place < len(shown) else None
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        hit = self._hit(event.x, event.y)
+        data = self._data(hit[0]) if hit is not None else None
+        extent = self._extent(data) if data is not None and data.axis == "step" else None
+        if hit is None or extent is None or hit[1] < GUTTER:
+            return
+        across, _ = arrangement(len(self._names), *self.rows_size)
+        columns = (self.rows_size[0] - (across - 1)) // across - GUTTER
+        share = min(1.0, (hit[1] - GUTTER) / max(1, columns - 1))
+        self._cursor = extent[0] + share * (extent[1] - extent[0])
+        self.repaint()
+
+    def on_leave(self, event: Leave) -> None:
+        self.drop_cursor()
+
+    def on_click(self, event: Click) -> None:
+        hit = self._hit(event.x, event.y)
+        if hit is not None:
+            self.focus_name = hit[0]
+            self.repaint()
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self.page(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self.page(-1)
+
+
+def names_of(snapshot: RunSnapshot, pattern: str = "") -> list[str]:
+    """The metrics that have a chart, in the order of the table: validation is drawn over its training."""
+    drawn = (drawn_with(snapshot, one.name) for one in metrics_of(snapshot, pattern) if one.view is not None)
+    return list(dict.fromkeys(drawn))
+
+
+def arrangement(count: int, width: int, height: int) -> tuple[int, int]:
+    """Charts across and down: all of them where they fit, as even in shape as can be; else as many as can be read."""
+    most_across, most_down = max(1, (width + 1) // (_WIDTH + 1)), max(1, height // _HEIGHT)
+    if count >= most_across * most_down:
+        return most_across, most_down
+    fitting = [(across, max(1, ceil(count / across))) for across in range(1, most_across + 1)]
+
+    def unevenness(one: tuple[int, int]) -> float:
+        return abs(math.log(width / one[0] / (height / one[1]) / 4.0))
+
+    return min((one for one in fitting if one[1] <= most_down), key=unevenness)
+
+
+def _beside(parts: Sequence[Row], width: int) -> Row:
+    spans: list[Span] = []
+    for place, part in enumerate(parts):
+        spans += [Span("│", "faint")] if place else []
+        spans += [*part.spans, Span(" " * (width - part.width))]
+    return row(*spans)
+
+
+def thinned_view(curve: SeriesView, most: int) -> SeriesView:
+    """The curve with at most so many buckets, whose extremes stay; borders move only when their number halves."""
+    size = 1
+    while len(curve.x) > most * size:
+        size *= 2
+    if size == 1:
+        return curve
+    ends = [min(start + size, len(curve.x)) - 1 for start in range(0, len(curve.x), size)]
+    starts = range(0, len(curve.x), size)
+    low, high, mean = [
+        [_joined(values[start : start + size], how) for start in starts]
+        for values, how in ((curve.low, min), (curve.high, max), (curve.mean, _mean))
+    ]
+    return replace(
+        curve,
+        x=[curve.x[end] for end in ends],
+        low=low,
+        high=high,
+        mean=mean,
+        smooth=[curve.smooth[end] for end in ends],
+        values=[curve.values[end] for end in ends] if len(curve.values) else (),
+        times=(),
+        points=(),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _joined(values: Sequence[float], how: Callable[[Sequence[float]], float]) -> float:
+    known = values if not math.isnan(sum(values)) else [value for value in values if value == value]
+    return float(how(known)) if len(known) * 2 >= len(values) and known else math.nan
