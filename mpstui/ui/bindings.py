@@ -71,6 +71,15 @@ def _panel_keys() -> list[Key]:
 
 KEYS: tuple[Key, ...] = (
     Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
+    Key(
+        "ctrl+p,colon",
+        "screen.palette",
+        "^p :",
+        "palette",
+        "find by its name what can be done, a run, a metric, a profile, a panel",
+        Scope.EVERYWHERE,
+        13,
+    ),
     Key("q,ctrl+q,ctrl+c", "quit", "q", "quit", "leave the screen; trainings keep running", Scope.EVERYWHERE, 3),
     Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
     Key("n", "launch", "n", "launch", "launch a profile", Scope.RUNS, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
     from ..messages import RequestAnswered, SystemReady
+    from .palette import Entry
 
 
 class ActingScreen(Screen[None]):
@@ -132,6 +133,25 @@ class ActingScreen(Screen[None]):
             elif snapshot.available:
                 self._pressed_early = None
                 again()
+
+    def why_not(self, action: Action) -> str:
+        """Why an action cannot work now; empty where it can."""
+        snapshot = self.acting_on
+        if snapshot is None:
+            return self.no_run
+        found = allowed(snapshot, meant(snapshot, action))
+        if not found.ok:
+            return found.why
+        return self._why_no_fix(snapshot) if action.id == "fix" else ""
+
+    def places(self) -> Iterable[Entry]:
+        """What the palette can lead to on this screen."""
+        return ()
+
+    def action_palette(self) -> None:
+        from .palette import Palette, entries
+
+        self.app.push_screen(Palette(tuple(entries(self))), lambda chosen: chosen.go() if chosen else None)
 
     async def action_act(self, name: str) -> None:
         """Refuse with the reason, ask, or send the request of an action."""

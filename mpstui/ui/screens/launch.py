@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -108,12 +108,17 @@ class ProfilesScreen(_LaunchingScreen):
         if entry.error:
             self.context.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes", "warning")
             return
-        try:
-            draft = self._launcher.draft(entry.name)
-        except ReportedError as error:
-            self.context.say(clean(error.sentence, 300), "error")
-        else:
-            self.app.push_screen(LaunchForm(self.context, draft))
+        open_form(self.context, self._launcher, entry.name, self.app.push_screen)
+
+
+def open_form(context: Context, launcher: Launcher, name: str, show: Callable[[Screen[None]], object]) -> None:
+    """Show the form of a profile, or say why it cannot be launched."""
+    try:
+        draft = launcher.draft(name)
+    except ReportedError as error:
+        context.say(clean(error.sentence, 300), "error")
+    else:
+        show(LaunchForm(context, draft))
 
 
 def _findable(entry: ProfileEntry) -> Findable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from ...core.actions import BY_ID
 from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import RequestAnswered, SystemReady, WindowRead
-from ..panels import RunFacts, RunPanel
+from ..panels import RunFacts, RunPanel, panels
 from ..panels.metrics import MetricChosen
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ...core.diagnosis.live import LiveWatch
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
+    from .palette import Entry
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
 _FOOTER = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
@@ -226,6 +227,16 @@ class RunScreen(ActingScreen):
             self.context.focus()
 
     # -- keys
+
+    def places(self) -> Iterator[Entry]:
+        """Its panels and metrics."""
+        from ..charting.data import metric_names
+        from .palette import Entry
+
+        for number, (name, panel) in enumerate(panels().items(), start=1):
+            yield Entry(name, f"panel · {panel.help}", partial(self.action_panel, number), str(number))
+        for name in metric_names(self.snapshot) if self.snapshot is not None else ():
+            yield Entry(clean(name, 60), "metric · draw it in the chart", partial(self.body.chart.choose, name))
 
     def action_back(self) -> None:
         """Out of a filter of the metrics, a search of the log, a panel's full size; else to the list of runs."""

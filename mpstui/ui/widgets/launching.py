@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
-from textual.events import Blur, Focus
+from textual.events import Blur, Click, Focus
 from textual.message import Message
 from textual.suggester import Suggester
 
@@ -101,7 +101,7 @@ class Choice(LinePanel, can_focus=True):
         self.repaint()
         self.post_message(self.Changed())
 
-    def on_click(self) -> None:
+    def on_click(self, event: Click) -> None:
         self.focus()
         self.action_turn(1)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -102,6 +102,19 @@ class LinePanel(Widget):
             names += [Span(shown, "key strong" if here else "dim"), Span("  " if full else " ")]
         return names
 
+    def on_click(self, event: Click) -> None:
+        """A panel's name in a title does what its number does; that of the current one gives it the whole screen."""
+        if not self.titled or event.y or not self.number:
+            return
+        number, x = 0, 0
+        for span in self._title_row(self.size.width).spans:
+            first, x = x, x + width_of(span.text)
+            if first <= event.x < x:
+                head = span.text.split()[:1]
+                number = int(head[0]) if head and head[0].isdigit() else 0
+        if number:
+            self.app.simulate_key("z" if number == self.number and self.current else str(number))
+
     def on_resize(self, event: Resize) -> None:
         """Another size: every cell is new."""
         self._painted = []
@@ -148,6 +161,15 @@ class KeyLine(LinePanel):
     def rows(self, width: int, height: int) -> list[Row]:
         return [footer(self._keys, width, self._usable, self.labels, self.elsewhere)]
 
+    def on_click(self, event: Click) -> None:
+        """A click on a key presses it."""
+        end = 1
+        for key, label, _ in shown_keys(self._keys, self.size.width, self._usable, self.labels, self.elsewhere):
+            end += width_of(key.shown) + width_of(label) + 3
+            if event.x < end:
+                self.app.simulate_key(key.keys.partition(",")[0])
+                return
+
 
 def footer(
     keys: Sequence[Key],
@@ -158,21 +180,27 @@ def footer(
 ) -> Row:
     """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others, as do
     those that stand ``elsewhere`` on the screen.
+    """
+    parts: list[Span] = [Span(" ")]
+    for key, label, ready in shown_keys(keys, width, usable, labels or {}, elsewhere):
+        parts += [Span(key.shown, "key" if ready else "faint"), Span(f" {label}  ", "dim" if ready else "faint")]
+    return row(*parts, base="raised")
+
+
+def shown_keys(
+    keys: Sequence[Key], width: int, usable: Usable, labels: dict[str, str], elsewhere: Collection[str]
+) -> list[tuple[Key, str, bool]]:
+    """The keys of a footer with their names, and whether they can work now.
 
     Those for runs that wait in a queue stand there for such runs alone: most people never have one.
     """
     keys = [key for key in keys if key.scope is not Scope.QUEUE or usable(key)]
-    named = {key: (labels or {}).get(key.action, key.label) for key in keys}
+    named = {key: labels.get(key.action, key.label) for key in keys}
     ready = {key for key in keys if usable(key)}
     fitting = _fitting(keys, named, width - 2)
     if len(fitting) < len(keys):
         fitting = _fitting([key for key in keys if key in ready and key.shown not in elsewhere], named, width - 2)
-    parts: list[Span] = [Span(" ")]
-    for key in keys:
-        if key in fitting:
-            look = ("key", "dim") if key in ready else ("faint", "faint")
-            parts += [Span(key.shown, look[0]), Span(f" {named[key]}  ", look[1])]
-    return row(*parts, base="raised")
+    return [(key, named[key], key in ready) for key in keys if key in fitting]
 
 
 def _fitting(keys: Sequence[Key], named: dict[Key, str], columns: int) -> set[Key]:

@@ -1,0 +1,178 @@
+"""The palette: everything that can be done here by its name, with the key beside it. Loaded by its own key alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from ...core.present import badge
+from ..bindings import KEYS, Scope
+from ..rows import Row, Span, clean, clip, cut, fit, row
+from ..widgets.lines import LinePanel
+from ..widgets.text_field import TextField
+
+if TYPE_CHECKING:
+    from .acting import ActingScreen
+
+_WIDTH, _MOST_LINES = 96, 22
+_KEY_CELLS, _NAME_CELLS = 8, 30
+_MOVES = frozenset("↑↓←→⇟⇞")
+
+
+class Entry(NamedTuple):
+    """One thing to choose."""
+
+    name: str
+    about: str
+    go: Callable[[], object]
+    key: str = ""
+    why_not: str = ""
+    """Why it cannot work now; choosing it says so as well."""
+
+
+def entries(screen: ActingScreen) -> Iterator[Entry]:
+    """What can be done on a screen, then panels, metrics, runs and profiles."""
+    bound = {binding.action for _, binding, _, _ in screen.active_bindings.values()}
+    for key in KEYS:
+        if not key.shown or key.action not in bound or _MOVES & set(key.shown) or key.action == "screen.palette":
+            continue
+        bound.discard(key.action)  # other screens have keys for the like
+        owner = screen.app if key.scope is Scope.EVERYWHERE else screen
+        why_not = "" if key.acts is None else screen.why_not(key.acts)
+        yield Entry(key.label, key.help, partial(screen.call_next, owner.run_action, key.action), key.shown, why_not)
+    yield from screen.places()
+    for run in screen.context.state.snapshots or ():
+        look = badge(run)
+        yield Entry(clean(run.name), f"run · {look.glyph} {look.word} · {run.run}", partial(_open, screen, run.run))
+    launcher = screen.context.services.launcher()
+    for profile in launcher.entries():
+        about = f"launch · {clean(profile.title, 200)}"
+        yield Entry(
+            clean(profile.name, 60), about, partial(_launch, screen, profile.name), why_not=clean(profile.error or "")
+        )
+
+
+def _open(screen: ActingScreen, run: str) -> None:
+    screen.context.close_run()
+    screen.context.open_run(run)
+
+
+def _launch(screen: ActingScreen, name: str) -> None:
+    from .launch import open_form
+
+    open_form(screen.context, screen.context.services.launcher(), name, screen.app.push_screen)
+
+
+def matching(known: Iterable[Entry], typed: str) -> list[Entry]:
+    """Those that have every word; first what is called so, and what can work before what cannot."""
+    words = typed.casefold().split()
+
+    def rank(entry: Entry) -> tuple[bool, int]:
+        name = entry.name.casefold()
+        begins = bool(words) and name.startswith(words[0])
+        return bool(entry.why_not), 0 if begins else 1 if all(word in name for word in words) else 2
+
+    found = [one for one in known if all(word in f"{one.name} {one.about}".casefold() for word in words)]
+    return sorted(found, key=rank) if words else found
+
+
+class Choices(LinePanel):
+    """The entries that match, one of them selected."""
+
+    def __init__(self, known: Sequence[Entry]) -> None:
+        super().__init__()
+        self.known = known
+        self.found = list(known)
+        self.index = self._top = 0
+
+    @property
+    def chosen(self) -> Entry | None:
+        return self.found[self.index] if self.found else None
+
+    def search(self, typed: str) -> None:
+        self.found = matching(self.known, typed)
+        self.index = 0
+        self.repaint()
+
+    def move(self, by: int) -> None:
+        self.index = max(0, min(len(self.found) - 1, self.index + by))
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        if not self.found:
+            return [row((" nothing is called so", "dim"))]
+        self._top = max(0, min(self._top, self.index), self.index - height + 1)
+        seen = range(self._top, min(len(self.found), self._top + height))
+        return [entry_row(self.found[place], width, selected=place == self.index) for place in seen]
+
+    def on_click(self, event: Click) -> None:
+        if 0 <= self._top + event.y < len(self.found):
+            self.index = self._top + event.y
+            self.screen.dismiss(self.chosen)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self.move(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self.move(-1)
+
+
+def entry_row(entry: Entry, width: int, *, selected: bool) -> Row:
+    """Key, name, and what it does or why it cannot be done."""
+    able = not entry.why_not
+    name = min(_NAME_CELLS, max(10, width // 3))
+    parts = (
+        Span("▌" if selected else " ", "key"),
+        Span(fit(entry.key, _KEY_CELLS), "key" if able else "faint"),
+        Span(fit(cut(entry.name, name), name) + "  ", "strong" if able else "faint"),
+        Span(entry.about if able else f"not now: {entry.why_not}", "dim" if able else "faint"),
+    )
+    return row(*clip(parts, width), base="selected" if selected else "")
+
+
+class Palette(ModalScreen[Entry | None]):
+    """A line to type in above what matches."""
+
+    CSS_PATH = "../styles/dialogs.tcss"
+    BINDINGS = [  # noqa: RUF012 - Textual's name and kind
+        ("escape,ctrl+p", "leave"),
+        ("up", "move(-1)"),
+        ("down", "move(1)"),
+        ("pageup", "move(-10)"),
+        ("pagedown", "move(10)"),
+    ]
+
+    def __init__(self, known: Sequence[Entry]) -> None:
+        super().__init__()
+        self._known = known
+
+    def compose(self) -> ComposeResult:
+        width, height = self.app.size
+        with Vertical(id="palette") as sheet:
+            sheet.styles.width = min(_WIDTH, width)
+            sheet.styles.height = min(_MOST_LINES, height)
+            yield TextField("", "what to do: an action, a run, a metric, a profile, a panel", compact=True)
+            yield Choices(self._known)
+
+    def on_mount(self) -> None:
+        field = self.query_one(TextField)
+        field.entered = lambda text: self.dismiss(self.query_one(Choices).chosen)
+        self.set_focus(field)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self.query_one(Choices).search(event.value)
+
+    def action_move(self, by: int) -> None:
+        self.query_one(Choices).move(by)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

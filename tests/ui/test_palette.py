@@ -1,0 +1,84 @@
+"""The palette: everything by its name, what cannot work with its reason, chosen by enter."""
+
+from __future__ import annotations
+
+from mpstui.ui.screens.launch import LaunchForm
+from mpstui.ui.screens.palette import Choices, Entry, Palette, matching
+from mpstui.ui.screens.run import RunScreen
+
+from . import fakes
+from .driving import Driver, drive
+
+
+def entry(name: str, about: str = "", why_not: str = "") -> Entry:
+    return Entry(name, about, lambda: None, why_not=why_not)
+
+
+def test_what_is_called_so_comes_before_what_only_mentions_it() -> None:
+    known = [entry("restart", "stop and begin anew"), entry("kill", "", "it is not running"), entry("stop")]
+    assert [one.name for one in matching(known, "sto")] == ["stop", "restart"]
+    assert [one.name for one in matching(known, "begin RESTART")] == ["restart"]
+    assert [one.name for one in matching(known, "")] == ["restart", "kill", "stop"]
+    assert [one.name for one in matching([entry("stop it", "", "no"), entry("non-stop")], "stop")] == [
+        "non-stop",
+        "stop it",
+    ]
+
+
+def found(driver: Driver) -> list[str]:
+    return [one.name for one in driver.app.screen.query_one(Choices).found]
+
+
+def test_it_runs_an_action_by_its_name() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p")
+        assert isinstance(driver.app.screen, Palette)
+        await driver.press(*"hel")
+        assert found(driver)[0] == "help"
+        await driver.press("enter")
+        await driver.sees("everywhere")
+
+    drive(fakes.world(fakes.several()), play)
+
+
+def test_letters_are_no_commands_in_it_however_fast_they_come() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.burst("ctrl+p", *"sKD")
+        await driver.until(lambda: isinstance(driver.app.screen, Palette))
+        await driver.sees("nothing is called so")
+        await driver.press("escape")
+        assert not isinstance(driver.app.screen, Palette)
+        assert not driver.world.actions.asked
+
+    drive(fakes.world((fakes.running(),)), play)
+
+
+def test_what_cannot_work_says_why_and_shows_its_key() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"resume")
+        await driver.press(*["backspace"] * 6, *"pause")
+        await driver.sees("not now: ")
+        line = next(line for line in driver.lines if "not now: " in line)
+        assert "▌p  " in line
+        assert "pause" in line
+
+    drive(fakes.world((fakes.finished(),)), play, size=(120, 40))
+
+
+def test_it_opens_runs_panels_metrics_and_profiles() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("colon", *"resnet", "enter")
+        await driver.until(lambda: isinstance(driver.app.screen, RunScreen))
+        screen = driver.app.screen
+        assert isinstance(screen, RunScreen)
+        await driver.until(lambda: screen.snapshot is not None)
+        await driver.press("ctrl+p", *"panel events", "enter")
+        assert screen.panel == "events"
+        await driver.press("ctrl+p", *"metric val_acc", "enter")
+        assert screen.body.chart.metric == "val_accuracy"
+        await driver.press("ctrl+p", *"launch cifar")
+        await driver.until(lambda: found(driver))
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(driver.app.screen, LaunchForm))
+
+    drive(fakes.world((fakes.running(),)), play)
