@@ -24,6 +24,7 @@ from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .title import Title
 from .toasts import Toasts, answer_text, mistake_text
 from .widgets.text_field import TextField
+from .workers.ghost import GhostWorker
 from .workers.requests import RequestWorker
 from .workers.runs import HintWorker, RunWorker
 from .workers.system import SystemWorker, TerminalWorker
@@ -111,9 +112,10 @@ class MpstuiApp(KeyboardApp):
         self.services = services
         self._runs = RunWorker(services, self.post_message, lambda: self.paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
+        self._ghost = GhostWorker(services, self.post_message, lambda: self.state.snapshots)
         self._requests = RequestWorker(services, self.post_message)
         watcher = HintWorker(services.home.runs, self._runs.hint, self.post_message)
-        self._background = (self._runs, self._system, self._requests, watcher)
+        self._background = (self._runs, self._system, self._ghost, self._requests, watcher)
         self.state = AppState(self._requests.explain)
         self.context = Context(
             services=services,
@@ -170,10 +172,11 @@ class MpstuiApp(KeyboardApp):
         self.call_after_refresh(self._runs.drawn)
 
     @on(messages.SystemReady)
-    def _draw_system(self, message: messages.SystemReady) -> None:
+    @on(messages.GhostReady)
+    def _draw_system(self, message: messages.SystemReady | messages.GhostReady) -> None:
         shown = self.acting_screen
         if shown is not None and shown.can_draw:
-            shown.show_system(message)
+            shown.show_system(message) if isinstance(message, messages.SystemReady) else shown.show_ghost(message)
 
     @on(messages.LogGrew)
     def _draw_log(self, message: messages.LogGrew) -> None:
@@ -239,6 +242,7 @@ class MpstuiApp(KeyboardApp):
             focus = shown.reading
             self._runs.focus_on(focus)
             self._system.sample_for(focus.sampled, in_view=focus.machine_in_view)
+            self._ghost.follow(focus.sampled.run if focus.sampled is not None else None)
 
     def open_run(self, run: str, log: Path | None = None) -> None:
         """Show one run; its output at once where that is known."""

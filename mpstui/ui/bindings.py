@@ -143,6 +143,7 @@ KEYS: tuple[Key, ...] = (
     Key("shift+left", "chart('earlier')", "", "", "", Scope.CHART),
     Key("shift+right", "chart('later')", "", "", "", Scope.CHART),
     Key("0", "chart('reset')", "0", "reset", "see the whole curve, without cursor", Scope.CHART),
+    Key("h", "chart('ghost')", "h", "ghost", "draw the best earlier run behind a live one, or not", Scope.CHART),
     Key("b", "chart('blocks')", "b", "blocks", "draw with blocks, for fonts without braille", Scope.CHART),
     Key("up,k", "scroll(-1)", "↑ ↓", "scroll", "scroll the current panel (also by page, home, end)", Scope.LOG),
     Key("down,j", "scroll(1)", "", "", "", Scope.LOG),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..core.launching.rehearsal import Rehearsed
     from ..core.model.snapshot import RunSnapshot, SeriesView
     from ..core.runs.details import Section
+    from ..core.runs.ghost import Ghost
     from ..core.runs.removal import Removable
     from ..core.runs.window import Window
     from ..core.settings import EnergySettings
@@ -51,6 +52,14 @@ class SystemReady(_State):
     """What telemetry knows of the run over time."""
     prices: EnergySettings | None = None
     """What electricity costs, where the settings say it."""
+
+
+@dataclass
+class GhostReady(_State):
+    """The best earlier run like a live one, and how the two stand; None: there is none, or not any more."""
+
+    run: str
+    ghost: Ghost | None
 
 
 @dataclass

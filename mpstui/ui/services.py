@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.details import Section
+    from ..core.runs.ghost import GhostFinder
     from ..core.runs.listing import ListView
     from ..core.runs.monitor import Monitor
     from ..core.runs.queueing import Moved
@@ -66,6 +67,12 @@ class Services:
         if self._watching is not None:
             made.watch(self._watching)
         return made
+
+    def ghosts(self) -> GhostFinder:
+        """A new finder of the best earlier run, for the thread that asks for it."""
+        from ..core.runs.ghost import GhostFinder
+
+        return GhostFinder()
 
     @cached_property
     def actions(self) -> Actions:

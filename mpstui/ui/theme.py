@@ -55,6 +55,7 @@ _INKS: Mapping[str, Mapping[str, str]] = {
 }  # fmt: skip
 _ROLES: dict[str, tuple[str, ...]] = {
     "dim": ("{dim}", "dim"),
+    "ghost": ("{dim}", "dim"),
     "faint": ("{faint}", "dim"),
     "strong": ("bold", "bold"),
     "title": ("bold {title}", "bold"),

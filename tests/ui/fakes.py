@@ -37,6 +37,7 @@ from mpstui.core.model.snapshot import (
 )
 from mpstui.core.profiles.library import ProfileEntry
 from mpstui.core.profiles.model import profile_of_command
+from mpstui.core.runs.ghost import Ghost, GhostFinder, race
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.queueing import Moved
 from mpstui.core.runs.removal import Removable, Removed
@@ -558,6 +559,15 @@ class FakeLauncher(Launcher):
         return self.form
 
 
+class FakeGhosts(GhostFinder):
+    """Knows the best earlier run, where a test says one."""
+
+    best: RunSnapshot | None = None
+
+    def look(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
+        return race(live, self.best) if self.best is not None else None
+
+
 class FakeServices(Services):
     """A core that holds what a test gives it."""
 
@@ -567,6 +577,7 @@ class FakeServices(Services):
         self.monitored, self.acting = FakeMonitor(snapshots), FakeActions(environ)
         self.sampling, self.recording, self.launching = FakeSampler(), FakeRecorder(), FakeLauncher()
         self.log = Log(folder / "output.log")
+        self.racing = FakeGhosts()
         self.findings: Sequence[Finding] = (FINDING,)
         self.exception: EvidenceLine | None = None
         self.remedy: Cure | None = None
@@ -585,6 +596,9 @@ class FakeServices(Services):
     @property
     def actions(self) -> Actions:
         return self.acting
+
+    def ghosts(self) -> GhostFinder:
+        return self.racing
 
     def sampler(self) -> Sampler:
         return self.sampling

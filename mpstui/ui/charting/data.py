@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import loss_text
 from ...core.series.series import measured
+from ..rows import clean
 from .scale import Frame
 
 if TYPE_CHECKING:
+    from ...core.runs.ghost import Ghost
     from ...core.telemetry.model import Stretch
 
 
@@ -35,6 +37,10 @@ class ChartData:
     """Steps in which the training was slower than before; told on an axis of steps alone."""
     now: str = ""
     """The newest value of the training curve, as everywhere else; empty: the curve's own."""
+    ghosts: tuple[SeriesView, ...] = ()
+    """The curves of the best earlier run, drawn behind these."""
+    said: tuple[str, ...] = ()
+    """Which run that is and where this one stands against it, in as many words as there are, then in fewer."""
     unread: bool = False
     """The history has not been read to its end: no curve does not mean that there is none."""
 
@@ -83,6 +89,18 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=epoch, now=now, unread=unread)
 
 
+def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartData:
+    """The same with what the best earlier run measured by these metrics; its validation is told of before the rest."""
+    names = [name for name, view in snapshot.series.items() if view is data.train or view is data.evaluation]
+    names.sort(key=lambda name: not snapshot.series[name].evaluation)
+    curves = tuple(ghost.series[name] for name in names if name in ghost.series)
+    words = next((ghost.words[name] for name in names if name in ghost.words), ())
+    best = f"best: {clean(ghost.name, 40)}"
+    shorter = ["; ".join(words[:count]) for count in range(len(words), 0, -1)]
+    said = (f"{best} · {shorter[0]}", *shorter) if shorter else (best,)
+    return replace(data, ghosts=curves, said=said) if curves else data
+
+
 def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
     """As reported, else as planned."""
     known = snapshot.numbers
@@ -102,6 +120,8 @@ def over_time(data: ChartData) -> ChartData | None:
         data,
         train=moved_to_time(train, start, unit) if train is not None else None,
         evaluation=moved_to_time(evaluation, start, unit) if evaluation is not None else None,
+        ghosts=(),
+        said=(),
     )
 
 

@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass
 
 from ...core.present import NOT_FINITE, number, whole
-from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of
+from ...core.runs.comparison import compared_values
+from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
 from .canvas import POINT, Canvas, draw_line, draw_range
 from .data import ChartData, Reading, reading
 from .scale import Frame, Scale, nice_step, tick_label, value_scale
@@ -19,6 +20,8 @@ from .scale import Frame, Scale, nice_step, tick_label, value_scale
 GUTTER = 7
 """Cells of the value axis, its line included."""
 SLOW_MARK = "▔"
+_LEAST_SAID = 7
+"""Lines from which on one is spared for the best earlier run; two from twice as many on."""
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
@@ -36,6 +39,8 @@ class ChartView:
     right: float | None = None
     """None: follow the newest point."""
     cursor: float | None = None
+    ghost: bool = True
+    """Draw the best earlier run behind a live one."""
     blocks: bool = False
     """Draw with block characters, for fonts without braille."""
 
@@ -58,7 +63,17 @@ def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | 
         for position, low, high in zip(curve.x, curve.low, curve.high, strict=True):
             if left <= position <= right:
                 values += (low, high)
-    return Frame(Scale(left, right), value_scale(values, view.log), width - GUTTER, height - 2)
+    for ghost in data.ghosts:
+        pairs = zip(ghost.x, compared_values(ghost), strict=False)
+        values += [value for position, value in pairs if left <= position <= right]
+    lines = height - 2 - len(said_lines(data, width, height))
+    return Frame(Scale(left, right), value_scale(values, view.log), width - GUTTER, lines)
+
+
+def said_lines(data: ChartData, width: int, height: int) -> list[str]:
+    """What is said of the best earlier run, in the most words that a chart of this size has a line for, or two."""
+    most, cells = (height >= _LEAST_SAID) + (height >= 2 * _LEAST_SAID), width - 3
+    return next((lines for text in data.said if (lines := wrap(text, cells, most + 1)) and len(lines) <= most), [])
 
 
 def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]:
@@ -69,6 +84,8 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
         text = "too small for a chart" if data.curves else missing
         return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
     canvas = Canvas(space.columns, space.lines, view.blocks)
+    for ghost in data.ghosts:
+        draw_line(canvas, ghost, compared_values(ghost), space, "ghost", dotted=ghost.evaluation)
     if data.train is not None:
         for piece in data.train.superseded:
             draw_line(canvas, piece, piece.mean, space, "faint")
@@ -80,7 +97,9 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
     under, labels = _under(data, view, space), y_labels(space)
     above = _slow_columns(data, space) | under
     body = [row(*labels[line], *canvas.spans(line, under if line else above)) for line in range(space.lines)]
-    return [legend(data, view, space, width), *body, x_axis(data, view, space)]
+    told = said_lines(data, width, height)
+    said = [row((" ┄ " if line is told[0] else "   ", "ghost"), (line, "dim")) for line in told]
+    return [legend(data, view, space, width), *said, *body, x_axis(data, view, space)]
 
 
 def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:

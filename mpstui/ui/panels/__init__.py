@@ -21,6 +21,7 @@ from ..rows import Row, Span, row
 from ..widgets.lines import LinePanel
 
 if TYPE_CHECKING:
+    from ...core.runs.ghost import Ghost
     from ...core.settings import EnergySettings
     from ...core.telemetry.model import Stretch, SystemSample, TreeSample
     from ...core.telemetry.run_telemetry import RunTelemetry
@@ -44,6 +45,8 @@ class RunFacts:
     cleared: Ack | None = None
     """The newest answer to "clear cache"."""
     prices: EnergySettings | None = None
+    ghost: Ghost | None = None
+    """The best earlier run like it, while it lives."""
 
     @property
     def hour(self) -> float:

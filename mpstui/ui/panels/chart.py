@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.events import Leave, MouseMove
 
 from ...core.model.snapshot import SeriesView
-from ..charting.data import ChartData, chart_data, drawn_with, is_coarse, metric_names, over_time
+from ..charting.data import ChartData, chart_data, drawn_with, is_coarse, metric_names, over_time, with_ghost
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
 from ..rows import Row, row
@@ -56,6 +56,8 @@ class LossChart(RunPanel):
             if self._metric not in self._metrics or ("loss" in self._metrics and not self._is_chosen):
                 self._metric = self._metrics[0] if self._metrics else "loss"
             data = chart_data(self.facts.snapshot, self._metric)
+            if self.facts.ghost is not None and self.view.ghost:
+                data = with_ghost(data, self.facts.snapshot, self.facts.ghost)
             train, evaluation = self._in_detail(data.train), self._in_detail(data.evaluation)
             self._whole = replace(data, slow=self.facts.slow, train=train, evaluation=evaluation)
         moved = over_time(self._whole) if self.view.by_time else None
@@ -105,6 +107,8 @@ class LossChart(RunPanel):
         why_not = None
         if what == "blocks":
             self.view = replace(self.view, blocks=not self.view.blocks)
+        elif what == "ghost":
+            self.view = replace(self.view, ghost=not self.view.ghost)
         elif what == "reset":
             self.view = replace(self.view, left=None, right=None, cursor=None)
         else:
@@ -187,7 +191,8 @@ class LossChart(RunPanel):
             self.view,
             self.data.name,
             self.data.slow,
-            id(self._read),
+            self.data.said,
+            *map(id, (self._read, *self.data.ghosts)),
             *map(_redraw_key, self.data.curves),
         )
         if self._space is None or key != self._drawn_key:

@@ -22,7 +22,7 @@ from ..workers.runs import Focus
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
-    from ..messages import RequestAnswered, SystemReady
+    from ..messages import GhostReady, RequestAnswered, SystemReady
     from .palette import Entry
 
 
@@ -76,6 +76,9 @@ class ActingScreen(Screen[None]):
 
     def show_system(self, message: SystemReady) -> None:
         """Draw the machine, where this screen shows it."""
+
+    def show_ghost(self, message: GhostReady) -> None:
+        """Draw the best earlier run, where this screen shows it."""
 
     def show_log(self, run: str) -> None:
         """Draw the new end of a run's log, where this screen shows it."""

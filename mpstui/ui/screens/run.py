@@ -15,7 +15,7 @@ from textual.events import Resize
 from ...core.actions import BY_ID
 from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
-from ..messages import RequestAnswered, SystemReady, WindowRead
+from ..messages import GhostReady, RequestAnswered, SystemReady, WindowRead
 from ..panels import RunFacts, RunPanel, panels
 from ..panels.metrics import MetricChosen
 from ..rows import clean
@@ -32,6 +32,7 @@ from .run_log import RunLog
 if TYPE_CHECKING:
     from ...core.diagnosis.live import LiveWatch
     from ...core.model.snapshot import RunSnapshot
+    from ...core.runs.ghost import Ghost
     from ..context import Context
     from .palette import Entry
 
@@ -60,6 +61,7 @@ class RunScreen(ActingScreen):
         """Whether the arrows are the log's: from one of its keys on, until another panel is chosen."""
         self.body = RunBody(blocks=context.blocks)
         self._machine: SystemReady | None = None
+        self._ghost: Ghost | None = None
         self._live: LiveWatch | None = None
         """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
         self._warning = ""
@@ -161,6 +163,7 @@ class RunScreen(ActingScreen):
             telemetry=telemetry,
             cleared=self.context.state.cleared.get(self.place),
             prices=sample.prices if sample else None,
+            ghost=self._ghost if self.snapshot.state.active else None,
         )
         for panel in self.query(RunPanel):
             panel.show(facts)
@@ -188,6 +191,11 @@ class RunScreen(ActingScreen):
     def show_system(self, message: SystemReady) -> None:
         if message.run == self.place:
             self._machine = message
+            self._show_facts()
+
+    def show_ghost(self, message: GhostReady) -> None:
+        if message.run == self.place:
+            self._ghost = message.ghost
             self._show_facts()
 
     def show_log(self, run: str) -> None:

@@ -1,0 +1,216 @@
+"""The ghost of a live run: the best earlier run like it, and where the live one stands against it. No screen.
+
+Comparable is what finished before, of the same program on the same data. Where both tell the length of an epoch their
+curves are laid over each other by epochs; else by steps, if their batches are alike. What validation measured is held
+against validation alone. Whatever cannot be said honestly is left out of the sentence.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from ...wire import liveness
+from ...wire.rundir import RunDir
+from ..follow import Budget
+from ..model.snapshot import RunSnapshot, SeriesView, State
+from ..present import moment_of_day, number
+from ..series.direction import Better, better
+from ..series.series import is_evaluation
+from .comparison import best_point, compared_values, curve_of, metrics_of, settings_of, value_at
+from .files import LocalMachine
+from .reader import RunReader
+
+MOST_CANDIDATES = 20
+"""The newest runs that may have been the best."""
+_FEWEST_STEPS, _FEWEST_VALIDATIONS = 16, 2
+"""Columns of a curve below which it stands nowhere yet."""
+_LEVEL = 0.01
+"""Closer than this share nobody is ahead."""
+_PACE_FROM, _STEADY = 0.2, 0.15
+"""From this share of the best one's length on its end is foretold, while the two kept their distance within this."""
+_SAME_LENGTH = 0.02
+_DATA_WORDS = ("data", "corpus", "task", "subset")
+_BATCH_WORDS = ("batch", "accumul")
+
+
+@dataclass(frozen=True, eq=False)
+class Ghost:
+    """The best earlier run, on the axis of the live one."""
+
+    live: str
+    run: str
+    name: str
+    series: Mapping[str, SeriesView]
+    """Its curves, by the names that the live run has for them."""
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What there is to say by each metric, the most important first, to be joined to one sentence: how far the live run
+    is ahead or behind at this step, where it would end, when it ends."""
+
+
+class GhostFinder:
+    """Reads what may have been the best, one run after the other; keeps one of them."""
+
+    def __init__(self) -> None:
+        self._machine = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
+        self._bests: dict[str, Mapping[str, float]] = {}
+        """The best values of each run that was read, by metric."""
+        self._kept: RunSnapshot | None = None
+        self._reader: tuple[str, RunReader] | None = None
+        self.pending = False
+        """Whether there is more to be read."""
+
+    def look(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
+        """Go on reading for so long; the best of what is known once all of them were read, None before."""
+        candidates = comparable(live, others)
+        metric = _ranking(live)
+        self.pending = False
+        if metric is None or not candidates:
+            return None
+        unread = next((one for one in candidates if one.run not in self._bests), None)
+        if unread is None:
+            values = {one.run: self._bests[one.run].get(metric) for one in candidates}
+            known = {run: value for run, value in values.items() if value is not None}
+            if not known:
+                return None
+            winner = (max if better(metric) is Better.HIGHER else min)(known, key=lambda run: known[run])
+            if self._kept is not None and self._kept.run == winner:
+                return race(live, self._kept)
+            unread = next(one for one in candidates if one.run == winner)
+        self.pending = True
+        self._read(unread.run, unread.dir, metric, seconds)
+        return None
+
+    def _read(self, run: str, folder: Path, metric: str, seconds: float) -> None:
+        if self._reader is None or self._reader[0] != run:
+            self._reader = run, RunReader(RunDir(folder), self._machine)
+        reader, budget = self._reader[1], Budget(seconds)
+        found = reader.refresh(full=True, budget=budget)
+        while reader.pending_bytes and not budget.spent:
+            reader.read_on(budget)
+        if reader.pending_bytes:
+            return
+        found = reader.refresh(full=True, budget=budget)
+        self._reader = None
+        points = ((name, curve_of(found, name)) for name in metrics_of([found]))
+        bests = {name: best[0] for name, view in points if view is not None and (best := best_point(view)) is not None}
+        known = curve_of(found, metric)
+        if known is not None and known.name in bests:
+            bests[metric] = bests[known.name]
+        before = self._bests.get(self._kept.run, {}).get(metric) if self._kept is not None else None
+        self._bests[run], value = bests, bests.get(metric)
+        ahead = value is not None and (before is None or (value > before) == (better(metric) is Better.HIGHER))
+        if ahead or (self._kept is not None and self._kept.run == run):
+            self._kept = found
+
+
+def comparable(live: RunSnapshot, others: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+    """The newest runs that finished before this one began, of the same program, on the same data."""
+    if live.started is None or live.profile is None or not live.state.active:
+        return []
+    mine = _telling(live, _DATA_WORDS)
+    found = [
+        one
+        for one in others
+        if one.state is State.FINISHED
+        and one.profile == live.profile
+        and one.run != live.run
+        and one.started is not None
+        and one.started < live.started
+        and one.numbers.data == live.numbers.data
+        and _telling(one, _DATA_WORDS) == mine
+        and _stretch(live, one) is not None
+    ]
+    return sorted(found, key=lambda one: one.started or 0.0, reverse=True)[:MOST_CANDIDATES]
+
+
+def _telling(snapshot: RunSnapshot, words: Sequence[str]) -> dict[str, str]:
+    """Settings whose names hold one of these words."""
+    return {name: value for name, value in settings_of(snapshot).items() if any(word in name.lower() for word in words)}
+
+
+def _stretch(live: RunSnapshot, other: RunSnapshot) -> float | None:
+    """How many steps of the live run are one of the other; None where nobody can say."""
+    lengths = live.numbers.epoch_steps, other.numbers.epoch_steps
+    if lengths[0] and lengths[1]:
+        return lengths[0] / lengths[1]
+    return 1.0 if _telling(live, _BATCH_WORDS) == _telling(other, _BATCH_WORDS) else None
+
+
+def _ranking(live: RunSnapshot) -> str | None:
+    """The metric by which the best run is the best: what validation measured, where it did; its loss before others."""
+    known = [name for name in metrics_of([live]) if better(name) is not None]
+    return min(known, key=lambda name: (not is_evaluation(name), better(name) is Better.HIGHER), default=None)
+
+
+def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
+    """The other run's curves on the axis of the live one, and where that stands."""
+    stretch = _stretch(live, other) or 1.0
+    series, words = {}, {}
+    for name, mine in live.series.items():
+        view = curve_of(other, name)
+        if view is None or view.axis != mine.axis or view.evaluation != mine.evaluation:
+            continue
+        if view.axis == "step" and stretch != 1.0:
+            view = replace(view, x=[x * stretch for x in view.x])
+        series[name] = view
+        told = standing(mine, view, live.numbers.steps)
+        if told:
+            ends = _end(live)
+            words[name] = (*told, f"ends about {ends}") if ends else told
+    return Ghost(live.run, other.run, other.name, series, words)
+
+
+def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) -> tuple[str, ...]:
+    """Where a curve stands against the best one at its newest step, and where it would end; empty: nobody can say.
+
+    Args:
+        planned: the last step of the curve, where that is known.
+    """
+    way = better(mine.name)
+    fewest = _FEWEST_VALIDATIONS if mine.evaluation else _FEWEST_STEPS
+    if way is None or not mine.complete or not ghost.complete or len(mine.x) < fewest:
+        return ()
+    x, now = mine.x[-1], compared_values(mine)[-1]
+    best_now = value_at(ghost, x)
+    if best_now is None or not math.isfinite(best_now) or not math.isfinite(now) or abs(best_now) < 1e-12:
+        return ()
+    behind = (now - best_now) / abs(best_now) * (1 if way is Better.LOWER else -1)
+    share = f"{abs(behind) * 100:.0f} % {'behind' if behind > 0 else 'ahead of'}"
+    share = share if abs(behind) >= _LEVEL else "level with"
+    told, best = f"{'val ' if mine.evaluation else ''}{share} best at this step", best_point(ghost)
+    foretold = _foretold(mine, ghost, x) if planned and abs(planned - ghost.x[-1]) <= _SAME_LENGTH * planned else None
+    if foretold is None or best is None:
+        return (told,)
+    end = best[0] + foretold * abs(best[0])
+    if way is Better.HIGHER and best[0] <= 1 < end:  # a share of all cannot be more than all
+        return (told,)
+    return told, f"at this pace {number(end, digits=3)}, best {number(best[0], digits=3)}"
+
+
+def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:
+    """By which share of it a curve is going to miss the best value, if it keeps the distance that it has kept."""
+    if x < _PACE_FROM * ghost.x[-1]:
+        return None
+    shares = []
+    for place in range(1, 9):
+        at = x * (0.5 + place / 16)
+        here, there = value_at(mine, at), value_at(ghost, at)
+        if here is None or there is None or not (math.isfinite(here) and math.isfinite(there)) or abs(there) < 1e-12:
+            return None
+        shares.append((here - there) / abs(there))
+    return median(shares[4:]) if max(shares) - min(shares) <= _STEADY else None
+
+
+def _end(live: RunSnapshot) -> str:
+    """The time of day at which it ends, in five minutes where that is far off; empty where nobody knows."""
+    left = live.numbers.eta_seconds
+    if left is None or not math.isfinite(left) or live.seen <= 0:
+        return ""
+    step = 300 if left > 1800 else 60
+    end = math.ceil((live.seen + left) / step) * step
+    return time.strftime("%H:%M", time.localtime(end)) if left < 43_200 else moment_of_day(end, 0.0)

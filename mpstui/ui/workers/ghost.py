@@ -1,0 +1,53 @@
+"""The worker that finds the best earlier run like the live one in view, and tells how the two stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..messages import GhostReady
+from .runs import Post, Worker
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from ...core.runs.ghost import GhostFinder
+    from ..services import Services
+
+_LOOK_SECONDS, _SLICE_SECONDS, _REST_SECONDS = 2.0, 0.015, 0.06
+"""Between two looks at how they stand; earlier runs are read in slices with rests, a fifth of a core."""
+
+
+class GhostWorker(Worker):
+    """Works while somebody looks at a live run."""
+
+    name = "earlier runs"
+
+    def __init__(self, services: Services, post: Post, newest: Callable[[], Sequence[RunSnapshot] | None]) -> None:
+        """``newest``: the newest snapshots of all runs."""
+        super().__init__(post)
+        self._services, self._newest = services, newest
+        self._finder: GhostFinder | None = None
+        self._followed: str | None = None
+        self._seen: RunSnapshot | None = None
+
+    def follow(self, run: str | None) -> None:
+        """Look for the ghost of this run from now on; None: nobody looks."""
+        if run != self._followed:
+            self._followed = run
+            self.wake()
+
+    def _work(self) -> float | None:
+        snapshots = self._newest() or ()
+        live = next((one for one in snapshots if one.run == self._followed), None)
+        if self._followed is None or (live is not None and not live.state.active):
+            return None
+        finished = live is not None and any(one.profile == live.profile and not one.state.active for one in snapshots)
+        if live is None or live.brief or live is self._seen or not finished:
+            return _LOOK_SECONDS
+        self._finder = self._finder or self._services.ghosts()
+        found = self._finder.look(live, snapshots, _SLICE_SECONDS)
+        if self._finder.pending:
+            return _REST_SECONDS
+        self._seen = live
+        self._post(GhostReady(live.run, found))
+        return _LOOK_SECONDS
