@@ -90,7 +90,7 @@ KEYS: tuple[Key, ...] = (
     Key("home,g", "move(-1, 'edge')", "", "", "", Scope.RUNS),
     Key("end,G", "move(1, 'edge')", "", "", "", Scope.RUNS),
     Key("space", "mark", "space", "mark", "mark the selected run, for C to compare", Scope.RUNS, 20),
-    Key("C", "compare", "C", "compare", "compare the marked runs, or all of the selected sweep", Scope.RUNS, 21),
+    Key("C", "compare", "C", "compare", "compare the marked runs, or all of the selected group", Scope.RUNS, 21),
     Key("i", "info", "i", "info", "show what it was started with: arguments, code, versions, attempts", Scope.RUNS, 23),
     Key("N", "label('note')", "N", "note", "write down something about the selected run", Scope.RUNS, 24),
     Key("t", "label('tags')", "t", "tags", "edit the tags of the selected or the marked runs", Scope.RUNS, 25),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,8 +15,6 @@ from ..series.series import is_evaluation, measured
 
 MOST_COMPARED = 20
 """Runs that can be compared at once."""
-_SAME_LAUNCH_SECONDS = 60.0
-"""Between two runs of one sweep; one launched again later is another sweep."""
 Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
 
 
@@ -159,34 +155,6 @@ def value_at(view: SeriesView, x: float) -> float | None:
     if place < 0 or x > view.x[-1]:
         return None
     return compared_values(view)[place]
-
-
-def sweep_of(snapshots: Sequence[RunSnapshot], run: str) -> tuple[str, ...]:
-    """The runs that were launched as one sweep with this one, the first one first; at least itself."""
-    this = next((one for one in snapshots if one.run == run), None)
-    if this is None or not _swept(this)[1]:
-        return (run,)
-    alike = sorted(one.run for one in snapshots if (one.profile, *_swept(one)) == (this.profile, *_swept(this)))
-    groups: list[list[str]] = []
-    for one in alike:
-        same = groups and _created(one) - _created(groups[-1][-1]) <= _SAME_LAUNCH_SECONDS
-        groups = [*groups[:-1], [*groups[-1], one]] if same else [*groups, [one]]
-    return tuple(next(group for group in groups if run in group))
-
-
-def _swept(snapshot: RunSnapshot) -> tuple[str, tuple[str, ...]]:
-    """What a run's name says of its sweep: the words that all of its runs share, and the arguments that vary."""
-    words = snapshot.name.split()
-    varied = tuple(word.partition("=")[0] for word in words if re.fullmatch(r"[\w.-]+=.*", word))
-    return " ".join(word for word in words if "=" not in word), varied
-
-
-def _created(run: str) -> float:
-    """The moment in a run's id; 0 where it holds none."""
-    try:
-        return time.mktime(time.strptime(run[:15], "%Y%m%d-%H%M%S"))
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 class Difference(NamedTuple):

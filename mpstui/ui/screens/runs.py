@@ -219,19 +219,20 @@ class RunsScreen(ActingScreen):
         self.table.mark()
 
     def action_compare(self) -> None:
-        """Compare the marked runs, or one with the selected one; without a mark, all runs of the selected sweep."""
-        from ...core.runs.comparison import MOST_COMPARED, sweep_of
+        """Compare the marked runs, or one with the selected one; without a mark, all runs of the selected group."""
+        from ...core.runs.comparison import MOST_COMPARED
 
-        marked, selected = self.table.marked, self.acting_on
+        marked, selected, line = self.table.marked, self.acting_on, self.table.line
         runs = marked
-        if selected is not None and len(marked) < 2:
-            alone = tuple(dict.fromkeys([*marked, selected.run]))
-            runs = alone if marked else sweep_of(self.table.snapshots, selected.run)
+        if len(marked) == 1 and selected is not None:
+            runs = tuple(dict.fromkeys([*marked, selected.run]))
+        elif not marked and line is not None and line.group is not None:
+            runs = tuple(one.run for one in reversed(line.group.runs))
         if len(runs) < 2:
             self.context.say("compare: mark two or more runs with space, or select one of a sweep", "warning")
             return
         if len(runs) > MOST_COMPARED:
-            what = f"{len(runs)} runs are marked" if marked else f"its sweep has {len(runs)} runs"
+            what = f"{len(runs)} runs are marked" if marked else f"its group has {len(runs)} runs"
             self.context.say(f"compare: {what}; the first {MOST_COMPARED} are shown", "warning")
         from .comparing import ComparisonScreen
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from mpstui.core.runs.comparison import (
     differences,
     metrics_of,
     settings_of,
-    sweep_of,
     value_at,
 )
 from mpstui.core.series.direction import Better
@@ -109,16 +107,3 @@ def test_columns_sort_numbers_as_numbers_and_put_what_is_missing_last() -> None:
     assert best.best() == {2, 4}
     assert not Column("best", (0.2, None), "best", Better.HIGHER).best(), "there is nothing to compare it with"
     assert not Column("best", (0.2, 0.3), "best", Better.HIGHER, frozenset({1})).best(), "another may become better"
-
-
-def test_a_sweep_is_what_was_launched_together_under_names_that_differ_in_values_alone() -> None:
-    def named(at: str, name: str, profile: str = "p") -> RunSnapshot:
-        return replace(run(), run=f"20261121-{at}-x", name=name, profile=profile)
-
-    first = [named(f"11000{n}", f"digits lr={n}") for n in range(3)]
-    again = [named(f"15000{n}", f"digits lr={n}") for n in range(3)]
-    others = [named("110003", "digits"), named("110004", "digits seed=1"), named("110005", "digits lr=9", "q")]
-    every = [*first, *again, *others]
-    assert sweep_of(every, first[1].run) == tuple(one.run for one in first)
-    assert sweep_of(every, again[0].run) == tuple(one.run for one in again)
-    assert sweep_of(every, others[0].run) == (others[0].run,)
