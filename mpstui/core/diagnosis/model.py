@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Literal
 
-_RAISES = re.compile(r"\s*(?:\[\S+\]:?\s*)?raise\b")
+_RAISES = re.compile(r"\s{0,200}+(?:\[[^\s\]]{1,40}\]:?\s{0,200}+)?raise\b")
 """Also behind the mark that torchrun puts before each line of a rank."""
 
 
