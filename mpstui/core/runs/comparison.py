@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..series.direction import Better, better
@@ -135,10 +136,18 @@ def compared_values(view: SeriesView) -> Sequence[float]:
     return view.mean if view.evaluation else view.smooth
 
 
+_BEST: WeakKeyDictionary[SeriesView, tuple[float, float | None] | None] = WeakKeyDictionary()
+"""Of curves that were looked through already: a screen asks for all of them at every key."""
+
+
 def best_point(view: SeriesView) -> tuple[float, float | None] | None:
     """The best of the compared values and where it was measured; None while not all of the curve has been read."""
-    if not view.complete:
-        return None
+    if view not in _BEST:
+        _BEST[view] = _best_point(view) if view.complete else None
+    return _BEST[view]
+
+
+def _best_point(view: SeriesView) -> tuple[float, float | None] | None:
     if view.evaluation:
         exact = measured_best(view)
         return None if exact is None else (exact.value, exact.at)

@@ -97,6 +97,10 @@ class Canvas:
                 self.column(x, previous if abs(y - previous) > 1 else y, y, layer)
             previous = y
 
+    def take(self, layer: str, other: Canvas) -> None:
+        """Take over what another canvas of the same size has in a layer."""
+        self._layers[layer] = other._layers.get(layer, {})
+
     def point(self, x: int, y: int, layer: str) -> None:
         """A point where something was measured: a character of its own, or four dots in a cell that others share."""
         if not (0 <= x < self.width and 0 <= y < self.height):

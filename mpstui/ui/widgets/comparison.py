@@ -13,12 +13,12 @@ from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge
 from ...core.runs.comparison import Column, columns, curve_of, metrics_of, value_at
 from ...core.series.direction import better
-from ..charting.plot import GUTTER, ChartView, frame
+from ..charting.plot import GUTTER, ChartView
 from ..panels.chart import move_cursor, pan, zoom
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
 from .lines import LinePanel
-from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay
+from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay, overlay_frame
 from .parallel import parallel_rows
 
 _LEAST_CHART, _LEAST_TABLE = 6, 3
@@ -111,7 +111,7 @@ class Comparison(LinePanel):
 
     @property
     def _drawn_in_log(self) -> bool:
-        space = frame(self._data, self.view, self.size.width, self._chart[0] + 1)
+        space = overlay_frame(self._data, self.view, self.size.width, self._chart[0])
         return space.y.log if space is not None else bool(self.view.log)
 
     def _next_axis(self) -> str | None:
@@ -135,7 +135,7 @@ class Comparison(LinePanel):
 
     def _navigate(self, what: str) -> str | None:
         view, data = self.view, self._data
-        space = frame(data, view, self.size.width, self._chart[0] + 1)
+        space = overlay_frame(data, view, self.size.width, self._chart[0])
         if space is None:
             return "there is nothing drawn yet"
         moves = {
@@ -201,7 +201,7 @@ class Comparison(LinePanel):
         self.repaint()
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        space = frame(self._data, self.view, self.size.width, self._chart[0] + 1)
+        space = overlay_frame(self._data, self.view, self.size.width, self._chart[0])
         if space is not None and event.x >= GUTTER and 0 < event.y <= self._chart[0] and not event.button:
             self._look(cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
             self.repaint()
@@ -293,8 +293,9 @@ class Comparison(LinePanel):
         if height < 1:
             return []
         fitting, names = self._fitting(width), own_words([clean(one.name, 80) for one in self.snapshots])
+        name_cells = self._name_cells
         by = self._sorting
-        head = [Span(fit(f" {len(names)} runs", self._name_cells + 5), "heading")]
+        head = [Span(fit(f" {len(names)} runs", name_cells + 5), "heading")]
         for column, cells in fitting:
             here = by is not None and self._shown[by[0]] is column
             mark = ("▴" if by[1] else "▾") if here and by is not None else " "
@@ -316,7 +317,7 @@ class Comparison(LinePanel):
                 Span(" "),
                 Span(look.glyph, look.tone),
                 Span(" "),
-                Span(fit(names[place], self._name_cells), "strong" if item.state.active else ""),
+                Span(fit(names[place], name_cells), "strong" if item.state.active else ""),
             ]
             for (column, cells), best in zip(fitting, bests, strict=True):
                 won, text = place in best, cell_text(column, place)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.runs.comparison import compared_values, curve_of
 from ..charting.canvas import Canvas, draw_line
 from ..charting.data import ChartData, known_times, moved_to_time, steps_per_epoch, time_unit
 from ..charting.plot import ChartView, frame, x_axis, y_labels
+from ..charting.scale import Frame
 from ..rows import Row, Span, row
 from ..theme import RUN_ROLES
 
@@ -18,6 +21,12 @@ LABELS = "123456789abcdefghijk"
 """The name of each run on its curve, in one cell."""
 _LABEL_EVERY = 28
 """Cells between two labels on one curve."""
+
+
+_PLACED: WeakKeyDictionary[SeriesView, dict[object, SeriesView | None]] = WeakKeyDictionary()
+_ENDS: WeakKeyDictionary[SeriesView, SeriesView] = WeakKeyDictionary()
+_DRAWN: WeakKeyDictionary[SeriesView, tuple[object, Canvas]] = WeakKeyDictionary()
+"""What was made of each curve: twenty of them are not placed, measured and drawn again for a key or one new point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +47,35 @@ def overlay(
 ) -> Overlay:
     """A metric of each run over steps, over epochs, or over the time since its own first point."""
     views = [curve_of(snapshot, metric) for snapshot in snapshots]
-    times = [known for view in views if view is not None and (known := known_times(view))]
-    unit = time_unit(max((max(known) - min(known) for known in times), default=0.0))
+    unit = None
+    if axis == "time":
+        times = [known for view in views if view is not None and (known := known_times(view))]
+        unit = time_unit(max((max(known) - min(known) for known in times), default=0.0))
     placed = (_placed(view, snapshot, axis, unit) for view, snapshot in zip(views, snapshots, strict=True))
     return Overlay(name=metric, runs=tuple(placed), hidden=hidden)
 
 
-def _placed(view: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tuple[str, float]) -> SeriesView | None:
-    """The compared values over an axis, without their extremes; None where there are none."""
-    if view is None:
+def _placed(
+    curve: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tuple[str, float] | None
+) -> SeriesView | None:
+    """The compared values over an axis, without their extremes; None where there are none. The same while they are."""
+    if curve is None:
         return None
-    steps = steps_per_epoch(snapshot)
-    if axis == "time":
-        times = known_times(view)
-        view = moved_to_time(view, times[0], unit) if times else None
-    elif axis == "epoch" and view.axis == "step" and steps:
-        view = replace(view, axis=axis, x=[x / steps for x in view.x])
-    elif axis != view.axis:
+    steps, made = steps_per_epoch(snapshot), _PLACED.setdefault(curve, {})
+    key = axis, unit, steps if axis == "epoch" else None
+    if key not in made:
+        made[key] = _over(curve, steps, axis, unit)
+    return made[key]
+
+
+def _over(curve: SeriesView, steps: float | None, axis: str, unit: tuple[str, float] | None) -> SeriesView | None:
+    view: SeriesView | None = curve
+    if unit is not None:
+        times = known_times(curve)
+        view = moved_to_time(curve, times[0], unit) if times else None
+    elif axis == "epoch" and curve.axis == "step" and steps:
+        view = replace(curve, axis=axis, x=[x / steps for x in curve.x])
+    elif axis != curve.axis:
         view = None
     if view is None or not len(view.x):
         return None
@@ -64,7 +85,30 @@ def _placed(view: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tup
 
 def best_axis(snapshots: Sequence[RunSnapshot], metric: str = "loss") -> str:
     """The first axis over which the most runs have a curve."""
-    return max(AXES, key=lambda axis: (len(overlay(snapshots, axis, metric).curves), -AXES.index(axis)))
+    found = {}
+    for axis in AXES:
+        found[axis] = len(overlay(snapshots, axis, metric).curves)
+        if found[axis] == len(snapshots):
+            break
+    return max(found, key=lambda axis: (found[axis], -AXES.index(axis)))
+
+
+def overlay_frame(data: Overlay, view: ChartView, width: int, height: int) -> Frame | None:
+    """The axes of a chart of ``height`` lines. Of a whole curve its ends decide, its least and its greatest value."""
+    if view.left is None and view.right is None:
+        data = replace(data, runs=tuple(one and _ends(one) for one in data.runs))
+    return frame(data, view, width, height + 1)  # a frame leaves a line for the legend
+
+
+def _ends(curve: SeriesView) -> SeriesView:
+    found = _ENDS.get(curve)
+    if found is None:
+        known = [value for value in curve.smooth if math.isfinite(value)] or [math.nan]
+        above = min((value for value in known if value > 0), default=math.nan)  # where a log axis would begin
+        values = [min(known), above, max(known)]
+        places = [curve.x[0], curve.x[0], curve.x[-1]]
+        found = _ENDS[curve] = replace(curve, x=places, low=values, high=values, mean=values, smooth=values)
+    return found
 
 
 def draw_overlay(data: Overlay, view: ChartView, width: int, height: int, first: int | None = None) -> list[Row]:
@@ -73,13 +117,18 @@ def draw_overlay(data: Overlay, view: ChartView, width: int, height: int, first:
     Args:
         first: the place of the run that is drawn over the others.
     """
-    space = frame(data, view, width, height + 1)  # a frame leaves a line for the legend
+    space = overlay_frame(data, view, width, height)
     if space is None:
         return []
     canvas, names = Canvas(space.columns, space.lines, view.blocks), {}
     for place, curve in enumerate(data.runs):
         if curve is not None and place not in data.hidden:
-            draw_line(canvas, curve, curve.smooth, space, RUN_ROLES[place])
+            key, drawn = _DRAWN.get(curve, (None, canvas))
+            if key != (space, view.blocks, place):  # most curves are as they were: one alone goes on
+                key, drawn = (space, view.blocks, place), Canvas(space.columns, space.lines, view.blocks)
+                draw_line(drawn, curve, curve.smooth, space, RUN_ROLES[place])
+                _DRAWN[curve] = key, drawn
+            canvas.take(RUN_ROLES[place], drawn)
             names[RUN_ROLES[place]] = Span(LABELS[place], f"{RUN_ROLES[place]} strong")
     canvas.in_front = RUN_ROLES[first] if first is not None else None
     under = {}
