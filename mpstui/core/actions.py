@@ -16,9 +16,9 @@ from .model.snapshot import Availability, RunSnapshot, State
 from .stakes import (
     ASKS_FROM_SECONDS,
     HAS_PROCESSES,
+    at_stake,
     has_checkpoint,
     lasted_seconds,
-    saves_when_stopped,
     time_text,
     unsaved,
 )
@@ -145,8 +145,8 @@ def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 
 def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question | None:
-    lost = unsaved(snapshot)
-    if snapshot.state not in HAS_PROCESSES or not lost.matters:
+    lost = at_stake(snapshot, at_once=True)
+    if lost is None:
         return None
     ends = f"Process {snapshot.pid or '?'} and all it started end at once. Nothing is saved."
     doubtful = not snapshot.brief and not has_checkpoint(snapshot)
@@ -155,7 +155,7 @@ def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question | None:
 
 
 def _ask_to_stop(snapshot: RunSnapshot, caution: str) -> Question | None:
-    if not _ends_unsaved(snapshot):
+    if at_stake(snapshot) is None:
         return None
     lines = (_cost_of_stop(snapshot, caution), "Whether this program saves when it is asked to end is not known.")
     return Question(f"Stop {snapshot.name}?", lines, "stop it")
@@ -164,7 +164,7 @@ def _ask_to_stop(snapshot: RunSnapshot, caution: str) -> Question | None:
 def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
     resumes = not caution and has_checkpoint(snapshot)
     lasted = lasted_seconds(snapshot)
-    if not _ends_unsaved(snapshot) if resumes else lasted is not None and lasted <= ASKS_FROM_SECONDS:
+    if at_stake(snapshot) is None if resumes else lasted is not None and lasted <= ASKS_FROM_SECONDS:
         return None
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
     told = snapshot.numbers.checkpoint
@@ -173,11 +173,6 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     scratch = () if resumes else (f"{begins[:1].upper()}{begins[1:]}.",)
     lines = (*stopped, *scratch, _cost_of_restart(snapshot, "" if resumes else "from scratch"))
     return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
-
-
-def _ends_unsaved(snapshot: RunSnapshot) -> bool:
-    """Whether stopping it may cost work that is worth a question."""
-    return snapshot.state in HAS_PROCESSES and not saves_when_stopped(snapshot) and unsaved(snapshot).matters
 
 
 def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:

@@ -66,6 +66,14 @@ def time_text(seconds: float | None) -> str:
     return "time unknown" if seconds is None else duration(seconds)
 
 
+def at_stake(snapshot: RunSnapshot, *, at_once: bool = False) -> Unsaved | None:
+    """The work that its end may cost, ``at_once`` or after it was asked to; None: nothing that is worth a question."""
+    if snapshot.state not in HAS_PROCESSES or (saves_when_stopped(snapshot) and not at_once):
+        return None
+    lost = unsaved(snapshot)
+    return lost if lost.matters else None
+
+
 def own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
     """The whole ones that no other run has written."""
     return tuple(item for item in snapshot.checkpoints if item.complete and not why_not_its_own(item, snapshot))

@@ -201,7 +201,8 @@ class MpstuiApp(KeyboardApp):
         shown = self.acting_screen
         if shown is not None and shown.can_draw:
             shown.show_answer(message)
-        self._tell(messages.Toast(*answer_text(message), run=message.run))
+        if message.alone or message.ack is None or not message.ack.ok:
+            self._tell(messages.Toast(*answer_text(message), run=message.run))
 
     @on(messages.Toast)
     @on(messages.SettingsMistaken)

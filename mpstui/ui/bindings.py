@@ -89,7 +89,10 @@ KEYS: tuple[Key, ...] = (
     Key("pagedown", "move(1, 'page')", "", "", "", Scope.RUNS),
     Key("home,g", "move(-1, 'edge')", "", "", "", Scope.RUNS),
     Key("end,G", "move(1, 'edge')", "", "", "", Scope.RUNS),
-    Key("space", "mark", "space", "mark", "mark the selected run, for C to compare", Scope.RUNS, 20),
+    Key(
+        "space", "mark", "space", "mark", "mark the selected run: all keys then act on the marked ones", Scope.RUNS, 20
+    ),
+    Key("asterisk", "mark_all", "*", "mark all", "mark all runs that are shown, or none of them", Scope.RUNS, 27),
     Key("C", "compare", "C", "compare", "compare the marked runs, or all of the selected group", Scope.RUNS, 21),
     Key("i", "info", "i", "info", "show what it was started with: arguments, code, versions, attempts", Scope.RUNS, 23),
     Key("N", "label('note')", "N", "note", "write down something about the selected run", Scope.RUNS, 24),
@@ -107,7 +110,7 @@ KEYS: tuple[Key, ...] = (
         Scope.RUNS,
         4,
     ),
-    Key("escape", "unfilter", "esc", "all runs", "show all runs again", Scope.RUNS),
+    Key("escape", "unfilter", "esc", "all runs", "drop the filter, then the marks", Scope.RUNS),
     Key(
         "o",
         "sort('next')",

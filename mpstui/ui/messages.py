@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from ..core.actions import Action
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
@@ -105,8 +106,19 @@ class TerminalNotified(Message):
 class RemovalExamined(Message):
     """What removing a run would delete: to be asked about."""
 
-    snapshot: RunSnapshot
-    found: Removable
+    snapshots: Sequence[RunSnapshot]
+    found: Sequence[Removable]
+    refused: Sequence[str]
+    """Why others that are marked must stay."""
+
+
+@dataclass
+class RunsLookedInto(Message):
+    """What an action on all marked runs would come to: to be asked about."""
+
+    action: Action
+    runs: Sequence[RunSnapshot]
+    ask: bool
 
 
 @dataclass
@@ -132,6 +144,8 @@ class RequestAnswered(Message):
     action: str
     request: Request
     ack: Ack | None
+    alone: bool = True
+    """False: one of several that were asked at once; that it was done shows in the list."""
 
 
 @dataclass

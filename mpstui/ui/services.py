@@ -159,6 +159,12 @@ class Services:
 
         return details(snapshot)
 
+    def looked_into(self, runs: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+        """Snapshots of the list with their checkpoints and what can be done with each."""
+        from ..core.launching.record import looked_into
+
+        return looked_into(runs)
+
     # -- queues, whose changes are made at once, under the group's own lock
 
     def paused_queues(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from mpstui.core.launching.cure import Cure
 from mpstui.core.launching.rehearsal import Rehearsed
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
-from mpstui.core.model.errors import SettingsError, UsageError
+from mpstui.core.model.errors import OperationError, SettingsError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import (
     Availability,
@@ -643,6 +643,8 @@ class FakeServices(Services):
     def examine_removal(self, snapshot: RunSnapshot) -> Removable:
         if self.refusal is not None:
             raise self.refusal
+        if snapshot.state.active:
+            raise OperationError("it has not ended")
         saved = self.checkpoints * 100 << 20
         return Removable(
             run=RunDir(snapshot.dir),
@@ -652,6 +654,9 @@ class FakeServices(Services):
             checkpoints=self.checkpoints,
             checkpoint_bytes=saved,
         )
+
+    def looked_into(self, runs: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+        return [replace(one, available=available(one), brief=False) for one in runs]
 
     def remove(self, snapshot: RunSnapshot, *, keep_checkpoints: bool) -> Removed:
         self.removed.append((snapshot.run, keep_checkpoints))

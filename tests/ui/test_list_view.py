@@ -42,7 +42,7 @@ def test_a_sweep_is_one_line_until_it_is_opened(size: tuple[int, int]) -> None:
         assert driver.lines[2].endswith("0.1000")
         assert "seed=" not in "\n".join(driver.lines[3:])
         await driver.press("home", "K")
-        await driver.hears("a group of runs is selected")
+        await driver.hears("kill: none of the 9 runs can")
         await driver.press("enter")
         await driver.sees("▾ CIFAR-10")
         rows = [line.partition("finished")[2] for line in driver.lines[3:12] if "finished" in line]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import storage
+from ...wire import liveness, storage
 from ...wire.records import ChoiceRecord, LaunchTemplate, Rehearsal, Request, Spec, Status
 from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ...wire.storage import UnreadableRecord
@@ -183,6 +183,22 @@ def available(snapshot: RunSnapshot) -> Mapping[str, Availability]:
     """What every action may do to this run now, by its id."""
     facts = _facts(snapshot)
     return {action.id: allowed(snapshot, facts, action) for action in ACTIONS}
+
+
+def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
+    """Snapshots of a list with what only a closer look tells: their checkpoints, and what can be done with each."""
+    from ..runs.checkpoints import CheckpointScanner
+    from ..runs.files import LocalMachine, WitnessReader
+
+    machine, found = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id()), []
+    for one in snapshots:
+        if one.brief and one.state is not State.WATCHED:
+            reader = WitnessReader(RunDir(one.dir), machine)
+            reader.poll()
+            files = CheckpointScanner().of_run(one.dir, reader.seen, one.numbers.checkpoint, ())
+            one = replace(one, checkpoints=files, brief=False)
+        found.append(replace(one, available=available(one)))
+    return found
 
 
 def _facts(snapshot: RunSnapshot) -> RunFacts | None:

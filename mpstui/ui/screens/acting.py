@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,10 +12,11 @@ from textual.screen import Screen
 
 from ...core import present as shown
 from ...core.actions import ACTIONS, BY_ID, Action, Question, pasted
+from ...core.model.errors import OperationError
 from ...core.model.snapshot import Availability
 from ...core.present import needs_attention
 from ..bindings import Key
-from ..messages import DetailsRead, RemovalExamined, Toast
+from ..messages import DetailsRead, RemovalExamined, RunsLookedInto, Toast
 from ..rows import clean
 from ..toasts import ANY_RUN
 from ..workers.runs import Focus
@@ -61,6 +63,16 @@ class ActingScreen(Screen[None]):
         raise NotImplementedError
 
     @property
+    def targets(self) -> Sequence[RunSnapshot]:
+        """The runs that the action keys act on: the one in view, or all that are marked."""
+        return () if self.acting_on is None else (self.acting_on,)
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """What a question about several runs should add."""
+        return ()
+
+    @property
     def reading(self) -> Focus:
         """What the workers should read closely while this screen is in view."""
         raise NotImplementedError
@@ -92,7 +104,9 @@ class ActingScreen(Screen[None]):
         """Whether a key of the footer can work now, and would change something."""
         if key.acts is None:
             return True
-        snapshot = self.acting_on
+        if len(self.targets) > 1:
+            return key.acts.id == "remove" or not key.acts.screen_action
+        snapshot = next(iter(self.targets), None)
         if snapshot is None or not allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
         if key.acts.id == "restart_cpu" and needs_attention(snapshot):
@@ -102,7 +116,7 @@ class ActingScreen(Screen[None]):
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
-        snapshot = self.acting_on
+        snapshot = next(iter(self.targets), None)
         toggles = [action for action in ACTIONS if action.when_frozen]
         if snapshot is None:
             return {}
@@ -111,13 +125,16 @@ class ActingScreen(Screen[None]):
         return {f"act('{one.id}')": meant(snapshot, one).name for one in toggles} | proven
 
     def able(self, action: Action, again: Callable[[], None]) -> RunSnapshot | None:
-        """The run in view, where the action can work for it; else the reason is said.
+        """The run that is meant, where the action can work for it; else the reason is said.
 
         What can be done is found out by the worker that reads: a key that is faster than it is pressed ``again`` then.
         """
-        snapshot = self.acting_on
+        snapshot = next(iter(self.targets), None)
         if snapshot is None:
             self.context.say(self.no_run, "warning")
+            return None
+        if len(self.targets) > 1:
+            self.context.say(f"{action.name}: works on one run, not on {len(self.targets)}", "warning")
             return None
         if not snapshot.available:
             self._pressed_early = snapshot.run, again
@@ -130,7 +147,7 @@ class ActingScreen(Screen[None]):
     def press_early_key(self) -> None:
         """Do what a key asked for before its run was read, unless another run is in view by now."""
         if self._pressed_early is not None:
-            (run, again), snapshot = self._pressed_early, self.acting_on
+            (run, again), snapshot = self._pressed_early, next(iter(self.targets), None)
             if snapshot is None or snapshot.run != run:
                 self._pressed_early = None
             elif snapshot.available:
@@ -162,7 +179,12 @@ class ActingScreen(Screen[None]):
         self._act(name, hurried=hurried)
 
     def _act(self, name: str, *, hurried: bool) -> None:
-        action = BY_ID[name] if self.acting_on is None else meant(self.acting_on, BY_ID[name])
+        targets = self.targets
+        action = meant(targets[0], BY_ID[name]) if targets else BY_ID[name]
+        if len(targets) > 1:
+            look = lambda: RunsLookedInto(action, self.context.services.looked_into(targets), hurried)  # noqa: E731
+            self.context.requests.do(action.name, look, self.post_message)
+            return
         snapshot = self.able(action, partial(self._act, name, hurried=hurried))
         if snapshot is not None:
             send = lambda: self.context.services.actions.send(snapshot, action.id)  # noqa: E731
@@ -170,6 +192,25 @@ class ActingScreen(Screen[None]):
             asked = action.question(snapshot, caution) or (pasted(action, snapshot) if hurried else None)
             told = "" if asked else action.cost(snapshot, caution)
             self.confirm(asked, lambda: self.context.requests.ask(snapshot, action.name, send, told))
+
+    @on(RunsLookedInto)
+    def _ask_for_several(self, message: RunsLookedInto) -> None:
+        """One question for all that can be done; what ends trainings, and what came of a paste, is always asked."""
+        from .dialogs import question_for_several
+
+        action, send = message.action, self.context.services.actions.send
+        able = [one for one in message.runs if allowed(one, action).ok]
+        reasons = Counter(allowed(one, action).why for one in message.runs if not allowed(one, action).ok)
+        refused = [f"{count} cannot: {why}." for why, count in reasons.items()]
+        if not able:
+            self.context.say(
+                f"{action.name}: none of the {len(message.runs)} runs can: {next(iter(reasons))}", "warning"
+            )
+            return
+        ends = message.ask or action.request in ("stop", "kill", "restart")
+        asked = question_for_several(action, able, [*refused, *self.beside]) if ends else None
+        each = [(one, partial(send, one, action.id)) for one in able]
+        self.confirm(asked, lambda: self.context.requests.ask_all(action.name, each))
 
     def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
         """Go, after a yes where something is asked."""
@@ -242,24 +283,40 @@ class ActingScreen(Screen[None]):
             self.app.push_screen(Info(message.name, message.sections))
 
     def action_remove(self) -> None:
-        """Find out what removing the run would delete, then ask."""
-        action, services = BY_ID["remove"], self.context.services
-        snapshot = self.able(action, self.action_remove)
-        if snapshot is not None:
-            examined = lambda: RemovalExamined(snapshot, services.examine_removal(snapshot))  # noqa: E731
-            self.context.requests.do(action.name, examined, self.post_message)
+        """Find out what removing the runs would delete, then ask."""
+        action, services, targets = BY_ID["remove"], self.context.services, self.targets
+        if len(targets) < 2 and self.able(action, self.action_remove) is None:
+            return
+
+        def examined() -> RemovalExamined:
+            found, refused = [], []
+            for snapshot in targets:
+                try:
+                    found.append((snapshot, services.examine_removal(snapshot)))
+                except OperationError as error:
+                    if len(targets) < 2:
+                        raise
+                    refused.append(f"{clean(snapshot.name, 36)} stays: {error.sentence}.")
+            if not found:
+                raise OperationError(f"none of the {len(targets)} runs can be removed", refused[0])
+            return RemovalExamined([one for one, _ in found], [one for _, one in found], refused)
+
+        self.context.requests.do(action.name, examined, self.post_message)
 
     @on(RemovalExamined)
     def _ask_removal(self, message: RemovalExamined) -> None:
-        from .dialogs import Answer, Confirm, removal_question
+        from .dialogs import Answer, Confirm, removal_of_several, removal_question
 
-        snapshot, services = message.snapshot, self.context.services
+        runs, found, services = message.snapshots, message.found, self.context.services
 
         def remove(*, keep: bool) -> Toast:
-            done = services.remove(snapshot, keep_checkpoints=keep)
-            text = f"removed {clean(snapshot.name, 40)}, freed {shown.size(done.freed_bytes)}"
-            text += f"; checkpoints: {clean(str(done.kept), 300)}" if done.kept else ""
-            return Toast(f"{text}; {clean(done.left, 300)}", "warning") if done.left else Toast(text)
+            done = [services.remove(one, keep_checkpoints=keep) for one in runs]
+            what = clean(runs[0].name, 40) if len(runs) == 1 else f"{len(runs)} runs"
+            text = f"removed {what}, freed {shown.size(sum(one.freed_bytes for one in done))}"
+            kept = next((one.kept for one in done if one.kept), None)
+            text += f"; checkpoints: {clean(str(kept if len(runs) == 1 else kept.parent), 300)}" if kept else ""
+            left = next((one.left for one in done if one.left), None)
+            return Toast(f"{text}; {clean(left, 300)}", "warning") if left else Toast(text)
 
         def answered(answer: Answer | None) -> None:
             if answer in ("yes", "keep"):
@@ -267,7 +324,10 @@ class ActingScreen(Screen[None]):
                     self.context.close_run()
                 self.context.requests.do(BY_ID["remove"].name, partial(remove, keep=answer == "keep"))
 
-        self.app.push_screen(Confirm(removal_question(message.found, services.clock())), answered)
+        alone = len(found) == 1 and not message.refused
+        refused = [*message.refused, *self.beside]
+        asked = removal_question(found[0], services.clock()) if alone else removal_of_several(found, refused)
+        self.app.push_screen(Confirm(asked), answered)
 
 
 def meant(snapshot: RunSnapshot, action: Action) -> Action:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
@@ -13,8 +13,9 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from ...core import present as shown
-from ...core.actions import Question
+from ...core.actions import Action, Question
 from ...core.present import legend
+from ...core.stakes import at_stake
 from ..bindings import KEYS, Scope
 from ..panels import panels
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
@@ -22,9 +23,12 @@ from ..widgets.lines import LinePanel
 from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
     from ...core.runs.removal import Removable
 
 _WIDTH = 64
+_MOST_NAMED = 8
+"""Runs that a question about several names."""
 _KEY_CELLS, _LABEL_CELLS = 7, 14
 _HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
 _LEAST_BESIDE, _INDENT_BELOW = 12, 4
@@ -110,6 +114,36 @@ def removal_question(found: Removable, now: float) -> Question:
     )
     keep = f"keep the checkpoints, delete {records}" if found.checkpoints else ""
     return Question(f"Remove {found.name}?", lines, f"delete {shown.size(found.size_bytes)}", keep)
+
+
+def removal_of_several(found: Sequence[Removable], refused: Sequence[str]) -> Question:
+    """What removing the marked runs would delete."""
+    whole, saved = sum(one.size_bytes for one in found), sum(one.checkpoint_bytes for one in found)
+    named = _first([f"{clean(one.name, 36)}  {shown.size(one.size_bytes)}" for one in found])
+    lines = (*named, f"{shown.size(saved)} of it are checkpoints." if saved else "They have no checkpoints.", *refused)
+    keep = f"keep the checkpoints, delete {shown.size(whole - saved)}" if saved else ""
+    return Question(f"Remove {_runs(len(found))} ({shown.size(whole)})?", lines, f"delete {shown.size(whole)}", keep)
+
+
+def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: Sequence[str]) -> Question:
+    """What is asked before an action on the marked runs: which they are, and the work that is in no checkpoint."""
+    stakes = [at_stake(one, at_once=action.id == "kill") for one in runs]
+    lost = [f"  {shown.duration(one.seconds)} of work is in no checkpoint" if one else "" for one in stakes]
+    lines = _first([f"{clean(run.name, 36)}{price}" for run, price in zip(runs, lost, strict=True)])
+    known = [one.seconds for one in stakes if one is not None and one.seconds is not None]
+    if len(known) > 1:
+        lines = (*lines, f"Together {shown.duration(sum(known))} of work is in no checkpoint.")
+    name = f"{action.name[:1].upper()}{action.name[1:]}"
+    return Question(f"{name}: {_runs(len(runs))}?", (*lines, *refused), f"{action.name}, all of them")
+
+
+def _first(lines: Sequence[str]) -> tuple[str, ...]:
+    more = len(lines) - _MOST_NAMED
+    return (*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else []))
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
 
 
 class Prompt(ModalScreen[str | None]):

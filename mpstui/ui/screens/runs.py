@@ -65,11 +65,28 @@ class RunsScreen(ActingScreen):
         return "a group of runs is selected: enter opens it" if self.table.line is not None else super().no_run
 
     @property
+    def targets(self) -> Sequence[RunSnapshot]:
+        """The marked runs, those that a filter hides too; without a mark the selected one, or its whole group."""
+        marked, line = self.table.marked, self.table.line
+        if marked:
+            return [one for one in self.context.state.snapshots or () if one.run in marked]
+        return list(line.group.runs) if line is not None and line.group is not None else super().targets
+
+    @property
+    def _hidden(self) -> int:
+        """How many of the marked runs a filter hides."""
+        return len({*self.table.marked} - {item.run for item in self.table.snapshots})
+
+    @property
+    def beside(self) -> Sequence[str]:
+        return [f"{self._hidden} of the marked runs are hidden by the filter."] if self._hidden else []
+
+    @property
     def reading(self) -> Focus:
-        """The selected run, without its log."""
+        """The selected run, without its log; one that is marked alone is what the keys act on."""
         place, selected = self.table.index or 0, self.acting_on
         around = self.table.lines[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]
-        listed = tuple(line.run.run for line in around if line.run is not None)
+        listed = (*(line.run.run for line in around if line.run is not None), *self.table.marked[:1])
         return Focus(selected.run if selected is not None else None, listed=listed)
 
     def usable(self, key: Key) -> bool:
@@ -80,7 +97,7 @@ class RunsScreen(ActingScreen):
             return bool(self.context.state.snapshots)
         if key.action == "compare":
             return len(self.table.snapshots) > 1
-        on_a_run = key.action in ("open", "mark", "info") or key.action.startswith("label(")
+        on_a_run = key.action in ("open", "mark", "mark_all", "info") or key.action.startswith("label(")
         return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:
@@ -91,7 +108,6 @@ class RunsScreen(ActingScreen):
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
         first = self.table.unread
-        self.query_one(TopLine).show(snapshots, self.context.state.paused_queues)
         self._show_matching(snapshots)
         if first:
             self.context.focus()
@@ -108,7 +124,12 @@ class RunsScreen(ActingScreen):
             self.table.want(self.context.services.list_view(), chosen=False)
             self.table.program = self.context.services.likely_program() if not snapshots else self.table.program
         self.table.show(found, snapshots, self.context.services.clock())
+        self._show_marks(snapshots)
         self._show_selected()
+
+    def _show_marks(self, snapshots: Sequence[RunSnapshot]) -> None:
+        paused = self.context.state.paused_queues
+        self.query_one(TopLine).show(snapshots, paused, len(self.table.marked), self._hidden)
 
     @on(FilterLine.Changed)
     def _filter_changed(self) -> None:
@@ -213,10 +234,23 @@ class RunsScreen(ActingScreen):
         self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
-        self.query_one(FilterLine).peel()
+        """Stop typing, else show all runs again, else drop the marks."""
+        if not self.query_one(FilterLine).peel():
+            self.table.mark_only(())
+            self._marked()
 
     def action_mark(self) -> None:
         self.table.mark()
+        self._marked()
+
+    def action_mark_all(self) -> None:
+        self.table.mark_all()
+        self._marked()
+
+    def _marked(self) -> None:
+        self.context.focus()
+        self._show_marks(self.context.state.snapshots or ())
+        self._show_selected()
 
     def action_compare(self) -> None:
         """Compare the marked runs, or one with the selected one; without a mark, all runs of the selected group."""
@@ -239,20 +273,22 @@ class RunsScreen(ActingScreen):
         self.app.push_screen(ComparisonScreen(self.context, runs[:MOST_COMPARED]))
 
     def action_label(self, what: Literal["note", "tags", "name"]) -> None:
-        """Write down a note or another name of the selected run, or the tags of those that are marked."""
-        selected, table = self.acting_on, self.table
-        if selected is None:
+        """Write down a note, tags or another name of the marked runs, without a mark of the selected one."""
+        if self.acting_on is None:
             self.context.say(self.no_run, "warning")
             return
-        runs = [item for item in table.snapshots if item.run in table.marked] if what == "tags" else []
-        runs = [item for item in runs or [selected] if item.state != "watched"]
+        runs = [item for item in self.targets if item.state != "watched"]
+        if what == "name" and len(self.targets) > 1:
+            self.context.say(f"rename: works on one run, not on {len(self.targets)}", "warning")
+            return
         if not runs:
             self.context.say(f"{what}: mpstui did not start it, and keeps nothing beside it", "warning")
             return
         shared = [tag for tag in runs[0].tags if all(tag in item.tags for item in runs)]
         of = clean(runs[0].name, 40) if len(runs) == 1 else f"{len(runs)} runs"
         titles = {"note": f"note on {of}", "tags": f"tags of {of}, one word each", "name": f"another name for {of}"}
-        before = {"note": selected.note.replace("\n", " "), "tags": " ".join(shared), "name": selected.name}[what]
+        note = runs[0].note.replace("\n", " ") if len({one.note for one in runs}) == 1 else ""
+        before = {"note": note, "tags": " ".join(shared), "name": runs[0].name}[what]
         services = self.context.services
 
         def typed(text: str | None) -> None:
@@ -270,8 +306,8 @@ class RunsScreen(ActingScreen):
 
     @property
     def _queue(self) -> QueuePlace | None:
-        """Where the selected run waits, if it waits in a queue."""
-        place = self.acting_on.queue if self.acting_on is not None else None
+        """Where the run that is meant waits, if it waits in a queue."""
+        place = self.targets[0].queue if len(self.targets) == 1 else None
         return place if place is not None and place.group is not None else None
 
     def action_queue(self, direction: str) -> None:

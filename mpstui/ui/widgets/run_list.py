@@ -24,18 +24,23 @@ _BRAND = (Span(" mpstui", "brand"), Span("  "))
 class TopLine(LinePanel):
     snapshots: Sequence[RunSnapshot] | None = None
     paused_groups: Sequence[str] = ()
+    marked = ""
 
-    def show(self, snapshots: Sequence[RunSnapshot], paused_groups: Sequence[str] = ()) -> None:
+    def show(
+        self, snapshots: Sequence[RunSnapshot], paused_groups: Sequence[str] = (), marked: int = 0, hidden: int = 0
+    ) -> None:
+        """``hidden``: how many of the marked runs a filter hides."""
         self.snapshots, self.paused_groups = snapshots, paused_groups
+        self.marked = f"◆ {marked} marked{f', {hidden} of them hidden' if hidden else ''} · " if marked else ""
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         if self.snapshots is None:
             return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
-        return [top_line(self.snapshots, width, self.paused_groups)]
+        return [top_line(self.snapshots, width, self.paused_groups, self.marked)]
 
 
-def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequence[str] = ()) -> Row:
+def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequence[str] = (), marked: str = "") -> Row:
     """``mpstui   2 failed · 1 stalled      12 runs · 2 live``; trouble is named before anything else.
 
     A paused queue is named too: nobody may wait in it now, and what is queued next would wait without a word.
@@ -46,7 +51,7 @@ def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequen
         left.append(Span(f"{look.glyph} {count} {look.word}", look.tone))
     live = sum(item.state.active and item.state != "queued" for item in snapshots)
     counted = f"{len(snapshots)} run{'' if len(snapshots) == 1 else 's'}"
-    right = [Span(f"{counted} · {live} live " if snapshots else "", "dim")]
+    right = [Span(marked, "mark"), Span(f"{counted} · {live} live " if snapshots else "", "dim")]
     if paused_groups:
         left += [Span(" · ", "faint")] if len(left) > len(_BRAND) else []
         more = f" and {len(paused_groups) - 1} more" if len(paused_groups) > 1 else ""
@@ -83,7 +88,7 @@ class RunTable(LinePanel):
         self.selected: str | None = None
         """The id of a run, or of a group."""
         self.marked: tuple[str, ...] = ()
-        """Runs to be compared, in the order in which they were marked."""
+        """Runs that are acted on or compared, in the order in which they were marked."""
         self.program = "train.py"
         """One that could be started, for who has no run yet."""
         self._view: ListView | None = None
@@ -207,6 +212,16 @@ class RunTable(LinePanel):
             rest = tuple(run for run in self.marked if run not in runs)
             self.marked = rest if set(runs) <= set(self.marked) else (*rest, *runs)
         self.move(1)
+
+    def mark_all(self) -> None:
+        """Mark every run that is shown, or none of them where all are."""
+        shown = [item.run for item in self.snapshots]
+        rest = tuple(run for run in self.marked if run not in shown)
+        self.mark_only(rest if {*shown} <= {*self.marked} else (*rest, *shown))
+
+    def mark_only(self, runs: tuple[str, ...]) -> None:
+        self.marked = runs
+        self.repaint()
 
     def move(self, by: int) -> None:
         """Select the line ``by`` places further down; stops at the ends."""

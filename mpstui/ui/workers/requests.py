@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +33,7 @@ class _Awaited(NamedTuple):
     folder: Path
     request: Request
     until: float
+    alone: bool = True
 
 
 async def aside(work: Callable[[str, str], str | None], key: str, text: str) -> str | None:
@@ -60,6 +61,24 @@ class RequestWorker(Worker):
             until = time.monotonic() + self._patience_seconds
             self._awaited.append(_Awaited(snapshot.run, name, snapshot.dir, request, until))
             self._post(Toast(f"{name} requested" + (f" · {cost}" if cost else ""), run=snapshot.run))
+
+        self._jobs.put((name, job))
+
+    def ask_all(self, name: str, asked: Sequence[tuple[RunSnapshot, Callable[[], Request]]]) -> None:
+        """Write a request to each of several runs and say so once; what refuses is told, the others are asked."""
+
+        def job() -> None:
+            failures = []
+            for snapshot, write in asked:
+                try:
+                    request, until = write(), time.monotonic() + self._patience_seconds
+                    self._awaited.append(_Awaited(snapshot.run, name, snapshot.dir, request, until, alone=False))
+                except ReportedError as error:
+                    failures.append(error)
+            if len(failures) < len(asked):
+                self._post(Toast(f"{name} requested of {len(asked) - len(failures)} runs"))
+            if failures:
+                raise failures[0]
 
         self._jobs.put((name, job))
 
@@ -94,5 +113,5 @@ class RequestWorker(Worker):
             ack = self._services.actions.answer(awaited.folder, awaited.request.id)
             if ack is not None or time.monotonic() >= awaited.until:
                 self._awaited.remove(awaited)
-                self._post(RequestAnswered(awaited.run, awaited.name, awaited.request, ack))
+                self._post(RequestAnswered(awaited.run, awaited.name, awaited.request, ack, awaited.alone))
         return 0.0
