@@ -92,6 +92,7 @@ def curve(
         high=[value * (1 + noise / 2) for value in mean],
         mean=mean,
         smooth=_average(mean),
+        smoothing=0.95,
         count=points * 10,
         first=mean[0],
         last=None if math.isnan(mean[-1]) else mean[-1],

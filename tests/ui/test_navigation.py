@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
 
 from mpstui.core.model.snapshot import Health, State
 from mpstui.ui.bindings import Scope, footer_keys
@@ -159,11 +160,41 @@ def test_the_chart_keys_work_and_say_when_they_cannot() -> None:
         await driver.sees("log · step")
         await driver.press("t")
         await driver.sees("log · epoch")
-        await driver.press("plus", "plus", "shift+left", "left", "b")
+        await driver.press("plus", "plus", "shift+left", "left", "B")
         await driver.sees("zoom · log · epoch")
         await driver.press("minus", "shift+right", "right", "0", "m")
         await driver.sees("val_accuracy")
         await driver.press("m", "m")
+
+    drive(fakes.world(fakes.several()), play, opening=fakes.running().run)
+
+
+def test_the_average_grows_stronger_and_weaker_and_says_how_strong_it_is() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("1", "z")
+        await driver.sees("avg 0.95 ")
+        await driver.press("~")
+        await driver.sees("avg 0.98 ")
+        await driver.press("~", "~")
+        await driver.hears("the average is at its strongest, 0.99")
+        await driver.sees("avg 0.99 ")
+        await driver.press(*["`"] * 7)
+        await driver.until(lambda: "avg" not in driver.lines[5], "values as they are")
+        await driver.press("`")
+        await driver.hears("the average is at its weakest, 0")
+
+    drive(fakes.world(fakes.several()), play, opening=fakes.running().run, size=(120, 40))
+
+
+def test_the_wheel_zooms_into_the_chart() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("1")
+        chart = driver.app.screen.query_one("#chart")
+        turned = (chart, 40, 5, 0, -1, 0, False, False, False)
+        chart.post_message(MouseScrollUp(*turned))
+        await driver.sees("zoom · ")
+        chart.post_message(MouseScrollDown(*turned))
+        await driver.until(lambda: "zoom · " not in driver.text, "all of the curve")
 
     drive(fakes.world(fakes.several()), play, opening=fakes.running().run)
 
@@ -173,7 +204,7 @@ def test_chart_keys_on_nothing() -> None:
         for key, words in (("t", "not known"), ("m", "no other metric"), ("plus", "nothing drawn")):
             await driver.press(key)
             await driver.hears(words)
-        await driver.press("y", "0", "b")
+        await driver.press("y", "0", "B")
 
     drive(fakes.world(fakes.several()), play, opening=fakes.bare().run)
 

@@ -153,6 +153,8 @@ class SeriesView:
     """What each column's last point, the one at its ``x``, measured; NaN or infinite as it was."""
     points: Sequence[float] = ()
     """How many finite points each column holds."""
+    smoothing: float = 0.0
+    """The weight of the past in ``smooth``, per column; 0: it is ``mean``."""
     begin: float = math.nan
     """The x of the very first point; a column reaches from beyond the ``x`` of the one before it to its own."""
 

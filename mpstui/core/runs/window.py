@@ -19,7 +19,7 @@ from ...wire.rundir import RunDir
 from ..follow import SLICE_BYTES, Budget, LineTail
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..series.pyramid import CAPACITY, debiased_average
-from ..series.series import SMOOTHING, SeriesStore
+from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .files import parse_lines
 
@@ -176,7 +176,7 @@ def in_detail(curve: SeriesView, part: SeriesView, window: Window) -> SeriesView
         low=both(curve.low, part.low),
         high=both(curve.high, part.high),
         mean=mean,
-        smooth=debiased_average(mean, SMOOTHING),
+        smooth=debiased_average(mean, curve.smoothing),
         times=both(curve.times, part.times),
         values=both(curve.values, part.values),
         points=both(curve.points, part.points),

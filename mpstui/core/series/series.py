@@ -162,13 +162,12 @@ class Series:
         Args:
             axis: what x is: ``step``, ``sample`` (where a program counts those), ``epoch`` or ``time`` (Unix seconds).
             smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve.
-            complete: False says that not all points have been added yet.
-            read_share: how much has been read then, for whoever waits.
+            complete: False says that not all points have been added yet; ``read_share`` how much has been read then.
         """
         whole, old = self._surviving()
         columns = thinned(whole, max(2, most))
         x = columns[AXES[axis]]
-        mean = means(columns)
+        mean, smoothing = means(columns), min(smoothing, _strongest(len(columns.step)))
         lowest, highest = self._surviving_peaks(whole) if old else self._peaks
         return SeriesView(
             name=self.name,
@@ -177,8 +176,8 @@ class Series:
             low=columns.low,
             high=columns.high,
             mean=mean,
-            # In a short curve the average looks back over a twelfth of it: it would lag behind all of it.
-            smooth=debiased_average(mean, min(smoothing, max(0.0, 1 - 12 / max(1, len(mean))))),
+            smooth=debiased_average(mean, smoothing),
+            smoothing=smoothing,
             count=self.count,
             first=self.first,
             last=self.last,
@@ -262,6 +261,11 @@ def measured(name: str) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _strongest(columns: int) -> float:
+    """In a short curve the average looks back over a twelfth of it: it would lag behind all of it."""
+    return max(0.0, 1 - 12 / max(1, columns))
 
 
 def _piece(columns: Columns, axis: str, most: int) -> Piece:

@@ -43,6 +43,8 @@ class ChartView:
     """Draw the best earlier run behind a live one."""
     blocks: bool = False
     """Draw with block characters, for fonts without braille."""
+    smoothing: float | None = None
+    """Weight of the past in the average, per column of the curve; None: less for a short curve."""
 
 
 def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | None:
@@ -197,7 +199,8 @@ def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> t
             smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
             now = data.now if role == "train" else ""
             parts += [Span(now or (number(curve.last) if curve.last is not None else NOT_FINITE))]
-            parts += [Span(f" ~{number(smooth)}", "dim")] if role == "train" else []
+            averaged = role == "train" and curve.smoothing > 0
+            parts += [Span(f" · avg {curve.smoothing:.2g}  {number(smooth)}" if averaged and words else "", "dim")]
             continue
         found = reading(curve, space, view.cursor)
         first, last = _place(found.first, data, view), _place(found.last, data, view)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from textual.events import Leave, MouseMove
+from textual.events import Leave, MouseMove, MouseScrollDown, MouseScrollUp
 
 from ...core.model.snapshot import SeriesView
+from ...core.series.pyramid import debiased_average
 from ..charting.data import ChartData, chart_data, drawn_with, is_coarse, metric_names, over_time, with_ghost
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ...core.runs.window import Window
     from ..messages import WindowRead
 
+_AVERAGES = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
+"""Weights of the past, per column of the curve, in which the average grows stronger."""
 _CLOSEST_POINTS = 8
 """Zooming in stops where the window would hold no more points than this."""
 
@@ -41,8 +44,8 @@ class LossChart(RunPanel):
         self._space: Frame | None = None
         self._read: WindowRead | None = None
         """What was read again of a part of the curves."""
-        self._detailed: dict[str, tuple[SeriesView, SeriesView, SeriesView]] = {}
-        """By metric: the curve, what was read again of it, and both together."""
+        self._made: dict[str, tuple[tuple[object, ...], SeriesView]] = {}
+        """By metric: of what, and the curve as it is drawn."""
         self._asked: tuple[object, ...] = ()
 
     def repaint(self) -> None:
@@ -58,21 +61,28 @@ class LossChart(RunPanel):
             data = chart_data(self.facts.snapshot, self._metric)
             if self.facts.ghost is not None and self.view.ghost:
                 data = with_ghost(data, self.facts.snapshot, self.facts.ghost)
-            train, evaluation = self._in_detail(data.train), self._in_detail(data.evaluation)
+            train, evaluation = self._as_wanted(data.train), self._as_wanted(data.evaluation)
             self._whole = replace(data, slow=self.facts.slow, train=train, evaluation=evaluation)
         moved = over_time(self._whole) if self.view.by_time else None
         self.data = moved if moved is not None else self._whole
 
-    def _in_detail(self, curve: SeriesView | None) -> SeriesView | None:
-        part = self._read.curves.get(curve.name) if self._read is not None and curve is not None else None
-        if curve is None or part is None or self._read is None:
-            return curve
-        of, with_part, made = self._detailed.get(curve.name, (None, None, curve))
-        if of is not curve or with_part is not part:
+    def _as_wanted(self, curve: SeriesView | None) -> SeriesView | None:
+        """The curve with what was read again of it, averaged as a person wants it."""
+        if curve is None:
+            return None
+        part = self._read.curves.get(curve.name) if self._read is not None else None
+        wanted, (had, made) = (curve, part, self.view.smoothing), self._made.get(curve.name, ((), curve))
+        if had == wanted:
+            return made
+        made = curve
+        if part is not None and self._read is not None:
             from ...core.runs.window import in_detail
 
             made = in_detail(curve, part, self._read.window)
-            self._detailed[curve.name] = curve, part, made
+        if self.view.smoothing is not None:
+            smooth = debiased_average(made.mean, self.view.smoothing)
+            made = replace(made, smooth=smooth, smoothing=self.view.smoothing)
+        self._made[curve.name] = wanted, made
         return made
 
     def take_window(self, found: WindowRead) -> None:
@@ -101,6 +111,8 @@ class LossChart(RunPanel):
         doing: dict[str, Callable[[], str | None]] = {
             "scale": self._toggle_scale,
             "axis": self._toggle_axis,
+            "smoother": lambda: self._smooth(1),
+            "rougher": lambda: self._smooth(-1),
             "metric": lambda: self._next_metric(1),
             "metric_before": lambda: self._next_metric(-1),
         }
@@ -123,6 +135,18 @@ class LossChart(RunPanel):
         if self.view.log and after is not None and not after.y.log:
             self.view = replace(self.view, log=False)
             return f"{self._metric} has no value above 0: a log axis cannot show it"
+        return None
+
+    def _smooth(self, by: int) -> str | None:
+        """The next stronger average, or the next weaker one."""
+        train = self._whole.train
+        if train is None:
+            return "validation is drawn as it was measured: there is nothing to average"
+        now = round(self.view.smoothing if self.view.smoothing is not None else train.smoothing, 2)
+        others = [one for one in _AVERAGES if (one - now) * by > 0]
+        if not others:
+            return f"the average is at its {'strongest' if by > 0 else 'weakest'}, {now:.2g}"
+        self.view = replace(self.view, smoothing=min(others, key=lambda one: abs(one - now)))
         return None
 
     def _toggle_axis(self) -> str | None:
@@ -207,6 +231,15 @@ class LossChart(RunPanel):
         if space is not None and event.x >= GUTTER and not event.button:
             self.view = replace(self.view, cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
             self.repaint()
+
+    async def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel zooms around the pointer."""
+        event.stop()
+        await self.run_action("screen.chart('in')")
+
+    async def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        event.stop()
+        await self.run_action("screen.chart('out')")
 
     def on_leave(self, event: Leave) -> None:
         self.view = replace(self.view, cursor=None)
