@@ -120,10 +120,7 @@ class Canvas:
         them is shaded then, unless so much does that the curve is one of noise.
         """
         cells = self._layers.get(curve, {})
-        shaded = {
-            column: [line * self.columns + column for line in lines if 0 <= line < self.lines]
-            for column, lines in ranges.items()
-        }
+        shaded = {column: [line * self.columns + column for line in lines] for column, lines in ranges.items()}
         out = [column for column, found in shaded.items() if not all(at in cells for at in found)]
         for column in shaded if len(out) * _NOISY > len(shaded) else out:
             for at in shaded[column]:
@@ -272,7 +269,8 @@ def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer
         if 0 <= column < canvas.columns:
             highest, deepest = ranges.get(column, reached)
             ranges[column] = min(highest, top), max(deepest, bottom)
-    lines = {column: range((top + 1) >> 2, (bottom + 3) >> 2) for column, (top, bottom) in ranges.items()}
+    most = canvas.lines  # a line from beyond the window may come from any height
+    lines = {x: range(max(0, (top + 1) >> 2), min(most, (bottom + 3) >> 2)) for x, (top, bottom) in ranges.items()}
     canvas.ground(lines, role, layer)
 
 
