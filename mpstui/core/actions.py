@@ -117,28 +117,28 @@ def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 
 def _cannot_restart(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return "it already waits to be started" if snapshot.state is State.QUEUED else ""
+    return "it is already waiting to start" if snapshot.state is State.QUEUED else ""
 
 
 def _on_cpu_already(snapshot: RunSnapshot) -> str:
-    return "it computes on the CPU already: `r` restarts it" if snapshot.numbers.device.type == "cpu" else ""
+    return "it runs on the CPU already: r restarts it" if snapshot.numbers.device.type == "cpu" else ""
 
 
 def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    frozen = "it is paused, and only the running trainer itself can do that" if snapshot.is_frozen else ""
+    frozen = "it is paused, and only the running program can do that" if snapshot.is_frozen else ""
     return _not_running(snapshot, facts) or frozen or facts.unheard
 
 
 def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
     if snapshot.state.active or facts.restart_requested:
-        return f"it has not ended ({str(snapshot.state).replace('_', ' ')}): stop it first"
-    return "some of its processes are still alive: kill ends them" if snapshot.survivors else ""
+        return f"it is still {str(snapshot.state).replace('_', ' ')}: stop it first (s)"
+    return "some of its processes are still alive: kill them first (K)" if snapshot.survivors else ""
 
 
 def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
     if snapshot.state is not State.QUEUED:
-        return "it does not wait in a queue; `mpstui queue` shows them all"
-    return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, in no queue"
+        return "it is not in a queue; `mpstui queue` lists them all"
+    return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, not in a queue"
 
 
 # -- questions: whether one is asked is decided by the work that the action would cost, not by its name
@@ -169,7 +169,7 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
     told = snapshot.numbers.checkpoint
     elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
-    begins = caution or f"it begins from scratch: {elsewhere or 'there is no checkpoint'}"
+    begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"
     scratch = () if resumes else (f"{begins[:1].upper()}{begins[1:]}.",)
     lines = (*stopped, *scratch, _cost_of_restart(snapshot, "" if resumes else "from scratch"))
     return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
@@ -219,7 +219,7 @@ ACTIONS: tuple[Action, ...] = (
         request="stop",
         options={"force": False},
         key="s",
-        help="ask it to end; it saves first if it can",
+        help="stop it; it saves first if it can",
         footer=7,
         command="stop",
         command_help="ask a run to save and end; after its grace period, end it",
@@ -233,7 +233,7 @@ ACTIONS: tuple[Action, ...] = (
         cost=lambda run, caution: f"{unsaved(run).subject} lost." if run.state in HAS_PROCESSES else "",
         request="kill",
         key="K",
-        help="end at once, nothing is saved",
+        help="end it at once; nothing is saved",
         footer=10,
         command="kill",
         command_help="end a run and all it started at once; nothing is saved",
@@ -244,11 +244,11 @@ ACTIONS: tuple[Action, ...] = (
         refusal=lambda run, facts: _not_running(run, facts) or ("it is already paused" if run.is_frozen else ""),
         request="pause",
         key="p",
-        help="freeze the processes, or let them continue",
+        help="pause it (it keeps its memory), or resume it",
         footer=9,
         when_frozen="continue",
         command="pause",
-        command_help="freeze a run's processes; they keep their memory",
+        command_help="pause a run; it keeps its memory",
     ),
     Action(
         id="continue",
@@ -256,7 +256,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=lambda run, facts: _not_running(run, facts) or ("" if run.is_frozen else "it is not paused"),
         request="continue",
         command="continue",
-        command_help="let a paused run continue",
+        command_help="resume a paused run",
     ),
     Action(
         id="restart",
@@ -289,7 +289,7 @@ ACTIONS: tuple[Action, ...] = (
         cost=_cost_of_restart,
         request="restart",
         key="f",
-        help="open the form with the remedy, or go on if tried",
+        help="fill in the remedy, or go on with what was tried",
         footer=16,
         screen_action="fix",
     ),
@@ -299,7 +299,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_cannot_hear,
         request="clear_cache",
         key="x",
-        help="have the trainer free its device's cached memory",
+        help="free the device memory it holds in its cache",
         footer=6,
         command="clear-cache",
         timeout=60.0,
@@ -343,7 +343,7 @@ ACTIONS: tuple[Action, ...] = (
         name="pause queue",
         refusal=_not_queued,
         key="P",
-        help="hold its queue, or let it go on; running trainings continue",
+        help="pause its queue, or resume it; what runs goes on",
         footer=18,
         scope="queue",
         screen_action="pause_queue",

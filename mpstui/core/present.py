@@ -153,7 +153,7 @@ class StatusBadge(NamedTuple):
 
 BADGES: dict[State | Health, StatusBadge] = {
     State.QUEUED: StatusBadge("◌", "queued", "quiet", "waiting for its turn, or for other runs"),
-    State.BACKING_OFF: StatusBadge("↻", "retrying", "warn", "crashed; about to be started again, as its profile asks"),
+    State.BACKING_OFF: StatusBadge("↻", "retrying", "warn", "crashed; its profile restarts it soon"),
     State.STARTING: StatusBadge("◔", "starting", "busy", "being started"),
     Health.WARMING: StatusBadge("◔", "warming", "busy", "running, no step yet"),
     Health.TRAINING: StatusBadge("●", "training", "good", "making steps"),

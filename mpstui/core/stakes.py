@@ -52,7 +52,7 @@ def unsaved(snapshot: RunSnapshot) -> Unsaved:
         spent = lost / pace if pace else seconds
         return Unsaved(spent, f"{_steps(lost)} ({time_text(spent)}) since the checkpoint at step {whole(step)} are")
     if seconds is None:
-        return Unsaved(None, "All training since the newest checkpoint, unknown how much, is")
+        return Unsaved(None, "An unknown amount of work since the newest checkpoint is")
     steps = f"about {_steps(round(seconds * pace))}" if pace else "unknown how many steps"
     return Unsaved(seconds, f"{duration(seconds)} of training ({steps}) since the newest checkpoint are")
 

@@ -178,9 +178,9 @@ def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine:
         return None, ""
     if source in ("latest", "best"):
         if template.resume_args is None:
-            return None, "from scratch: nobody said how this program resumes ([resume] args, or `mpstui run --resume`)"
+            return None, "from step 0: it has no way to resume ([resume] args, or `mpstui run --resume`)"
         found, remark = newest_checkpoint(run, template, machine, best=source == "best")
-        missing = "" if found else "from scratch: there is no complete checkpoint yet"
+        missing = "" if found else "from step 0: there is no complete checkpoint yet"
         return found, "; ".join(part for part in (missing, remark) if part)
     path = Path(template.cwd) / Path(source).expanduser()
     if not path.exists():
@@ -300,7 +300,7 @@ def compose(
     argv = list(variant.argv)
     if checkpoint is not None:
         if template.resume_args is None:
-            raise CannotCompose("nobody said how this program resumes ([resume] args, or `mpstui run --resume`)")
+            raise CannotCompose("this program has no way to resume ([resume] args, or `mpstui run --resume`)")
         argv += template.resume_args
     values = {
         "{run_dir}": str(place or run.path),

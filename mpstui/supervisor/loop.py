@@ -204,9 +204,7 @@ def answer_accepted(supervision: Supervision) -> None:
     ends = [request for request in accepted if request.action != "restart"]
     restarts = [request for request in accepted if request.action == "restart"]
     for request in ends:
-        text = (
-            f"attempt {supervision.journal.status.attempt} has ended; all processes of it that could be found are gone"
-        )
+        text = f"Attempt {supervision.journal.status.attempt} has ended. None of its processes could be found any more."
         _reply(supervision, request, ok=True, text=text)
     for request in restarts if ends else restarts[1:]:
         first = ends[-1] if ends else restarts[0]
@@ -244,11 +242,11 @@ def _pause(supervision: Supervision, request: Request) -> None:
     if attempt is None or not supervision.trainer_lives():
         _reply(supervision, request, ok=False, text=_why_nothing_runs(supervision))
     elif attempt.stop_sequence is not None:
-        _reply(supervision, request, ok=False, text="it is being stopped")
+        _reply(supervision, request, ok=False, text="it is already stopping")
     else:
         attempt.pause()
         supervision.journal.update(paused=True, held_for=None)
-        _reply(supervision, request, ok=True, text="paused; it keeps its memory")
+        _reply(supervision, request, ok=True, text="Paused. It keeps its memory.")
 
 
 def _continue(supervision: Supervision, request: Request) -> None:
@@ -257,7 +255,7 @@ def _continue(supervision: Supervision, request: Request) -> None:
         return
     supervision.attempt.resume()
     supervision.journal.update(paused=False, held_for=None, message=None)
-    _reply(supervision, request, ok=True, text="continued")
+    _reply(supervision, request, ok=True, text="Resumed.")
 
 
 def _restart(supervision: Supervision, request: Request) -> None:

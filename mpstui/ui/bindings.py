@@ -156,7 +156,7 @@ KEYS: tuple[Key, ...] = (
     Key("pagedown,space", "scroll(1, 'page')", "", "", "", Scope.LOG),
     Key("home", "scroll(-1, 'edge')", "", "", "", Scope.LOG),
     Key("end,G", "scroll(1, 'edge')", "G", "follow", "go to the newest line and follow", Scope.LOG),
-    Key("w", "log('wrap')", "w", "wrap", "break long lines, or cut them (an error is never cut)", Scope.LOG),
+    Key("w", "log('wrap')", "w", "wrap", "wrap long lines, or cut them (an error is never cut)", Scope.LOG),
     Key("", "", "← →", "sideways", "scroll long lines sideways, once a key of the log was pressed", Scope.LOG),
     Key("slash", "log('search')", "/", "search", "search the log", Scope.LOG, 14),
     Key("n", "log('next')", "n N", "next", "go to the next match, or to the one before", Scope.LOG),

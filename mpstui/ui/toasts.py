@@ -92,10 +92,10 @@ def _concerns(note: Note, place: str | None) -> bool:
 
 
 def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
-    """The answer to a request in one sentence; it names who refused, or who freed how much."""
+    """The answer to a request in one sentence: what was done, how much was freed, or why not."""
     ack = message.ack
     if ack is None:
-        return f"{message.action}: no answer yet; the run's events will show what became of it", "warning"
+        return f"{message.action}: no answer yet; its events will show the outcome", "warning"
     freed = ""
     if ack.before is not None and ack.after is not None:
         freed = f" ({shown.size(ack.before)} → {shown.size(ack.after)})"
@@ -104,12 +104,13 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
     text = clean(ack.text, _LONGEST)
     if ack.ok and text and not freed:
         return text, "information"
-    told = f"{message.action} {'done' if ack.ok else 'refused'} by the {clean(ack.by, 20)}{freed}"
-    return told + (f" · {text}" if text else ""), "information" if ack.ok else "warning"
+    if ack.ok:
+        return f"{message.action}{freed or ': done'}" + (f" · {text}" if text else ""), "information"
+    return f"{message.action} was refused" + (f": {text}" if text else ""), "warning"
 
 
 def mistake_text(message: SettingsMistaken) -> str:
     """The first mistake of the settings, and how many there are."""
     first, *more = message.mistakes
     told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
-    return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it"
+    return f"{told} · the whole file is ignored; `mpstui alerts` checks it"

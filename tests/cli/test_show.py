@@ -30,7 +30,7 @@ def test_each_thing_is_told_once(tmp_path: Path) -> None:
     lines = ok("show", run).splitlines()
     assert lines[0] == f"program  ({run})"
     assert sum(line.startswith("loss ") for line in lines) == 1
-    assert sum("attempt 2 started, from scratch" in line for line in lines) == 1
+    assert sum("attempt 2 started, from step 0" in line for line in lines) == 1
     assert sum(f"/{run}" in line for line in lines) == 1, "the folder is named once"
     assert next(line for line in lines if line.startswith("state")).count("exit code 0") == 1
     assert next(line for line in lines if line.startswith("attempt ")).startswith("attempt   2 of 2, started ")

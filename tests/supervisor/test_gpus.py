@@ -128,7 +128,7 @@ def test_a_restart_by_rule_keeps_the_device(make_run: MakeRun, queued: Callable[
     (fails.home / "fail").touch()
     assert given(fails, 2) == ["1"]
     assert told(fails, "restart") == (
-        "attempt 2 started on GPU 1 of 2, from scratch: there is no complete checkpoint yet",
+        "attempt 2 started on GPU 1 of 2, from step 0: there is no complete checkpoint yet",
         ["1"],
     )
 

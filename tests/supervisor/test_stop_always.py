@@ -107,7 +107,7 @@ def test_a_paused_run_goes_on_without_the_supervisor_that_paused_it(make_run: Ma
     assert act(run, "pause").ok
     run.kill_supervisor()
     assert snapshot_of(run).state is State.UNSUPERVISED
-    assert act(run, "continue", paused=True).text == "continued"
+    assert act(run, "continue", paused=True).text == "Resumed."
     trainer = run.status.trainer
     assert trainer is not None
     wait_for(lambda: (found := system_process_table().find(trainer.pid)) and found.state != "T", "it to go on")

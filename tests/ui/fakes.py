@@ -293,9 +293,9 @@ def available(snapshot: RunSnapshot) -> dict[str, Availability]:
 def _available(snapshot: RunSnapshot, action: str) -> Availability:
     if action.startswith("queue"):
         waits = snapshot.queue is not None and snapshot.queue.group is not None
-        return Availability(waits, "" if waits else "it does not wait in a queue")
+        return Availability(waits, "" if waits else "it is not in a queue")
     if action == "remove":
-        return Availability(not snapshot.state.active, "it has not ended" if snapshot.state.active else "")
+        return Availability(not snapshot.state.active, "it is still running" if snapshot.state.active else "")
     if BY_ID[action].request == "restart" or snapshot.state.active:
         return Availability(True)
     return Availability(False, "this run has ended")

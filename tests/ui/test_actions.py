@@ -113,7 +113,7 @@ def test_work_that_is_in_no_checkpoint_is_not_lost_without_a_question(key: str, 
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        await driver.sees("43m 09s" if key in "sK" else "from scratch")
+        await driver.sees("43m 09s" if key in "sK" else "from step 0")
         assert not world.actions.asked
         await driver.press("y")
         await driver.until(lambda: world.actions.asked, "the request")
@@ -163,8 +163,8 @@ def test_a_restart_from_scratch_is_asked_for(key: str) -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        await driver.sees("begins from scratch")
-        assert driver.text.count("scratch") == 1
+        await driver.sees("will start from step 0")
+        assert driver.text.count("step 0") == 1
         assert not world.actions.asked
         await driver.press("y")
         await driver.until(lambda: world.actions.asked, "a request")
@@ -215,7 +215,7 @@ def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:
         await driver.press("4")
         await driver.sees("x frees up to 1.3 GiB")
         await driver.press("x")
-        await driver.hears("clear cache done by the trainer: freed 2.0 GiB (7.0 GiB → 5.0 GiB)")
+        await driver.hears("clear cache: freed 2.0 GiB (7.0 GiB → 5.0 GiB)")
         await driver.sees("freed 2.0 GiB: 7.0 GiB → 5.0 GiB at 12:00:00")
 
     drive(world, play, opening=fakes.running().run)
@@ -323,11 +323,9 @@ def test_what_loses_nothing_is_not_asked(action: str) -> None:
 
 
 def test_a_caution_of_the_core_becomes_a_question() -> None:
-    asked = BY_ID["restart"].question(
-        fakes.running(), "it begins from scratch: its profile does not say how to continue"
-    )
+    asked = BY_ID["restart"].question(fakes.running(), "it will start from step 0: its profile has no [resume] setting")
     assert asked is not None
-    assert "does not say how" in " ".join(asked.lines)
+    assert "has no [resume] setting" in " ".join(asked.lines)
     assert "Everything since the start (" in " ".join(asked.lines)
 
 
@@ -346,7 +344,7 @@ def test_what_is_not_asked_says_what_it_costs() -> None:
     }
     ended = replace(run, state=State.FAILED)
     assert BY_ID["fix"].cost(ended, "") == "20 steps (40s) since the checkpoint at step 300 are done again."
-    assert BY_ID["restart"].cost(ended, "it begins from scratch").startswith("Everything since the start (")
+    assert BY_ID["restart"].cost(ended, "it will start from step 0").startswith("Everything since the start (")
     assert BY_ID["pause"].cost(run, "") == ""
     world = fakes.world((run,))
 
@@ -360,10 +358,10 @@ def test_what_is_not_asked_says_what_it_costs() -> None:
 def test_answers_in_words() -> None:
     request = Request("r", "stop", 1, "me", 0.0, {})
     assert answer_text(RequestAnswered("a", "stop", request, None))[1] == "warning"
-    paused = RequestAnswered("a", "pause", request, Ack("r", True, "supervisor", 0.0, "paused; it keeps its memory"))
-    assert answer_text(paused) == ("paused; it keeps its memory", "information")
+    paused = RequestAnswered("a", "pause", request, Ack("r", True, "supervisor", 0.0, "Paused. It keeps its memory."))
+    assert answer_text(paused) == ("Paused. It keeps its memory.", "information")
     refused = RequestAnswered("a", "stop", request, Ack("r", False, "supervisor", 0.0, "this run has ended"))
-    assert answer_text(refused) == ("stop refused by the supervisor · this run has ended", "warning")
+    assert answer_text(refused) == ("stop was refused: this run has ended", "warning")
     assert meant(fakes.running(paused=True), BY_ID["pause"]).id == "continue"
     assert meant(fakes.running(), BY_ID["pause"]).id == "pause"
 

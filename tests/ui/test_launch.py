@@ -216,7 +216,7 @@ def test_the_program_is_asked_for_all_its_arguments_and_paths_are_completed() ->
         await driver.press("right")
         await driver.sees("--momentum data/batches")
         await driver.press("tab", "tab", "tab", "tab", "x", "ctrl+l")
-        await driver.hears("first correct the field that is marked")
+        await driver.hears("Correct the marked field first.")
 
     drive(world, play)
 

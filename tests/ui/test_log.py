@@ -373,7 +373,7 @@ def test_a_run_is_opened_and_its_panel_chosen_in_one_packet() -> None:
 def test_log_keys_bring_the_log_into_view_and_need_one() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("3", "e")
-        await driver.hears("there is no output yet")
+        await driver.hears("There is no output yet.")
         await driver.sees("2 log")
 
     drive(fakes.world(fakes.several()), play, opening=fakes.bare().run)

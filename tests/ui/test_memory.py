@@ -137,7 +137,7 @@ def test_nothing_known_is_said_with_reasons() -> None:
     assert "headroom n/a  vm_stat: no page size" in told
     assert "device          n/a it runs on the CPU" in told
     assert "system          n/a vm_stat: no page size" in told
-    assert "energy          n/a nothing tells watts: NVML: no driver" in told
+    assert "energy          n/a power is not measured here: NVML: no driver" in told
 
 
 def test_a_run_that_waits_has_no_process_to_judge() -> None:
@@ -191,7 +191,7 @@ def test_energy_that_nobody_measured_is_na() -> None:
     known = facts(telemetry=replace(fakes.telemetry(), energy=None))
     assert "energy          n/a measured from now on" in text(memory_rows(known, 80, 20))
     ended = facts(fakes.finished(), telemetry=replace(fakes.telemetry(), energy=None))
-    assert "n/a nobody looked while it ran" in text(memory_rows(ended, 80, 20))
+    assert "n/a nobody was watching while it ran" in text(memory_rows(ended, 80, 20))
 
 
 def test_several_cards_have_a_line_each_and_say_why_they_are_slow() -> None:
@@ -253,7 +253,7 @@ def test_leaving_the_run_gives_its_file_back() -> None:
 
 def test_watched_files_are_shown_without_a_process() -> None:
     told = text(memory_rows(facts(fakes.running(state=State.WATCHED, pid=None, memory=MemoryReading())), 80, 20))
-    assert "this program reports no device memory" in told
+    assert "this program does not report device memory" in told
 
 
 @pytest.mark.parametrize("size", [(20, 10), (20, 24), (60, 15), (200, 60)])

@@ -93,7 +93,7 @@ def test_attention_goes_from_trouble_to_trouble() -> None:
 def test_no_trouble_no_attention() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("a")
-        await driver.hears("no run needs attention")
+        await driver.hears("No run needs attention.")
 
     drive(fakes.world((fakes.running(),)), play)
 

@@ -107,7 +107,7 @@ def test_what_does_not_wait_in_a_queue_says_so(key: str) -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        await driver.hears("does not wait in a queue")
+        await driver.hears("is not in a queue")
 
     drive(world, play)
     assert world.services.queue_changes == []

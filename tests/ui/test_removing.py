@@ -25,7 +25,7 @@ def test_a_run_is_removed_when_that_was_confirmed(size: tuple[int, int], key: st
         await driver.sees("3 checkpoints: 300 MiB")
         assert "y delete 312 MiB" in driver.text
         assert "k keep the checkpoints, delete 12.0 MiB" in driver.text
-        assert "esc leave it as it is" in driver.text
+        assert "esc cancel" in driver.text
         assert world.services.removed == []
         await driver.press(key)
         await driver.hears(f"removed {DONE.name}, freed 12.0 MiB")
@@ -74,7 +74,7 @@ def test_one_that_runs_is_refused_at_once_and_one_that_is_needed_when_it_was_loo
 
     async def play(driver: Driver) -> None:
         await driver.press("D")
-        await driver.hears("remove: it has not ended")
+        await driver.hears("remove: it is still running")
         await driver.press("down", "D")
         await driver.hears("another waits for it")
 

@@ -84,9 +84,9 @@ def test_a_dialog_and_back_is_no_change_of_place() -> None:
     async def play(driver: Driver) -> None:
         await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None)
         await driver.press("slash", *"zzz", "enter")
-        await driver.hears("nothing matches zzz")
+        await driver.hears("no line matches zzz")
         await driver.pilot.pause(0.05)
-        assert driver.toasts == ["nothing matches zzz"]
+        assert driver.toasts == ["no line matches zzz"]
 
     drive(fakes.world(fakes.several()), play, opening=RUNNING)
 
@@ -98,7 +98,7 @@ def test_no_toast_stands_before_a_question() -> None:
         await driver.sees("the request stays")
         await driver.press("K")
         await driver.sees("y kill it")
-        assert "esc leave it as it is" in driver.text
+        assert "esc cancel" in driver.text
 
     drive(fakes.world((fakes.unsaved(),)), play, size=(60, 15), opening=RUNNING)
 

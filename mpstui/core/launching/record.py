@@ -50,16 +50,16 @@ class RecordedRun:
         if self.template.resume_args is not None:
             return ""
         if not self.has_profile:
-            return "it begins from scratch: nobody said how this command continues (`mpstui run --resume`)"
-        return "it begins from scratch: its profile does not say how to continue ([resume])"
+            return "it will start from step 0: this command has no way to resume (`mpstui run --resume`)"
+        return "it will start from step 0: its profile has no [resume] setting"
 
     def resume_refusal(self, source: str) -> str:
         """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
         if source in ("latest", "scratch") or self.template.resume_args is not None:
             return ""
         if not self.has_profile:
-            return f"this command cannot continue from {source}: nobody said how (`mpstui run --resume`)"
-        return f"this program cannot continue from {source}: its profile has no [resume] args"
+            return f"this command cannot resume from {source}: it has no way to (`mpstui run --resume`)"
+        return f"this program cannot resume from {source}: its profile has no [resume] args"
 
 
 def no_variant(device: str, *, profile: bool, agent: bool) -> str:
@@ -220,8 +220,8 @@ def _unheard(run: RunDir, attempt: int) -> str:
     if run.attempt(attempt).heartbeat().exists():
         return ""
     if any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
-        return "only the trainer itself can do that, and it is still starting: try again in a moment"
+        return "only the program itself can do that, and it is still starting: try again in a moment"
     return (
-        "only the trainer itself can do that, and this one has not reported yet: try again if it is just starting, "
-        "else `mpstui show` tells about its agent"
+        "only the program itself can do that, and it has not reported yet: try again in a moment if it has just "
+        "started; else `mpstui show` says why the agent is not loaded in it"
     )

@@ -158,7 +158,7 @@ class LossChart(RunPanel):
         if over_time(self._whole) is not None:
             known.append(replace(view, by_time=True))
         if len(known) == 1:
-            return "steps per epoch are not known, nor times, so the axis stays as it is"
+            return "Neither steps per epoch nor times are known: the axis stays."
         # By epoch, by time; where that is known no more, by step.
         axis = (self.view.by_epoch and bool(self._whole.steps_per_epoch), self.data is not self._whole)
         now = next((place for place, one in enumerate(known) if (one.by_epoch, one.by_time) == axis), 0)
@@ -182,14 +182,14 @@ class LossChart(RunPanel):
 
     def _next_metric(self, by: int) -> str | None:
         if len(self._metrics) < 2:
-            return "there is no other metric to draw"
+            return "There is no other metric."
         self.choose(self._metrics[(self._metrics.index(self._metric) + by) % len(self._metrics)])
         return None
 
     def _navigate(self, what: str) -> str | None:
         space = self._frame()
         if space is None:
-            return "there is nothing drawn yet"
+            return "Nothing is drawn yet."
         view, data = self.view, self.data
         moves = {
             "in": lambda: zoom(view, space, data, 0.5),

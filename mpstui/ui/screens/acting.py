@@ -263,7 +263,7 @@ class ActingScreen(Screen[None]):
         if tried is not None and tried.proven:
             return ""
         if cure is None:
-            return "no remedy is known that could be applied here"
+            return "there is no known fix for this failure"
         return "" if cure.works else cure.sentence
 
     def action_info(self) -> None:

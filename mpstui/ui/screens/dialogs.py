@@ -90,7 +90,7 @@ class Confirm(ModalScreen[Answer]):
         body = [row(line) for text in asked.lines for line in wrap(clean(text), width - 4, 4)]
         keys = [row(("y", "key strong"), f" {asked.yes}")]
         keys += [row(("k", "key strong"), f" {asked.keep}")] if asked.keep else []
-        keys.append(row(("esc", "key strong"), (" leave it as it is", "dim")))
+        keys.append(row(("esc", "key strong"), (" cancel", "dim")))
         lines = [row((clean(asked.title, width - 4), "title")), EMPTY, *body, EMPTY, *keys]
         yield Sheet.fitting(lines, width, self.app.size.height)
 

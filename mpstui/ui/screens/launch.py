@@ -106,7 +106,7 @@ class ProfilesScreen(_LaunchingScreen):
         if entry is None:
             return
         if entry.error:
-            self.context.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes", "warning")
+            self.context.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes.", "warning")
             return
         open_form(self.context, self._launcher, entry.name, self.app.push_screen)
 
@@ -251,10 +251,10 @@ class LaunchForm(_LaunchingScreen):
     def action_all_arguments(self) -> None:
         """Have the program name its arguments, and begin again with a field for each."""
         if not self._preview():
-            self.context.say("first correct the field that is marked", "warning")
+            self.context.say("Correct the marked field first.", "warning")
             return
         values, draft = self.values, self._draft
-        self.context.say("asking the program for its arguments…")
+        self.context.say("Asking the program for its arguments…")
         learn = lambda: self.Learned(draft.asking_the_program(values))  # noqa: E731
         self.context.requests.do("arguments", learn, self.post_message)
 
@@ -272,12 +272,12 @@ class LaunchForm(_LaunchingScreen):
 
     def action_start(self, *, rehearse: bool = False) -> None:
         if not self._preview():
-            self.context.say("not started: correct the field that is marked", "warning")
+            self.context.say("Not started: correct the marked field.", "warning")
             return
         values, draft, restarting = self.values, self._draft, self._restarting
         if restarting is None:
             runs = self.query_one(LaunchPreview).runs
-            self.context.say(f"starting {runs} runs…" if runs > 1 else "starting…")
+            self.context.say(f"Starting {runs} runs…" if runs > 1 else "Starting…")
             self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
             return
         name = "rehearsal" if rehearse else BY_ID["edit_restart"].name
@@ -306,12 +306,12 @@ class LaunchForm(_LaunchingScreen):
         if self._can_rehearse():
             self.action_start(rehearse=True)
         else:
-            self.context.say("rehearse: there is no failed attempt to compare with", "warning")
+            self.context.say("Nothing to rehearse against: no attempt has failed.", "warning")
 
     def action_save_profile(self) -> None:
         """Ask for a name and keep the values under it."""
         if not self._preview():
-            self.context.say("not saved: correct the field that is marked", "warning")
+            self.context.say("Not saved: correct the marked field.", "warning")
             return
         from .dialogs import Prompt
 

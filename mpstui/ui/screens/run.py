@@ -275,7 +275,7 @@ class RunScreen(ActingScreen):
         """The run above or below this one in the list."""
         run = self.context.state.neighbour(self.place, by)
         if run is None:
-            self.context.say("there is no newer run" if by < 0 else "there is no older run")
+            self.context.say("There is no newer run." if by < 0 else "There is no older run.")
             return
         self.context.close_run()
         self.context.open_run(run)

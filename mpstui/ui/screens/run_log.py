@@ -66,7 +66,7 @@ class RunLog:
             "wrap": lambda reading: self._pane.wrap(),
         }
         reading = self._pane.reading
-        why_not = doing[what](reading) if reading is not None else "there is no output yet"
+        why_not = doing[what](reading) if reading is not None else "There is no output yet."
         if why_not:
             self._context.say(why_not)
         self._pane.repaint()
@@ -123,7 +123,7 @@ class RunLog:
     def _copy_lines(self, reading: LogReading) -> str:
         lines = reading.chosen(self._pane.page)
         if not lines:
-            return "there is nothing to copy"
+            return "Nothing to copy."
         self._screen.app.copy_to_clipboard("\n".join(line.text for line in lines))
         reading.selection = None
         return f"sent {len(lines)} line{'s' * (len(lines) > 1)} to the terminal's clipboard (OSC 52)"

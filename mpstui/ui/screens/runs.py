@@ -226,7 +226,7 @@ class RunsScreen(ActingScreen):
         around = [*table.snapshots[start:], *table.snapshots[:start]]
         found = next((item.run for item in around if needs_attention(item)), None)
         if found is None:
-            self.context.say("no run needs attention")
+            self.context.say("No run needs attention.")
         else:
             table.select(found)
 

@@ -120,7 +120,7 @@ class Comparison(LinePanel):
         order = [AXES[(now + by) % len(AXES)] for by in (1, 2)]
         found = next((axis for axis in order if overlay(self.snapshots, axis, self.metric).curves), None)
         if found is None:
-            return "there is no other axis: neither epochs nor times of these runs are known"
+            return "Neither epochs nor times of these runs are known: the axis stays."
         self.axis = found
         self._look(left=None, right=None, cursor=None)
         return None
@@ -128,7 +128,7 @@ class Comparison(LinePanel):
     def _next_metric(self, by: int) -> str | None:
         names = metrics_of(self.snapshots)
         if len(names) < 2:
-            return "there is no other metric to compare"
+            return "There is no other metric."
         self.metric = names[(names.index(self.metric) + by) % len(names)]
         self._look(log=None)
         return None
@@ -137,7 +137,7 @@ class Comparison(LinePanel):
         view, data = self.view, self._data
         space = overlay_frame(data, view, self.size.width, self._chart[0])
         if space is None:
-            return "there is nothing drawn yet"
+            return "Nothing is drawn yet."
         moves = {
             "in": lambda: zoom(view, space, data, 0.5),
             "out": lambda: zoom(view, space, data, 2.0),

@@ -255,8 +255,8 @@ def why_no_device(facts: RunFacts) -> str:
     if facts.snapshot.numbers.device.type == "cpu":
         return "it runs on the CPU"
     if facts.snapshot.state is State.WATCHED or not facts.beats:
-        return "this program reports no device memory"
-    return "the trainer has not reported it yet"
+        return "this program does not report device memory"
+    return "not reported yet"
 
 
 # -- what clearing the cache gives, what the cards do, what it costs
@@ -339,10 +339,10 @@ def _why_no_energy(facts: RunFacts) -> str:
     if facts.telemetry is None or system is None:
         return _NOT_READ
     if any(gpu.power_watts is not None for gpu in system.gpus) or system.power_watts is not None:
-        return "measured from now on" if facts.snapshot.state.active else "nobody looked while it ran"
+        return "measured from now on" if facts.snapshot.state.active else "nobody was watching while it ran"
     names = ("power_watts", *(f"gpu{gpu.index}.power_watts" for gpu in system.gpus), "gpus")
     reason = next((system.reasons[name] for name in names if name in system.reasons), None)
-    return f"nothing tells watts: {reason or system.why_unknown('power_watts')}"
+    return f"power is not measured here: {reason or system.why_unknown('power_watts')}"
 
 
 def _watt_hours(value: float) -> str:

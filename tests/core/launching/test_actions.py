@@ -178,12 +178,12 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
         ("stop", State.UNREADABLE, "cannot be read"),
         ("pause", State.QUEUED, "has not been started yet"),
         ("continue", State.RUNNING, "not paused"),
-        ("restart", State.QUEUED, "waits to be started"),
-        ("queue_move", State.RUNNING, "does not wait in a queue"),
-        ("queue_pause", State.QUEUED, "in no queue"),
+        ("restart", State.QUEUED, "waiting to start"),
+        ("queue_move", State.RUNNING, "is not in a queue"),
+        ("queue_pause", State.QUEUED, "not in a queue"),
         ("clear_cache", State.RUNNING, "has not reported yet"),
         ("clear_cache", State.FINISHED, "not running"),
-        ("remove", State.RUNNING, "has not ended (running)"),
+        ("remove", State.RUNNING, "still running: stop it first"),
         ("remove", State.WATCHED, "only watches it"),
     ],
 )
@@ -232,7 +232,7 @@ def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> N
     assert "cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
     caution = availability(bare.snapshot(), "restart")
     assert caution.ok
-    assert "from scratch" in caution.why
+    assert "from step 0" in caution.why
     with pytest.raises(OperationError, match="no \\[resume\\]"):
         bare.actions.restart(bare.snapshot(), source="best")
 
@@ -240,14 +240,14 @@ def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> N
 @pytest.mark.parametrize("device", ["cpu", "mps", None])
 def test_what_computes_on_the_cpu_is_not_sent_there(bench: Bench, device: str | None) -> None:
     shown = bench.snapshot(numbers=Numbers(device=DeviceReading(device)))
-    assert ("computes on the CPU already" in availability(shown, "restart_cpu").why) == (device == "cpu")
+    assert ("runs on the CPU already" in availability(shown, "restart_cpu").why) == (device == "cpu")
     assert availability(shown, "restart").ok
 
 
 def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path: Path) -> None:
     bare = Bench(home, LaunchChoice(profile_of_command(("sh", "-c", "true"), cwd=tmp_path, agent=False)), {})
     assert "this command cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
-    assert "nobody said how this command continues" in availability(bare.snapshot(), "restart").why
+    assert "this command has no way to resume" in availability(bare.snapshot(), "restart").why
     asked = [availability(bare.snapshot(), action).why for action in ("restart", "restart_cpu", "clear_cache")]
     assert not [why for why in asked if "its profile" in why]
 
