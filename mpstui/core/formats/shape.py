@@ -21,7 +21,9 @@ Read = Callable[[str], Sequence[LineReading] | None]
 PRINTED = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
 """A number of a log, which may have commas between thousands."""
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
-"""One of a record, whose commas stand between values."""
+"""One of a record, whose commas stand between values, and which without one that is none is another record."""
+_WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
+_REAL = f"(?>-?{_WHOLE}(?:[.][0-9]{{1,30}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
 """Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
@@ -90,7 +92,11 @@ def learn(line: bytes, read: Read, number: re.Pattern[str] = PRINTED) -> LineSha
     known = {field for fields in targets for field in fields}
     if "loss" not in known or any(getattr(template.counters, f) is not None and f not in known for f in _COUNTERS):
         return None
-    return LineShape(template, _expression(text, slots, meanings), tuple(tuple(sorted(fields)) for fields in targets))
+    return LineShape(
+        template,
+        _expression(text, slots, meanings, strict=number is NUMBER),
+        tuple(tuple(sorted(fields)) for fields in targets),
+    )
 
 
 def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) -> set[str] | None:
@@ -127,7 +133,9 @@ def _values(reading: LineReading) -> dict[str, Number | None]:
     return {**reading.counters._asdict(), **single, **metrics, **other}
 
 
-def _expression(text: str, slots: Sequence[re.Match[str]], meanings: Sequence[set[str] | None]) -> re.Pattern[bytes]:
+def _expression(
+    text: str, slots: Sequence[re.Match[str]], meanings: Sequence[set[str] | None], *, strict: bool
+) -> re.Pattern[bytes]:
     """The line as a pattern: each number that means something is a group; another may vary, or must stay (None)."""
     parts: list[str] = []
     position = 0
@@ -136,6 +144,9 @@ def _expression(text: str, slots: Sequence[re.Match[str]], meanings: Sequence[se
         position, number = slot.end(), slot.group()
         if fields is None:
             parts.append(re.escape(number))
+            continue
+        if strict and fields:
+            parts.append(f"({_WHOLE if number.isdigit() else _REAL})")
             continue
         has_commas = not number.isdigit() and "," in number
         characters, longest = ("0-9", 20) if number.isdigit() else ("0-9,", 24) if has_commas else ("-+0-9.eE", 30)

@@ -141,6 +141,8 @@ def seconds_for(pattern: re.Pattern[Any], unit: str, size: int, *, at_start: boo
 
 
 SIZES = (400, 6000, 12000)
+TOO_LONG_SECONDS = 0.5
+"""What is so much slower and takes so long needs no proof at a larger size."""
 
 
 def is_linear(pattern: re.Pattern[Any], unit: str, *, at_start: bool = False, sizes: Sequence[int] = SIZES) -> bool:
@@ -149,6 +151,8 @@ def is_linear(pattern: re.Pattern[Any], unit: str, *, at_start: bool = False, si
         large = seconds_for(pattern, unit, 8 * size, at_start=at_start)
         if large < 0.002 or large < 20 * seconds_for(pattern, unit, size, at_start=at_start):
             return True
+        if large > TOO_LONG_SECONDS:
+            break
     return False
 
 

@@ -47,8 +47,14 @@ def quoted(i: int) -> str:
     return f'{{"current_steps": {i}, "total_steps": {ROWS}, "loss": "{3 - i / 5000:.4f}", "epoch": {i / 300}}}\r'
 
 
+_BROKEN = (
+    *('{"step": 5, "lo', "", "[1, 2]", '{"step": 7, "loss": 1.2.3}', '{"step": 7, "loss": 1e400}'),
+    *('{"step": 07, "loss": 0.5}', '{"step": 7, "loss": "2e.96", "lr": 1}', '{"step": 7, "loss": +1.5}'),
+)
+
+
 def broken(i: int) -> str:
-    return ('{"step": 5, "lo', "", "[1, 2]", '{"step": 7, "loss": 1.2.3}')[i % 4] if i % 31 == 17 else plain(i)
+    return _BROKEN[i // 31 % len(_BROKEN)] if i % 31 == 17 else plain(i)
 
 
 def table(header: str, row: Callable[[int], str]) -> Callable[[int], str]:
@@ -62,6 +68,7 @@ CSV = {
     "empty": table("step,train_loss,val_loss", lambda i: f"{i},,{i / 8}" if i % 50 == 7 else f"{i},{i / 9},"),
     "quoted": table('"step","loss","what"', lambda i: f'{i},{3 - i / 5000},"a, b {i}"\r'),
     "tabs": table("step\tloss\tbest", lambda i: f"{i}\t{3 - i / 5000}\t{3 - i // 9 / 900}"),
+    "torn": table("step,loss,acc", lambda i: f"{i},{'2e.96' if i % 50 == 7 else i / 900},{'+' * (i % 70 == 9)}{i}"),
     "heads": table("step,loss,acc", lambda i: f"{i % 400},{3 - i / 5000},{i}" if i % 400 else "step,loss,acc"),
 }
 
