@@ -273,7 +273,7 @@ def test_the_keys_of_the_log() -> None:
         await driver.sees("/saved  1 of 1")
         await driver.press("n")
         await driver.sees("/saved  1 of 1")
-        await driver.press("slash", "escape", "g")
+        await driver.press("slash", "escape", "home")
         world.log.append("the newest line")
         await driver.press("end")
         await driver.sees("the newest line")

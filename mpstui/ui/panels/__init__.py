@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
@@ -26,6 +26,22 @@ if TYPE_CHECKING:
     from ...core.telemetry.model import Stretch, SystemSample, TreeSample
     from ...core.telemetry.run_telemetry import RunTelemetry
     from ...wire.records import Ack
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of a run's past that its panels show."""
+
+    step: float
+    time: float | None
+    """Unix seconds; None: nobody knows."""
+    leader: Literal["chart", "log"]
+    """Whose cursor it is; the others follow."""
+
+    def words(self, now: float) -> str:
+        """``step 12,345 · 11:42:10``."""
+        time = shown.moment_of_day(self.time, now) if self.time is not None else "time unknown"
+        return f"step {shown.whole(self.step)} · {time}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,6 +63,8 @@ class RunFacts:
     prices: EnergySettings | None = None
     ghost: Ghost | None = None
     """The best earlier run like it, while it lives."""
+    moment: Moment | None = None
+    """What all panels show; None: now."""
 
     @property
     def hour(self) -> float:
@@ -162,6 +180,12 @@ def panels() -> Mapping[str, Panel]:
 def nothing_yet(why: str, *, unread: bool) -> Row:
     """The one row of an empty list. ``unread``: there may be something that this snapshot does not have."""
     return row((" being read …" if unread else f" {why}", "dim"))
+
+
+def at_moment(facts: RunFacts, word: str = "at") -> list[Row]:
+    """The row that says which moment a panel shows; none for now."""
+    moment = facts.moment
+    return [row((f" {word} {moment.words(facts.snapshot.seen)}", "key"))] if moment is not None else []
 
 
 def moments(times: Iterable[float], now: float) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove, MouseScrollDown, MouseScrollUp
+from textual.message import Message
 
 from ...core.model.snapshot import SeriesView
 from ...core.series.pyramid import debiased_average
@@ -27,6 +28,14 @@ _CLOSEST_POINTS = 8
 """Zooming in stops where the window would hold no more points than this."""
 
 
+class CursorMoved(Message):
+    """The cursor is at another step, or gone."""
+
+    def __init__(self, step: float | None) -> None:
+        super().__init__()
+        self.step = step
+
+
 class LossChart(RunPanel):
     """The panel; its keys are methods that say what could not be done, if anything."""
 
@@ -38,6 +47,8 @@ class LossChart(RunPanel):
         self._metric = "loss"
         self._is_chosen = False
         """Whether a person chose the metric: else a loss that comes later takes the place of what came first."""
+        self._told: float | None = None
+        """The step that the cursor was last said to be at."""
         self._metrics: list[str] = []
         self._drawn: list[Row] = []
         self._drawn_key: tuple[object, ...] = ()
@@ -51,6 +62,32 @@ class LossChart(RunPanel):
     def repaint(self) -> None:
         self._take_facts()
         super().repaint()
+        if self.step != self._told:
+            self._told = self.step
+            self.post_message(CursorMoved(self._told))
+
+    @property
+    def step(self) -> float | None:
+        """The measured step next to the cursor; None without a cursor, or where the axis does not tell steps."""
+        cursor, curves = self.view.cursor, self._whole.curves
+        if cursor is None or not curves or self._whole.axis != "step":
+            return None
+        drawn = self.data.curves[0]
+        place = min(range(len(drawn.x)), key=lambda place: abs(drawn.x[place] - cursor))
+        if self.data is self._whole:
+            return float(drawn.x[place])
+        return float(curves[0].x[list(curves[0].times).index(drawn.times[place])])
+
+    def look_at(self, step: float | None) -> None:
+        """Put the cursor on a step, as somebody else asks for; None takes it away."""
+        curves, cursor = self._whole.curves, step
+        if step is not None and curves and self.data is not self._whole:
+            place = min(range(len(curves[0].x)), key=lambda place: abs(curves[0].x[place] - step))
+            drawn, time = self.data.curves[0], curves[0].times[place]
+            cursor = drawn.x[list(drawn.times).index(time)] if time in drawn.times else None
+        self.view = replace(self.view, cursor=cursor if curves and self._whole.axis == "step" else None)
+        self._told = self.step
+        self.repaint()
 
     def _take_facts(self) -> None:
         """Choose the metric, and put its curves on the axis that is chosen."""

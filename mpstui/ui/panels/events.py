@@ -9,7 +9,7 @@ from ...core.present import short_paths
 from ...core.runs.story import story
 from ...wire.rundir import asker
 from ..rows import Row, Span, clean, clip, row
-from . import ListPanel, Panel, RunFacts, moments, nothing_yet
+from . import ListPanel, Panel, RunFacts, at_moment, moments, nothing_yet
 
 _TONES = {"crash": "bad", "checkpoint": "good", "restart": "warn", "request": "strong", "launched": "strong"}
 _me = cache(asker)
@@ -19,10 +19,12 @@ def event_rows(facts: RunFacts, width: int) -> list[Row]:
     snapshot = facts.snapshot
     if not snapshot.events:
         return [nothing_yet("nothing has happened yet", unread=snapshot.brief)]
-    events = story(snapshot.events, _me())[::-1]
+    until = facts.moment.time if facts.moment is not None else None
+    events = [one for one in story(snapshot.events, _me())[::-1] if until is None or one.time <= until]
     times = moments((event.time for event in events), snapshot.seen)
     texts = [short_paths(event.text, snapshot.dir) for event in events]
-    return [_event_row(event, time, text, width) for event, time, text in zip(events, times, texts, strict=True)]
+    lines = [_event_row(event, time, text, width) for event, time, text in zip(events, times, texts, strict=True)]
+    return [*at_moment(facts, "until"), *lines]
 
 
 def _event_row(event: RunEvent, moment: str, text: str, width: int) -> Row:
@@ -30,5 +32,5 @@ def _event_row(event: RunEvent, moment: str, text: str, width: int) -> Row:
     return row(*clip(parts, width))
 
 
-_DRAWN_FROM = ("snapshot.events", "snapshot.dir", "snapshot.brief", "hour")
+_DRAWN_FROM = ("snapshot.events", "snapshot.dir", "snapshot.brief", "hour", "moment")
 PANEL = Panel(order=60, help="what happened to it, newest first", widget=lambda: ListPanel(event_rows, _DRAWN_FROM))

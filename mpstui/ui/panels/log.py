@@ -14,6 +14,7 @@ from textual.events import (
     MouseScrollRight,
     MouseScrollUp,
 )
+from textual.message import Message
 
 from ...core import present as shown
 from ..rows import Row, Span, clean, row, width_of
@@ -29,6 +30,10 @@ _WHEEL_LINES = 3
 _SIDEWAYS = 16
 """Columns of one key or one turn of the wheel."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
+
+
+class LogMoved(Message):
+    """Somebody has moved the view of the log."""
 
 
 class LogPane(RunPanel):
@@ -49,6 +54,9 @@ class LogPane(RunPanel):
         self._counting = False
         self._offsets: list[int] = []
         self._pressed: int | None = None
+
+        self.note = ""
+        """What of the moment that all panels are at is to be said."""
 
     def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""
@@ -85,6 +93,7 @@ class LogPane(RunPanel):
         if self.reading is not None:
             (self.reading.extend if self.reading.selection is not None else self.reading.scroll)(by, self.page)
             self.repaint()
+            self.post_message(LogMoved())
 
     def wrap(self) -> None:
         """Break long lines, or cut them again."""
@@ -124,11 +133,15 @@ class LogPane(RunPanel):
             self.set_timer(_BREATH_SECONDS, go_on)
         self.count()
         self.repaint()
+        if found:
+            self.post_message(LogMoved())
 
     def stop_search(self) -> bool:
         """See :meth:`LogReading.stop_search`."""
         there = self.reading is not None and self.reading.stop_search()
         self.repaint()
+        if there:
+            self.post_message(LogMoved())
         return there
 
     def to_line(self, number: int) -> bool:
@@ -141,6 +154,7 @@ class LogPane(RunPanel):
         if self.reading is not None:
             (self.reading.follow if direction > 0 else self.reading.to_start)()
             self.repaint()
+            self.post_message(LogMoved())
 
     def status(self) -> tuple[Span, ...]:
         if self.reading is None:
@@ -153,6 +167,7 @@ class LogPane(RunPanel):
         else:
             parts = ["following" if reading.following else "scrolled · G follows"]
         parts = [self.attempt, *parts] if self.attempt else parts
+        parts += [self.note] if self.note else []
         parts += [f"{reading.level_count} {LEVELS[reading.level][0]}".lstrip()] if reading.level else []
         parts += ["wrapped"] if self.wrapped else [f"from column {self.shift + 1}"] if self.shift else []
         parts += [f"/{clean(reading.pattern, 20)}  {reading.matches}".rstrip()] if reading.pattern else []

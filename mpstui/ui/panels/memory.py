@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...core import present as shown
 from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row
 from ..widgets.memory_words import Amount, amounts, others, ranks, verdict
-from . import Panel, RunFacts, RunPanel
+from . import Panel, RunFacts, RunPanel, at_moment
 
 if TYPE_CHECKING:
     from ...core.telemetry.headroom import MemoryPoint
@@ -38,7 +38,7 @@ _WINDOWS = (
 class MemoryPanel(RunPanel):
     drawn_from = (
         *(f"snapshot.{name}" for name in ("state", "pid", "numbers.memory", "numbers.device")),
-        *("snapshot.ranks", "beats", "system", "tree", "telemetry", "cleared", "prices"),
+        *("snapshot.ranks", "beats", "system", "tree", "telemetry", "cleared", "prices", "moment"),
     )
     _axis: Axis | None = None
 
@@ -56,6 +56,8 @@ class MemoryPanel(RunPanel):
         if self.facts is None:
             return []
         course = course_of(self.facts)
+        if self.facts.moment is not None:
+            return memory_then(self.facts, course)
         if self._axis is None or not self._axis.suits(course, width):
             self._axis = Axis(course, width)
         return memory_rows(self.facts, width, height, self._axis)
@@ -81,6 +83,21 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
     for line in kept:
         rows += [line] if isinstance(line, Row) else axis.rows_of(line, tall if line in growing else 1)
     return rows
+
+
+def memory_then(facts: RunFacts, course: Sequence[MemoryPoint]) -> list[Row]:
+    """Every amount at the moment that the panels are at, where somebody looked within a minute of it."""
+    heading, time = at_moment(facts), facts.moment.time if facts.moment is not None else None
+    near = min(course, key=lambda point: abs(point.time - time), default=None) if time is not None else None
+    if near is None or time is None or abs(near.time - time) > _MINUTE:
+        why = "nobody measured memory then" if time is not None else "the time of this step is unknown"
+        return [*heading, row((f" {why}", "dim"))]
+    names = ("allocated", "driver", "limit", "footprint", "system_used", "swap_used")
+    amounts = [(name.removesuffix("_used"), getattr(near, name)) for name in names]
+    looked = row((f" measured at {shown.clock(near.time)}", "dim"))
+    told = [row(" ", (fit(name, _LABEL), "dim"), fit(shown.size(value), _VALUE, "right")) for name, value in amounts
+            if value is not None]  # fmt: skip
+    return [*heading, *told, looked]
 
 
 def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:

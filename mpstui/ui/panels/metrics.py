@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -83,6 +84,8 @@ class MetricTable(RunPanel):
         return lines, lines
 
     def status(self) -> tuple[Span, ...]:
+        if self.facts is not None and self.facts.moment is not None:
+            return (Span(f"at step {shown.whole(self.facts.moment.step)}", "key"),)
         hidden = len(self._entries) - self._top - self._page(*self.rows_size)
         found = (Span(f"/{clean(self.pattern, 20)} · {len(self._metrics)}", "match"),) if self.pattern else ()
         more = (Span(f"{'  ' if found else ''}… {hidden} more", "warn"),) if hidden > 0 else ()
@@ -179,7 +182,12 @@ class _Table:
         by = facts.snapshot.numbers.told_by
         self._by = by if len(set(by.values())) > 1 else {}
         self._width = width
-        self._told = {one.name: _cells_of(one, known) for one in entries if isinstance(one, Metric)}
+        self._told = {
+            one.name: _cells_of(one, known) if facts.moment is None else _cells_at(one, facts.moment.step)
+            for one in entries
+            if isinstance(one, Metric)
+        }
+        then = ("last", "best", "at step") if facts.moment is None else ("then", "", "of step")
         longest = max((width_of(self._named(one)) for one in entries), default=0)
         last, best, at = [
             max([least, *(width_of(told.texts[place]) for told in self._told.values())])
@@ -190,7 +198,7 @@ class _Table:
         self._columns = [last, *([best] if left > best else []), *([at] if left > best + at + 1 else [])]
         rest = width - self._name - 2 - sum(self._columns) - len(self._columns)
         self._trend = min(_LONGEST_TREND, rest) if rest >= _LEAST_TREND else 0
-        self.heading = self._row(Span("metric", "heading"), ("last", "best", "at step"), None, "heading")
+        self.heading = self._row(Span("metric", "heading"), then, None, "heading")
 
     def _named(self, entry: Entry) -> str:
         if isinstance(entry, Fold):
@@ -239,6 +247,15 @@ def _cells_of(metric: Metric, known: dict[str, _Cells]) -> _Cells:
         found = _Cells(view, value, (unknown if value is None else shown.number(value), *told))
         known[metric.name] = found
     return found
+
+
+def _cells_at(metric: Metric, step: float) -> _Cells:
+    """What was last measured at a step, and at which; a metric on another axis than steps has no such moment."""
+    view = metric.view
+    place = bisect_right(view.x, step) - 1 if view is not None and view.axis == "step" else -1
+    if view is None or not 0 <= place < len(view.values):
+        return _Cells(view, None, (shown.UNKNOWN, "", ""))
+    return _Cells(view, None, (shown.number(view.values[place]), "", _step(view.x[place], view.axis)))
 
 
 def _step(at: float | None, axis: str) -> str:

@@ -17,6 +17,8 @@ from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import GhostReady, RequestAnswered, SystemReady, WindowRead
 from ..panels import RunFacts, RunPanel, panels
+from ..panels.chart import CursorMoved
+from ..panels.log import LogMoved
 from ..panels.metrics import MetricChosen
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
@@ -26,6 +28,7 @@ from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
 from ..workers.window import WindowWorker
 from .acting import ActingScreen, allowed
+from .moments import Moments
 from .run_body import PANELS, RunBody, Shape, run_layout
 from .run_log import RunLog
 
@@ -69,6 +72,7 @@ class RunScreen(ActingScreen):
         self._windows: WindowWorker | None = None
         """Reads again what the chart was zoomed into; begun with the first look of that kind."""
         table = self.body.metrics
+        self._moments = Moments(self.body, self._show_facts)
         self._filter = SearchLine(table.filter, self._filter_metrics, partial(table.filter, ""), table.scroll_rows)
         if log is not None:
             self._log.open(log)
@@ -164,6 +168,7 @@ class RunScreen(ActingScreen):
             cleared=self.context.state.cleared.get(self.place),
             prices=sample.prices if sample else None,
             ghost=self._ghost if self.snapshot.state.active else None,
+            moment=self._moments.moment,
         )
         for panel in self.query(RunPanel):
             panel.show(facts)
@@ -247,7 +252,11 @@ class RunScreen(ActingScreen):
             yield Entry(clean(name, 60), "metric · draw it in the chart", partial(self.body.chart.choose, name))
 
     def action_back(self) -> None:
-        """Out of a filter of the metrics, a search of the log, a panel's full size; else to the list of runs."""
+        """Back to now, out of a filter of the metrics, a search of the log, a panel's full size; else to the list."""
+        moment = self._moments.moment
+        if moment is not None and moment.leader == "chart":
+            self._moments.leave()
+            return
         if "metrics" in self.body.in_view and self.body.metrics.pattern:
             self.body.metrics.filter("")
             return
@@ -366,8 +375,24 @@ class RunScreen(ActingScreen):
             self.action_panel(PANELS.index("chart") + 1)
 
     def action_enter(self) -> None:
+        """Of a row of the metrics see :meth:`MetricTable.enter`; of the chart, the log at the cursor's step."""
         if self.panel == "metrics":
             self.body.metrics.enter()
+        elif self.panel == "chart" and self._moments.moment is not None:
+            self.zoomed = False
+            self.action_panel(PANELS.index("log") + 1)
+
+    # -- the moment that all panels are at
+
+    @on(CursorMoved)
+    def _follow_chart(self, message: CursorMoved) -> None:
+        if self.snapshot is not None:
+            self._moments.chart_moved(message.step, self.snapshot)
+
+    @on(LogMoved)
+    def _follow_log(self) -> None:
+        if self.snapshot is not None:
+            self._moments.log_moved(self.snapshot)
 
     def _filter_metrics(self, pattern: str) -> None:
         why_not = self.body.metrics.filter(pattern)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 
 from ...wire.rundir import RunDir
+from ..panels.log import LogMoved
 from ..rows import clean
 from ..widgets.search_line import SearchLine
 
@@ -94,6 +95,7 @@ class RunLog:
     def _leave(self) -> None:
         if self._pane.reading is not None:
             self._pane.reading.cancel_search()
+            self._pane.post_message(LogMoved())
             self._pane.count()
             self._pane.repaint()
 

@@ -324,6 +324,19 @@ class LogReading:
         self.found = line.offset
         self._top = self._above(Place(line.offset), max(0, min(rows // 3, rows - self.rows_of(line))))
 
+    def show_line(self, line: LogLine, rows: int) -> None:
+        """Go to a line, whatever is filtered."""
+        self.level = 0
+        self._show(line, rows)
+
+    @property
+    def place(self) -> tuple[Place | None, int | None]:
+        """What is in view, and the marked line: for :meth:`return_to`."""
+        return self._top, self.found
+
+    def return_to(self, place: tuple[Place | None, int | None]) -> None:
+        self._top, self.found = place
+
     def _forward(self, offset: int, rows: int) -> list[LogLine]:
         return self._wanted_lines(offset, rows, backwards=False)
 

@@ -1,0 +1,94 @@
+"""Which line of a log was printed at which step: what the lines say of themselves, and nothing that is guessed.
+
+A line counts that names a step of the whole training. One that counts within an epoch does not, and where the steps of
+a log go back (a program that began again, two runs in one file) none of them can be found by its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..formats.reader import LogReader
+from .document import LogDocument
+from .line import LogLine
+
+_NEAR_LINES = 60
+"""A line without a step belongs to the last step told in so many lines before it."""
+_WINDOW_LINES, _PROBES, _SURVEYED = 20, 60, 8
+_LAST_BYTES = 1 << 11
+"""So close together, lines are read one after another."""
+_MOST_LINES = 400
+
+
+class LogSteps:
+    """Finds lines by step and steps by line; what was parsed once is kept."""
+
+    def __init__(self, document: LogDocument) -> None:
+        self._document = document
+        self._known: dict[tuple[int, int], int | None] = {}
+        self._surveyed: tuple[int, list[tuple[int, int]]] | None = None
+
+    def told(self, line: LogLine) -> int | None:
+        """The step that a line names; None where it names none."""
+        key = line.offset, line.end
+        if key not in self._known:
+            if len(self._known) > 1 << 14:
+                self._known.clear()
+            reader = LogReader()
+            points = reader.feed(line.text.encode() + b"\n") if any(map(str.isdigit, line.text)) else []
+            step = next((point.counters.step for point in reversed(points) if point.counters.step is not None), None)
+            self._known[key] = int(step) if step is not None else None
+        return self._known[key]
+
+    def of(self, line: LogLine) -> int | None:
+        """The step at which a line was printed: its own, else the one told last before it; None where none is near."""
+        own = self.told(line)
+        return own if own is not None else self._last(self._document.before(line.offset, _NEAR_LINES))
+
+    def line_at(self, step: float) -> LogLine | None:
+        """The line of a step, else the last one before it; None where no line tells, or the steps go back."""
+        low, high = 0, self._document.size_bytes
+        seen = self._survey()
+        if not seen:
+            return None
+        for _ in range(_PROBES):
+            if high - low <= _LAST_BYTES:
+                break
+            middle = (low + high) // 2
+            found = self._first(self._document.window(middle, _WINDOW_LINES))
+            if found is None or found[0].offset >= high:
+                high = middle
+                continue
+            line, told = found
+            seen.append((line.offset, told))
+            low, high = (line.offset, high) if told <= step else (low, middle)
+        steps = [told for _, told in sorted(seen)]
+        if steps != sorted(steps):
+            return None
+        best, last = None, -1
+        for line in self._document.window(low, _MOST_LINES):
+            own = self.told(line)
+            if own is None:
+                continue
+            if own < last:
+                return None
+            if own > step:
+                break
+            if own > last:
+                best, last = line, own
+        return best
+
+    def _survey(self) -> list[tuple[int, int]]:
+        """Offsets and steps of some lines all over the log; looked for again when it has grown by a half."""
+        size = self._document.size_bytes
+        if self._surveyed is None or not self._surveyed[0] <= size <= self._surveyed[0] * 1.5:
+            places = (size * part // _SURVEYED for part in range(_SURVEYED))
+            found = (self._first(self._document.window(place, _WINDOW_LINES)) for place in places)
+            self._surveyed = size, [(line.offset, told) for line, told in filter(None, found)]
+        return list(self._surveyed[1])
+
+    def _first(self, lines: Sequence[LogLine]) -> tuple[LogLine, int] | None:
+        return next(((line, told) for line in lines if (told := self.told(line)) is not None), None)
+
+    def _last(self, lines: Sequence[LogLine]) -> int | None:
+        return next((told for line in reversed(lines) if (told := self.told(line)) is not None), None)

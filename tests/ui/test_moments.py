@@ -1,0 +1,129 @@
+"""One moment for all panels: the chart leads the log, the log the chart; what nobody can place is said to be so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.telemetry.headroom import MemoryPoint
+from mpstui.ui.panels import Moment, RunFacts
+from mpstui.ui.panels.events import event_rows
+from mpstui.ui.panels.memory import memory_then
+from mpstui.ui.panels.metrics import MetricTable
+from mpstui.ui.screens.moments import time_at
+from mpstui.ui.screens.run import RunScreen
+
+from . import fakes
+from .driving import Driver, drive
+
+BEGUN = fakes.NOW - 4488
+
+
+def timed(known: bool = True) -> RunSnapshot:
+    """A run whose curve goes on to the step of its log's last line, a step every 0.2 s."""
+    train = fakes.curve(points=406)
+    times = [BEGUN + x / 5 for x in train.x] if known else [float("nan")] * len(train.x)
+    return replace(fakes.running(), series={"loss": replace(train, times=times)})
+
+
+def screen_of(driver: Driver) -> RunScreen:
+    screen = driver.app.screen
+    assert isinstance(screen, RunScreen)
+    return screen
+
+
+def lit(driver: Driver) -> str:
+    pane = screen_of(driver).body.log_pane
+    return next((row.text for row in pane.rows(*pane.rows_size) if row.base == "selected"), "")
+
+
+def test_the_log_goes_to_the_line_of_the_step_under_the_cursor_and_back_to_now() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        screen = screen_of(driver)
+        await driver.press("left", "left", "left")
+        await driver.until(lambda: screen._moments.moment is not None)
+        moment = screen._moments.moment
+        assert moment is not None
+        assert moment.leader == "chart"
+        await driver.until(lambda: "step" in lit(driver))
+        told = re.search(r"step (\d+)", lit(driver))
+        assert told is not None
+        assert 0 <= moment.step - int(told[1]) < 6  # the log tells every sixth step
+        await driver.sees("until step")
+        await driver.press("escape")
+        await driver.sees("following")
+        assert screen._moments.moment is None
+        assert "until step" not in driver.text
+        assert driver.app.screen is screen
+
+    run = timed()
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_the_chart_goes_to_the_step_of_the_line_that_the_log_is_at() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        screen = screen_of(driver)
+        await driver.press("2", "up", "up", "up")
+        await driver.sees("chart at step")
+        moment, cursor = screen._moments.moment, screen.body.chart.view.cursor
+        assert moment is not None
+        assert moment.leader == "log"
+        assert cursor == moment.step
+        await driver.press("G")
+        await driver.sees("following")
+        assert screen.body.chart.view.cursor is None
+
+    run = timed()
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_a_step_that_no_line_tells_is_said_to_be_unknown() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        await driver.press("left", *["left"] * 40)  # long before the first line of the log
+        await driver.sees("no line tells step")
+        assert lit(driver) == ""
+
+    run = timed(known=False)
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_events_and_memory_are_those_of_the_moment_and_say_where_its_time_is_unknown() -> None:
+    run = timed()
+    early = RunFacts(snapshot=run, moment=Moment(9000.0, fakes.NOW - 2595, "chart"))
+    texts = [row.text for row in event_rows(early, 100)]
+    assert "until step 9,000 · 11:16:45" in texts[0] or "until step 9,000" in texts[0]
+    assert not any("best.pt" in text for text in texts)
+    assert any("crash" in text or "SIGABRT" in text or "failed" in text for text in texts)
+    unknown = replace(early, moment=Moment(9000.0, None, "chart"))
+    assert "time unknown" in event_rows(unknown, 100)[0].text
+    course = [MemoryPoint(time=fakes.NOW - 2590 + second, footprint=5 << 30) for second in range(3)]
+    assert any("5.0 GiB" in row.text for row in memory_then(early, course))
+    assert (
+        "nobody measured memory then" in memory_then(replace(early, moment=Moment(1.0, 5.0, "chart")), course)[1].text
+    )
+    assert "time of this step is unknown" in memory_then(unknown, course)[1].text
+
+
+def test_the_table_tells_what_was_last_measured_at_the_step_and_where() -> None:
+    run = timed()
+    table = MetricTable()
+    table.facts = RunFacts(snapshot=run, moment=Moment(1000.0, None, "chart"))
+    head, loss, *others = [row.text.split() for row in table.rows(80, 10)]
+    assert head == ["metric", "then", "of", "step"]
+    assert loss[:1] == ["loss"]
+    assert loss[2] == "990"
+    assert all("n/a" in other for other in others)  # of numbers without a history nobody knows what they were
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [(0.0, BEGUN), (110.0, BEGUN + 22), (60.0, BEGUN + 12), (-5.0, None), (1e9, None)]
+)
+def test_the_time_of_a_step_is_measured_or_between_two_that_are_near(step: float, told: float | None) -> None:
+    assert time_at(timed(), step) == (pytest.approx(told) if told is not None else None)
+    assert time_at(timed(known=False), step) is None
