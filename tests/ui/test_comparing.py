@@ -167,6 +167,15 @@ def test_runs_without_the_metric_are_told_and_a_hidden_one_too() -> None:
     drive(world, play)
 
 
+def test_no_metric_is_denied_before_the_runs_were_read() -> None:
+    panel = Comparison()
+    one, other = (replace(run, series={"loss": run.series["loss"]}) for run in TWENTY[:2])
+    panel.snapshots = (replace(one, brief=True), other)
+    assert panel.press("metric") == "The runs are still being read. Try again in a moment."
+    panel.snapshots = (one, other)
+    assert panel.press("metric") == "There is no other metric."
+
+
 def test_what_was_not_read_to_its_end_has_no_best_yet() -> None:
     part = replace(SGD, series={"loss": replace(SGD.series["loss"], complete=False, read_share=0.4)})
     world = fakes.world((part, ADAM))

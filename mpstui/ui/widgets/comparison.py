@@ -128,7 +128,8 @@ class Comparison(LinePanel):
     def _next_metric(self, by: int) -> str | None:
         names = metrics_of(self.snapshots)
         if len(names) < 2:
-            return "There is no other metric."
+            unread = any(one.brief for one in self.snapshots)
+            return "The runs are still being read. Try again in a moment." if unread else "There is no other metric."
         self.metric = names[(names.index(self.metric) + by) % len(names)]
         self._look(log=None)
         return None

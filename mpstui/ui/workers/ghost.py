@@ -41,13 +41,15 @@ class GhostWorker(Worker):
         live = next((one for one in snapshots if one.run == self._followed), None)
         if self._followed is None or (live is not None and not live.state.active):
             return None
-        finished = live is not None and any(one.profile == live.profile and not one.state.active for one in snapshots)
-        if live is None or live.brief or live is self._seen or not finished:
+        if live is None or live.brief or live is self._seen or live.profile is None:
+            return _LOOK_SECONDS
+        if not any(one.profile == live.profile and not one.state.active for one in snapshots):
             return _LOOK_SECONDS
         self._finder = self._finder or self._services.ghosts()
         found = self._finder.look(live, snapshots, _SLICE_SECONDS)
         if self._finder.pending:
             return _REST_SECONDS
+        if found is not None or (self._seen is not None and self._seen.run == live.run):
+            self._post(GhostReady(live.run, found))
         self._seen = live
-        self._post(GhostReady(live.run, found))
         return _LOOK_SECONDS
