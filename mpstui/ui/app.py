@@ -235,7 +235,8 @@ class MpstuiApp(KeyboardApp):
         if shown is not None and shown.can_draw and self.state.snapshots is not None:
             shown.show_runs(self.state.snapshots)
             shown.press_early_key()
-            self.write(self._title.change(self.state.snapshots, shown.place, time.monotonic()))
+            if not self.is_headless:
+                self.write(self._title.change(self.state.snapshots, shown.place, time.monotonic()))
 
     def focus_workers(self) -> None:
         shown = self.acting_screen

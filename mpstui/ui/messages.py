@@ -53,6 +53,8 @@ class SystemReady(_State):
     """What telemetry knows of the run over time."""
     prices: EnergySettings | None = None
     """What electricity costs, where the settings say it."""
+    past: tuple[SystemSample, ...] = ()
+    """The machine in the last minute, the newest sample included."""
 
 
 @dataclass

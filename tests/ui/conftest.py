@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from mpstui.ui.workers import system
+
 
 @pytest.fixture(autouse=True)
 def same_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """UTC, no colour wishes, no SSH."""
+    """UTC, no colour wishes, no SSH, one host; the list shows its machine only where a test waits for it."""
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(platform, "node", lambda: "studio.local")
+    monkeypatch.setattr(system, "_FIRST_SECONDS", 3600.0)
     for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "TEXTUAL_COLOR_SYSTEM"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()

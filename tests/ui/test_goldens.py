@@ -60,10 +60,7 @@ def test_screen_looks_as_it_did(scene: Scene, size: tuple[int, int]) -> None:
     async def look(driver: Driver) -> None:
         if scene.opening is not None:
             await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None)
-            if scene.opening == fakes.running().run:
-                await driver.until(
-                    lambda: getattr(driver.app.screen, "_machine", None) is not None, "the machine's sample"
-                )
+            await driver.until(lambda: getattr(driver.app.screen, "_machine", None) is not None, "the machine's sample")
         await driver.press(*scene.keys)
         await driver.sees(scene.shows)
         if not updates:

@@ -55,6 +55,8 @@ class RunFacts:
     """Steps in which the training was slower than before."""
     system: SystemSample | None = None
     """The machine, and the run's processes; sampled while a panel is in view that asks for them."""
+    past: tuple[SystemSample, ...] = ()
+    """The machine in the last minute."""
     tree: TreeSample | None = None
     telemetry: RunTelemetry | None = None
     """What telemetry knows of the run over time."""

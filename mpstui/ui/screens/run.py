@@ -156,17 +156,17 @@ class RunScreen(ActingScreen):
     def _show_facts(self) -> None:
         if self.snapshot is None or self._live is None:
             return
-        sample = self._machine
-        telemetry = sample.telemetry if sample else None
+        sample = self._machine or SystemReady(None, None, None)
         facts = RunFacts(
             snapshot=self.snapshot,
             warning=self._warning,
-            slow=(*self._live.slow_stretches, *(telemetry.throttled if telemetry else ())),
-            system=sample.system if sample else None,
-            tree=sample.tree if sample else None,
-            telemetry=telemetry,
+            slow=(*self._live.slow_stretches, *(sample.telemetry.throttled if sample.telemetry else ())),
+            system=sample.system,
+            past=sample.past,
+            tree=sample.tree,
+            telemetry=sample.telemetry,
             cleared=self.context.state.cleared.get(self.place),
-            prices=sample.prices if sample else None,
+            prices=sample.prices,
             ghost=self._ghost if self.snapshot.state.active else None,
             moment=self._moments.moment,
         )

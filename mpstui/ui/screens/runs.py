@@ -26,6 +26,7 @@ from .acting import ActingScreen, allowed
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
+    from ..messages import SystemReady
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
@@ -151,6 +152,11 @@ class RunsScreen(ActingScreen):
             return RunTable.Rearranged()
 
         self.context.requests.do("list", keep, tell=lambda kept: None)
+
+    def show_system(self, message: SystemReady) -> None:
+        line = self.query_one(TopLine)
+        line.past = message.past
+        line.repaint()
 
     @on(RunTable.Selected)
     def _selected(self) -> None:

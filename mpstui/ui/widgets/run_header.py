@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, State
 from ...core.present import badge, epoch_progress, epoch_text, step_text, total_progress
 from ..panels import RunPanel
 from ..rows import Row, Span, bar, clean, clip, fit, row, spread
+from .machine_strip import machine_strip
+
+if TYPE_CHECKING:
+    from ...core.telemetry.model import SystemSample
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 _DOT = Span("  ·  ", "faint")
@@ -18,7 +25,8 @@ class RunHeader(RunPanel):
     def rows(self, width: int, height: int) -> list[Row]:
         if self.facts is None:
             return []
-        return header(self.facts.snapshot, width, self.facts.snapshot.seen, self.facts.warning)
+        facts = self.facts
+        return header(facts.snapshot, width, facts.snapshot.seen, facts.warning, facts.past)
 
 
 class Progress(RunPanel):
@@ -28,8 +36,10 @@ class Progress(RunPanel):
         return progress(self.facts.snapshot, width) if self.facts else []
 
 
-def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> list[Row]:
-    """The name and the state; then the facts, or beside the device what is going wrong."""
+def header(
+    snapshot: RunSnapshot, width: int, now: float, warning: str = "", past: Sequence[SystemSample] = ()
+) -> list[Row]:
+    """The name, the machine and the state; then the facts, or beside the device what is going wrong."""
     held = ""
     if snapshot.is_frozen:  # who holds it, unless it was the user who pressed the key for it
         held = snapshot.reason if snapshot.held_for else ""
@@ -37,13 +47,13 @@ def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> 
     nothing = snapshot.reason if snapshot.state is State.WATCHED and snapshot.updated is None else ""
     wrong = held or warning or nothing
     if not wrong:
-        return [_title(snapshot, width), _facts(snapshot, width, now)]
+        return [_title(snapshot, width, past), _facts(snapshot, width, now)]
     device = (Span(clean(snapshot.numbers.device.type or "device n/a", 20)), _DOT)
     warned = (Span(" "), *(() if wrong == nothing else device), Span(f"! {clean(wrong, 200)}", "warn"))
-    return [_title(snapshot, width), row(*clip(warned, width))]
+    return [_title(snapshot, width, past), row(*clip(warned, width))]
 
 
-def _title(snapshot: RunSnapshot, width: int) -> Row:
+def _title(snapshot: RunSnapshot, width: int, past: Sequence[SystemSample]) -> Row:
     look = badge(snapshot)
     state = f"{look.glyph} {look.word}"
     note = clean(snapshot.health_note or (snapshot.queue.sentence() if snapshot.queue else ""), 40)
@@ -52,7 +62,9 @@ def _title(snapshot: RunSnapshot, width: int) -> Row:
     right = [Span(f"{state} ", f"{look.tone} strong")]
     if note and len(note) < (width - len(state) - 8) // 2:
         right = [Span(f"{note}  ", "dim"), *right]
-    return spread([Span(" "), Span(clean(snapshot.name), "title")], right, width)
+    name = Span(clean(snapshot.name), "title")
+    strip = machine_strip(past, width - row(name, *right).width - 4) if past else ()
+    return spread([Span(" "), name], [*strip, *right], width)
 
 
 def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:

@@ -13,9 +13,11 @@ from ...core.model.snapshot import RunSnapshot
 from ...core.present import attention
 from ..rows import EMPTY, Row, Span, clean, row, spread, width_of
 from .lines import LinePanel
+from .machine_strip import machine_strip
 
 if TYPE_CHECKING:
     from ...core.runs.listing import Line, ListView
+    from ...core.telemetry.model import SystemSample
     from .run_row import Layout, NameDisambiguator
 
 _BRAND = (Span(" mpstui", "brand"), Span("  "))
@@ -25,6 +27,8 @@ class TopLine(LinePanel):
     snapshots: Sequence[RunSnapshot] | None = None
     paused_groups: Sequence[str] = ()
     marked = ""
+    past: Sequence[SystemSample] = ()
+    """The machine in the last minute."""
 
     def show(
         self, snapshots: Sequence[RunSnapshot], paused_groups: Sequence[str] = (), marked: int = 0, hidden: int = 0
@@ -37,11 +41,17 @@ class TopLine(LinePanel):
     def rows(self, width: int, height: int) -> list[Row]:
         if self.snapshots is None:
             return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
-        return [top_line(self.snapshots, width, self.paused_groups, self.marked)]
+        return [top_line(self.snapshots, width, self.paused_groups, self.marked, self.past)]
 
 
-def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequence[str] = (), marked: str = "") -> Row:
-    """``mpstui   2 failed · 1 stalled      12 runs · 2 live``; trouble is named before anything else.
+def top_line(
+    snapshots: Sequence[RunSnapshot],
+    width: int,
+    paused_groups: Sequence[str] = (),
+    marked: str = "",
+    past: Sequence[SystemSample] = (),
+) -> Row:
+    """``mpstui   2 failed · 1 stalled      cpu ▂▅▇ 87 %   12 runs · 2 live``; trouble is named before anything else.
 
     A paused queue is named too: nobody may wait in it now, and what is queued next would wait without a word.
     """
@@ -60,7 +70,8 @@ def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequen
         columns = width - row(*left, *right).width - 1
         left.append(Span(next((words for words in choices if width_of(words) <= columns), "‖ queue paused"), "warn"))
         right = right if row(*left, *right).width < width else []
-    return spread(left, right, width)
+    strip = machine_strip(past, width - row(*left, *right).width - 3)
+    return spread(left, [*strip, *right], width)
 
 
 class RunTable(LinePanel):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.errors import SettingsError
 from ..messages import SettingsMistaken, SystemReady
+from ..widgets.machine_strip import remember
 from .runs import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ...core.settings import EnergySettings
+    from ...core.telemetry.model import SystemSample
     from ...core.telemetry.run_telemetry import TelemetryRecorder
-    from ...core.telemetry.sampler import Sampler
+    from ...core.telemetry.sampler import Sampler, Snapshot, Trees
     from ..services import Services
     from ..terminal import Terminal
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
 _NO_PROCESS_TIMES = 5
 """The machine alone is read so many times less often."""
+_LISTED_SECONDS, _RESTING_SECONDS, _FIRST_SECONDS = 5.0, 30.0, 1.5
+"""Between two samples for the list while something is live, and while nothing is; the first comes after the rows."""
 
 
 class _Target(NamedTuple):
@@ -36,7 +41,8 @@ class _Target(NamedTuple):
 
 
 class SystemWorker(Worker):
-    """Samples the machine while somebody looks at a run, less often while the panel that shows it is hidden."""
+    """Samples the machine for a run that somebody looks at, less often while the panel that shows it is hidden, and for
+    the list still less often."""
 
     name = "system"
 
@@ -47,6 +53,9 @@ class SystemWorker(Worker):
         self._sampler: Sampler | None = None
         self._target: _Target | None = None
         self._sampled: tuple[_Target, float] | None = None
+        self._listed = -math.inf
+        self._past: tuple[SystemSample, ...] = ()
+        self._began = time.monotonic()
         self._recorder: tuple[str, TelemetryRecorder] | None = None
         self._prices: EnergySettings | None = None
 
@@ -66,7 +75,7 @@ class SystemWorker(Worker):
         target = self._target
         if target is None:
             self._close_recorder()
-            return None
+            return self._sample_for_list()
         if self._seconds_left(target) <= 0:
             self._sampled = target, time.monotonic()
             run = target.snapshot.run
@@ -82,13 +91,32 @@ class SystemWorker(Worker):
         pause *= 1 if target.snapshot.pid is not None else _NO_PROCESS_TIMES
         return max(0.0, self._sampled[1] + pause - time.monotonic())
 
-    def _sample(self, snapshot: RunSnapshot) -> None:
+    def _sample_for_list(self) -> float:
+        """The machine alone, if there is any run; the seconds until the next time."""
+        runs, now = self._newest(), time.monotonic()
+        if not runs or now - self._began < _FIRST_SECONDS:
+            return _FIRST_SECONDS
+        live = any(run.state.active for run in runs)
+        due = self._listed + (_LISTED_SECONDS if live else _RESTING_SECONDS)
+        if now >= due:
+            self._listed = due = now
+            sample = self._taken({})
+            self._post(SystemReady(sample.system, None, None, past=self._past))
+            due += _LISTED_SECONDS
+        return min(_LISTED_SECONDS, due - now)
+
+    def _taken(self, trees: Trees) -> Snapshot:
         self._sampler = self._sampler or self._services.sampler()
+        sample = self._sampler.sample(trees)
+        self._past = remember(self._past, sample.system)
+        return sample
+
+    def _sample(self, snapshot: RunSnapshot) -> None:
         run = snapshot.run
-        sample = self._sampler.sample({run: (snapshot.pid,)} if snapshot.pid is not None else {})
+        sample = self._taken({run: (snapshot.pid,)} if snapshot.pid is not None else {})
         tree = sample.trees.get(run)
         telemetry = self._recorder_of(snapshot).poll(snapshot, sample.system, tree)
-        self._post(SystemReady(sample.system, tree, run, telemetry, self._prices))
+        self._post(SystemReady(sample.system, tree, run, telemetry, self._prices, self._past))
 
     def _recorder_of(self, snapshot: RunSnapshot) -> TelemetryRecorder:
         if self._recorder is None or self._recorder[0] != snapshot.run:
