@@ -315,6 +315,10 @@ class FakeMonitor(Monitor):
     unread: bool = False
     """What can be done with the runs is not known yet."""
 
+    @property
+    def is_behind(self) -> bool:
+        return False
+
     def hint(self, runs: Iterable[str]) -> None:
         self.hinted |= set(runs)
 

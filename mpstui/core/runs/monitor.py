@@ -30,6 +30,8 @@ REFRESH_SECONDS = 0.05
 GLANCE_SECONDS = 0.005
 """Of these, a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
+KEPT_AT_ONCE = 8
+"""So many summaries are written where there is no time left: whoever leaves soon finds them next time."""
 SETTLED_SECONDS = 1.0
 """How often a run that has ended is looked at: somebody may restart it from elsewhere."""
 FEW_SECONDS, MOST_LOOKS_A_SECOND = 0.1, 250
@@ -92,7 +94,7 @@ class Monitor:
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
         """Of the runs that live: no hint hurries them, or two hundred that write would all be read all the time."""
-        self._kept = kept
+        self._kept, self._all_recalled = kept, False
         self._availability = availability
         self._columns = columns
         self._available: dict[str, tuple[object, float, Mapping[str, Availability]]] = {}
@@ -156,10 +158,19 @@ class Monitor:
     def _remember(self, budget: Budget) -> None:
         """Keep what was read of runs that have ended, as far as there is time."""
         if self._kept is not None:
-            self._kept.forget(self._runs.keys())
+            if not self._all_recalled:
+                self._all_recalled = True
+                self._kept.forget(self._runs.keys())
+            left = 0 if budget.spent else len(self._runs)
             for reader in self._runs.values():
-                if not budget.spent:
-                    reader.remember(self._kept)
+                left -= reader.remember(self._kept)
+                if left <= -KEPT_AT_ONCE:
+                    return
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether runs that have ended are still to be read through, for the first time."""
+        return any(reader.settled and not reader.caught_up for reader in self._runs.values())
 
     def read_on(self, focus: str, seconds: float) -> int:
         """Go on with the history of the run in focus, without a snapshot: between two refreshes, as often as one likes.

@@ -165,14 +165,16 @@ class RunReader(RunFollower):
             self.snapshot = replace(self.snapshot, **self._called())
             self.witnesses.believe()
 
-    def remember(self, kept: Summaries) -> None:
-        """Keep what is known of it for the next process, once it has ended and all of it was read."""
+    def remember(self, kept: Summaries) -> bool:
+        """Keep what is known of it for the next process, once it has ended and all of it was read; True when it was."""
         found = self.snapshot
         if self._stamps is None or self._stamps == self._remembered or found is None or not found.brief:
-            return
-        if self.settled and self.caught_up and not (self._failed or found.survivors or found.unread):
-            self._remembered = self._stamps
-            kept.keep(self.run, self._launched_name, self._stamps, found)
+            return False
+        if not (self.settled and self.caught_up) or self._failed or found.survivors or found.unread:
+            return False
+        self._remembered = self._stamps
+        kept.keep(self.run, self._launched_name, self._stamps, found)
+        return True
 
     def _looked_at(self) -> Stamps | None:
         """The stamps of what is about to be read of a run that nobody supervises."""

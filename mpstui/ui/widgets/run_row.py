@@ -10,6 +10,7 @@ from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
 from ...core.runs.listing import (
+    BUILT_IN,
     Column,
     Group,
     Line,
@@ -136,14 +137,19 @@ def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: fl
             chosen.pop()
     else:
         chosen = [one for one in COLUMNS if width >= one.needs]
-        if not any(one.tags or one.note for one in snapshots):
-            chosen = [one for one in chosen if one.id != "tags"]
+        told = {"tags": ("tags", "note"), "best": ("best",), "memory": ("memory",)}
+        empty = {name for name, of in told.items() if not any(_has(one, of, now) for one in snapshots)}
+        chosen = [one for one in chosen if one.id not in empty]
     left = width - 2 - sum(one.width for one in chosen) - gap * (len(chosen) - 1)
     total = max(1, sum(one.grows for one in chosen))
     return [
         (one, max(4, min(one.widest, one.width + left * one.grows // total)) if one.grows else one.width)
         for one in chosen
     ]
+
+
+def _has(snapshot: RunSnapshot, names: Sequence[str], now: float) -> bool:
+    return any(BUILT_IN[name].value(snapshot, now) is not None for name in names)
 
 
 def _asked_for(name: str, snapshots: Sequence[RunSnapshot], now: float) -> Shown:

@@ -33,6 +33,8 @@ _QUIET_SECONDS = 2.0
 _READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 """Reading takes this share of a core at most, four times as much after hints; many runs are then read less often. The
 end of a training is on the screen within two seconds all the same."""
+_UNREAD_SHARE, _BEHIND_SHARE = 0.5, 0.2
+"""While there are runs of which nothing was read, or whose history is read for the first time: what is read is kept."""
 _TICK_SECONDS, _GROWING_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
 """Between two looks at the size of the log in view: half of it is what a new line waits. A look at nothing costs
 little, but being woken for it does, ten times as much as the look."""
@@ -245,7 +247,9 @@ class RunWorker(Worker):
             self._undrawn, self._changed_at = True, began
             self._sound(before[0] if before is not None else (), fresh[0])
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
-        rest = min(took / _READING_SHARE, _LONGEST_PAUSE_SECONDS)
+        unread = any(one.unread for one in fresh[0])
+        share = _UNREAD_SHARE if unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
+        rest = min(took / share, _LONGEST_PAUSE_SECONDS)
         self._next_read = began + max(_QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS, rest)
         self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
 
