@@ -24,6 +24,8 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
 """One of a record, whose commas stand between values, and which without one that is none is another record."""
 _WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
 _REAL = f"(?>-?{_WHOLE}(?:[.][0-9]{{1,30}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
+_OF_NO_MEANING = _REAL.replace(_WHOLE, "[0-9]{1,20}")
+"""Also of a date or a time."""
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
 """Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
@@ -145,8 +147,8 @@ def _expression(
         if fields is None:
             parts.append(re.escape(number))
             continue
-        if strict and fields:
-            parts.append(f"({_WHOLE if number.isdigit() else _REAL})")
+        if strict:
+            parts.append(f"({_WHOLE if number.isdigit() else _REAL})" if fields else _OF_NO_MEANING)
             continue
         has_commas = not number.isdigit() and "," in number
         characters, longest = ("0-9", 20) if number.isdigit() else ("0-9,", 24) if has_commas else ("-+0-9.eE", 30)

@@ -50,6 +50,7 @@ def quoted(i: int) -> str:
 _BROKEN = (
     *('{"step": 5, "lo', "", "[1, 2]", '{"step": 7, "loss": 1.2.3}', '{"step": 7, "loss": 1e400}'),
     *('{"step": 07, "loss": 0.5}', '{"step": 7, "loss": "2e.96", "lr": 1}', '{"step": 7, "loss": +1.5}'),
+    plain(7).replace(": 1763000000", ": 176-300"),
 )
 
 
