@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,7 @@ class MpstuiApp(KeyboardApp):
         self.context = Context(
             services=services,
             state=self.state,
-            toasts=Toasts(self),
+            toasts=Toasts(self, covering=partial(_make_room, self)),
             requests=self._requests,
             blocks=blocks,
             open_run=self.open_run,
@@ -269,3 +270,9 @@ class MpstuiApp(KeyboardApp):
         from .screens.dialogs import Help
 
         self.push_screen(Help())
+
+
+def _make_room(app: MpstuiApp, lines: int) -> None:
+    shown = app.acting_screen
+    if shown is not None:
+        shown.make_room(lines)

@@ -37,7 +37,14 @@ class Note(NamedTuple):
 class Toasts:
     """Shows messages and takes them back. An error stays until it has been read: it may be kept nowhere else."""
 
-    def __init__(self, app: App[Any], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        app: App[Any],
+        clock: Callable[[], float] = time.monotonic,
+        covering: Callable[[int], object] = lambda lines: None,
+    ) -> None:
+        """``covering`` is told how many of the window's lines are covered, whenever that changes."""
+        self._covering = covering
         self._app = app
         self._clock = clock
         self._notes: list[Note] = []
@@ -78,6 +85,13 @@ class Toasts:
                     markup=False,
                 )
         self._notes = notes
+        self._tell_covered()
+
+    def _tell_covered(self) -> None:
+        lasting = self._lasting()
+        self._covering(sum(len(self._lines(one.text)) for one in lasting))
+        if lasting:
+            self._app.set_timer(max(0.1, min(one.until for one in lasting) - self._clock()), self._tell_covered)
 
     @property
     def _most_lines(self) -> int:

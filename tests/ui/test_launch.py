@@ -56,9 +56,9 @@ def test_a_mistake_is_shown_at_its_field_and_nothing_starts() -> None:
         below = driver.lines.index(next(line for line in driver.lines if line.strip().startswith("epochs")))
         assert "is not a number" in driver.lines[below + 1]
         await driver.press("ctrl+s")
-        await driver.hears("not started")
+        await driver.hears("Not started")
         await driver.press("ctrl+o")
-        await driver.hears("not saved")
+        await driver.hears("Not saved")
         await driver.press("backspace", "9")
         await driver.until(lambda: "is not a number" not in driver.text, "the mistake gone")
 

@@ -91,6 +91,23 @@ def test_a_dialog_and_back_is_no_change_of_place() -> None:
     drive(fakes.world(fakes.several()), play, opening=RUNNING)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 15)])
+def test_the_newest_lines_of_the_log_stand_above_what_is_said(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TOAST_SECONDS, "warning", 0.4)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        newest = driver.world.log.texts[-1][:30]
+        before = next(place for place, line in enumerate(driver.lines) if newest in line)
+        driver.app.context.say("Short.", "warning")
+        await driver.until(lambda: any(newest in line for line in driver.lines[:before]))
+        await driver.until(lambda: newest in driver.lines[before])
+
+    drive(fakes.world(fakes.several()), play, size=size, opening=RUNNING)
+
+
 def test_no_toast_stands_before_a_question() -> None:
     async def play(driver: Driver) -> None:
         await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None)

@@ -51,6 +51,7 @@ class LogPane(RunPanel):
         self.wrapped = False
         self.shift = 0
         """Columns scrolled sideways."""
+        self._covered = 0
         self._counting = False
         self._offsets: list[int] = []
         self._pressed: int | None = None
@@ -174,8 +175,17 @@ class LogPane(RunPanel):
         parts += [f"{shown.whole(count)} {'line' if count == 1 else 'lines'}"] if count is not None else []
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
+    def make_room(self, lines: int) -> None:
+        """Draw the newest lines above what covers so many of the window's, the footer left out."""
+        covered = max(0, self.region.bottom - (self.screen.size.height - 1 - lines)) if lines else 0
+        if covered != self._covered:
+            self._covered = covered
+            self.repaint()
+
     def rows(self, width: int, height: int) -> list[Row]:
         reading = self.reading
+        if reading is not None and reading.following:
+            height = max(1, height - self._covered)
         if reading is None:
             return [row((f" {self.absent}", "dim"))]
         look = Look(width, self.wrapped, self.shift, reading.pattern)

@@ -95,6 +95,9 @@ class ActingScreen(Screen[None]):
     def show_log(self, run: str) -> None:
         """Draw the new end of a run's log, where this screen shows it."""
 
+    def make_room(self, lines: int) -> None:
+        """So many lines above the footer are covered for a moment; what is newest there is drawn above them."""
+
     def show_answer(self, message: RequestAnswered) -> None:
         """Show what a request has led to, where this screen has something to show."""
 

@@ -207,6 +207,10 @@ class RunScreen(ActingScreen):
         if run == self.place:
             self.body.log_pane.grew()
 
+    def make_room(self, lines: int) -> None:
+        if self.can_draw:
+            self.body.log_pane.make_room(lines)
+
     def show_answer(self, message: RequestAnswered) -> None:
         """Bring the end of the log into view when stacks were printed there."""
         if message.run == self.place and message.request.action == "dump_stacks" and message.ack and message.ack.ok:
