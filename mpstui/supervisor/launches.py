@@ -103,6 +103,8 @@ def prepare(
     last = storage.read_or_none(LaunchRecord, run.attempt(last_real_attempt(run, status.attempt)).launch)
     device = plan.device or (None if plan.template or last is None else last.device)
     checkpoint, note = _pick_checkpoint(run, template, plan, machine)
+    if checkpoint is None and plan.source == "latest" and spec.branch is not None:
+        checkpoint, note = spec.branch.checkpoint, "from where it branched off: there is no checkpoint of its own yet"
     handed_over = _handed_over(run, spec, template, machine)
     command = compose(
         template,

@@ -32,7 +32,9 @@ def arrive(supervision: Supervision) -> None:
         ending.remove_pid_file(supervision)
     supervision.journal.keep_reserves()
     if duty is Duty.BEGIN:
-        first = Plan(1, "launched", by=supervision.spec.by, queued=True)
+        branch = supervision.spec.branch
+        source = branch.checkpoint if branch is not None else None
+        first = Plan(1, "launched", by=supervision.spec.by, source=source, queued=True)
         plan = first if seen.attempt == 1 else _interrupted_restart(supervision, seen.attempt)
         phase = "queued" if supervision.queue_slot.needed else "starting"
         supervision.schedule(plan, phase=phase, attempt=seen.attempt)

@@ -204,6 +204,15 @@ class ChoiceRecord(NamedTuple):
     agent: Optional[bool] = None
 
 
+class Branch(NamedTuple):
+    """Where a run left another one, whose checkpoint it began from."""
+
+    run: str
+    step: int
+    checkpoint: str
+    """Its path. It belongs to the other run: it is read, never written or deleted."""
+
+
 class Spec(NamedTuple):
     """``spec.json``: what was asked, frozen at launch."""
 
@@ -233,6 +242,8 @@ class Spec(NamedTuple):
     alerts: Optional[AlertRule] = None
     origin: Optional[Origin] = None
     """None: made by an older mpstui, which did not say."""
+    branch: Optional[Branch] = None
+    """None: it begins by itself."""
 
 
 class Status(NamedTuple):

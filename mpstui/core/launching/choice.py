@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from ...wire import storage
-from ...wire.records import ChoiceRecord, QueueRule
+from ...wire.records import Branch, ChoiceRecord, QueueRule
 from ...wire.secrets import without_secrets
 from ..model.checks import environment_name, nearest
 from ..model.errors import UsageError
@@ -46,6 +46,8 @@ class LaunchChoice:
     queue: QueueRule = field(default_factory=QueueRule)
     agent: bool | None = None
     """Whether the agent is put into the program; None: as the profile says."""
+    branch: Branch | None = None
+    """The run and checkpoint that a new run begins from."""
 
 
 def choice_json(choice: LaunchChoice) -> dict[str, Any]:

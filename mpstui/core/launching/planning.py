@@ -306,5 +306,6 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         min_free_bytes=profile.min_free_bytes,
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
         origin=_origin(run),
+        branch=plan.choice.branch,
     )
     return {**storage.to_json(spec), "choice": choice_json(plan.choice)}

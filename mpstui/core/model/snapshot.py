@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
+from ...wire.records import Branch
 
 
 class State(StrEnum):
@@ -325,6 +326,9 @@ class RunSnapshot:
     """What is watched was there, and is not any more."""
     unread: bool = False
     """There is something to read its numbers from, and nothing of it has been read."""
+
+    branch: Branch | None = None
+    """The run it left, where it began from another run's checkpoint."""
 
     ranks: tuple[Heartbeat, ...] = ()
     """The newest heartbeat of each rank, by rank, in a training of several processes."""

@@ -324,6 +324,7 @@ class RunReader(RunFollower):
             health_note=condition.note if condition else "",
             profile=spec.profile if spec else None,
             recipe=spec.recipe if spec else None,
+            branch=spec.branch if spec else None,
             numbers=numbers,
             device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,

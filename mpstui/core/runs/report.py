@@ -86,6 +86,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         ],
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
+        "branch": snapshot.branch._asdict() if snapshot.branch else None,
         "eta_seconds": numbers.eta_seconds,
         "steps_per_second": numbers.steps_per_second,
         "samples_per_second": numbers.samples_per_second,

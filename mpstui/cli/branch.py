@@ -1,0 +1,53 @@
+"""`mpstui branch`: a new run from a checkpoint of another one, with other arguments."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+
+from ..core.launching.branching import branch_at, branch_choice
+from ..core.launching.choice import parse_environment, parse_sets
+from ..core.launching.planning import launch_all, plan
+from ..core.machine import this_machine
+from ..core.model.errors import UsageError
+from ..core.present import whole
+from ..core.runs.find import find_run
+from ..core.runs.monitor import Monitor
+from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, warn
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+The run itself stays as it is, and goes on if it trains. Its checkpoint is read, never written. Examples:
+  mpstui branch RUN --set lr=1e-4                 # from its newest checkpoint
+  mpstui branch RUN --at 12000 --set lr=1e-4      # from the newest one from step 12,000 or before"""
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--at", type=int, metavar="STEP", help="where to leave it (default: its newest checkpoint)")
+    add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
+    add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
+    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train")
+    parser.add_argument("--name", metavar="NAME", help="name of the new run")
+    parser.add_argument("--dry-run", action="store_true", help="print from where and what would be started")
+    parser.add_argument("--json", action="store_true", help='print {"run": ID, "branch": {...}}')
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.at is not None and args.at < 0:
+        raise UsageError(f"--at {args.at} is no step", "a step is 0 or more", field="at")
+    session = Session()
+    snapshot = Monitor(session.home).snapshot(find_run(session.home, args.run).run)
+    branch = branch_at(snapshot, args.at if args.at is not None else float("inf"))
+    choice = branch_choice(snapshot, branch, parse_sets(args.set), parse_environment(args.env))
+    choice = replace(choice, name=args.name or choice.name, device=args.device or choice.device)
+    planned = plan(choice, environ=session.environ, machine=this_machine(), check=not args.dry_run)
+    for warning in planned.warnings:
+        warn(warning)
+    told = {"branch": branch._asdict()}
+    if args.dry_run:
+        from_step = f"from step {whole(branch.step)} of {branch.run}: {branch.checkpoint}"
+        print_json(told) if args.json else say_lines(f"{from_step}\n{planned.shell()}")
+        return 0
+    (started,) = launch_all([planned], session.home, session.environ, time.time)
+    print_json({"run": started, **told}) if args.json else say(started)
+    return 0

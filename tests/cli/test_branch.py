@@ -1,0 +1,74 @@
+"""`mpstui branch`: a new run goes on from a checkpoint of another one, which stays as it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import mpstui, ok
+
+SAVES = """\
+import pathlib, sys
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+begin = int(pathlib.Path(words["--resume"]).read_text()) if "--resume" in words else 0
+out = pathlib.Path(words["--out"])
+out.mkdir(parents=True, exist_ok=True)
+for step in range(begin + 1, begin + 31):
+    print(f"step {step} loss {float(words['--lr']) / step:.4f}", flush=True)
+    if step % 10 == 0:
+        for old in out.glob("*.pt"):
+            if step > begin + 30 or "--keep-one" in words: old.unlink()
+        (out / f"step_{step}.pt").write_text(str(step))
+"""
+
+
+def saved(folder: Path, out: str = "{run_dir}/saved", *, resume: bool = True) -> str:
+    """A run of 30 steps that has ended, with checkpoints of steps 10, 20 and 30."""
+    (folder / "program.py").write_text(SAVES)
+    how = ["--checkpoints", "saved/*.pt", *(["--resume=--resume {checkpoint}"] if resume else [])]
+    words = ("--name", "parent", "--no-agent", *how, "--", sys.executable, "program.py", "--lr", "1", "--out", out)
+    run = ok("run", *words, cwd=folder).strip()
+    ok("wait", run, "--timeout", "90")
+    return run
+
+
+def shown(run: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(ok("show", run, "--json"))
+    return found
+
+
+def test_a_branch_begins_from_the_newest_checkpoint_before_its_step_with_other_arguments(tmp_path: Path) -> None:
+    parent = saved(tmp_path)
+    files = {path: path.read_bytes() for path in Path(str(shown(parent)["dir"]), "saved").iterdir()}
+    told = json.loads(ok("branch", parent, "--at", "25", "--set", "lr=5", "--json", cwd=tmp_path))
+    run = told["run"]
+    assert told["branch"] == {"run": parent, "step": 20, "checkpoint": str(next(p for p in files if "20" in p.name))}
+    ok("wait", run, "--timeout", "90")
+    child = shown(run)
+    assert child["branch"] == told["branch"]
+    assert child["name"] == "parent from 20"
+    assert ok("logs", run).splitlines()[0] == f"step 21 loss {5 / 21:.4f}"
+    assert any(line.startswith("branch    from step 20 of") for line in ok("show", run).splitlines())
+    assert {path: path.read_bytes() for path in files} == files, "the parent's checkpoints are as they were"
+    assert shown(parent)["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "why"),
+    [
+        ({}, ("--at", "5"), "has no complete checkpoint from step 5 or before"),
+        ({"resume": False}, ("--at", "25"), "nobody said how its program goes on from a checkpoint"),
+        ({"out": "saved"}, ("--at", "25"), "a branch would save to"),
+        ({}, ("--at", "-1"), "is no step"),
+    ],
+)
+def test_what_cannot_be_branched_is_refused_with_a_sentence(
+    tmp_path: Path, how: dict[str, object], words: tuple[str, ...], why: str
+) -> None:
+    parent = saved(tmp_path, **how)  # type: ignore[arg-type]
+    done = mpstui("branch", parent, *words, cwd=tmp_path)
+    assert done.returncode != 0
+    assert why in done.stderr
