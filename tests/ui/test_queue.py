@@ -12,6 +12,7 @@ from mpstui.core.launching.actions import Actions
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.services import Services
+from mpstui.ui.widgets.peek import peek
 from mpstui.ui.widgets.run_row import run_row
 from mpstui.ui.workers import runs as run_worker
 from mpstui.ui.workers.runs import PausedQueues, RunWorker
@@ -140,3 +141,23 @@ def test_an_open_screen_respawns_missing_supervisors_every_few_seconds(
     worker.start()
     wait_until(lambda: started == ["a"], what="a supervisor")
     worker.stop()
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        (
+            QueuePlace("mps", 1, behind=("lr=0.1",), starts_in=112.0),
+            ("1st in mps", "behind  lr=0.1", "in about 1m 52s"),
+        ),
+        (QueuePlace("mps", 5, behind=tuple("abcde")), ("a, b, c and 2 more", "how long they take is not known")),
+        (QueuePlace("mps", 1, paused=True), ("group paused", "not before its queue goes on")),
+        (QueuePlace(after=("stage1",)), ("after stage1", "how long they take is not known")),
+    ],
+)
+def test_the_look_at_a_queued_run_says_whom_it_waits_for_and_until_when(
+    place: QueuePlace, told: tuple[str, ...]
+) -> None:
+    waits = fakes.bare(state=State.QUEUED, queue=place)
+    text = "\n".join(line.text for line in peek(waits, 80, 10))
+    assert all(words in text for words in told), text

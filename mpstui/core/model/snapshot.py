@@ -77,6 +77,10 @@ class QueuePlace:
     """Nothing of the group starts."""
     after: tuple[str, ...] = ()
     """Names of the runs whose end it waits for."""
+    behind: tuple[str, ...] = ()
+    """Names of the runs of its group that run, and of those that start before it."""
+    starts_in: float | None = None
+    """Seconds until its turn, about; None: nobody knows."""
 
     def sentence(self) -> str:
         """``2nd in default``, ``after stage1``, ``1st in default · group paused``."""

@@ -17,6 +17,7 @@ from ...wire.rundir import RunDir, run_dirs
 from ..follow import Budget
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
+from .expecting import with_expectations
 from .files import LocalMachine
 from .find import find_run
 from .follower import RunFollower
@@ -236,7 +237,9 @@ class Monitor:
                 waiters.append(Waiter(item.run, rule, seen.status.waiting_for if seen.status else None))
         if not waiters:
             return tuple(snapshots)
+        groups = {run: one.queue_group for run, one in self._runs.items()}
         found = places(self.home, waiters, {item.run: item.name for item in snapshots})
+        found = with_expectations(found, snapshots, groups)
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
 
     def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:

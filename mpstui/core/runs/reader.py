@@ -103,6 +103,12 @@ class RunReader(RunFollower):
         return self.witnesses.settled and self.snapshot is not None
 
     @property
+    def queue_group(self) -> str | None:
+        """The queue that it was launched into."""
+        spec = self.witnesses.spec.value
+        return spec.queue.group if spec is not None else None
+
+    @property
     def caught_up(self) -> bool:
         return super().caught_up and (self._extremes.complete or self._failed or bool(self._recalled))
 

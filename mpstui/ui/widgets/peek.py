@@ -8,7 +8,7 @@ from ..rows import Row, Span, clean, cut, row
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ...core.model.snapshot import RunSnapshot
+    from ...core.model.snapshot import QueuePlace, RunSnapshot
     from .failure_card import Failure
 
 _CARD_LINES = 7
@@ -58,6 +58,8 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
     from .failure_card import Failure, card, card_lines
     from .run_header import progress
 
+    if snapshot.queue is not None:
+        return waiting(snapshot.queue, width)[:height]
     if needs_explaining(snapshot):
         failure = failure or Failure(snapshot)
         usual = min(max(_CARD_LINES, height - 9), 12, height)
@@ -68,3 +70,20 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
         lines = [row(("note ", "dim"), cut(clean(snapshot.note, width), width - 5)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")
     return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]
+
+
+def waiting(place: QueuePlace, width: int) -> list[Row]:
+    """Whom a queued run waits for, and until when about."""
+    from ...core.present import duration
+
+    told = [("waits", place.sentence() or "to be started")]
+    if place.behind:
+        more = f" and {len(place.behind) - 3} more" if len(place.behind) > 3 else ""
+        told.append(("behind", ", ".join(place.behind[:3]) + more))
+    if place.paused:
+        told.append(("starts", "not before its queue goes on: P"))
+    elif place.starts_in is not None:
+        told.append(("starts", f"in about {duration(place.starts_in)}"))
+    elif place.behind or place.after:
+        told.append(("starts", "when they have ended; how long they take is not known"))
+    return [row((f" {label:<8}", "dim"), cut(clean(text), width - 10)) for label, text in told]

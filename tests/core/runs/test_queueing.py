@@ -247,7 +247,7 @@ def test_the_monitor_tells_the_place_of_a_queued_run(home: Home) -> None:
     newest, oldest = monitor.refresh()
     assert (newest.state, newest.queue, oldest.queue) == (
         State.QUEUED,
-        QueuePlace("mps", 2),
+        QueuePlace("mps", 2, behind=("name of a",)),
         QueuePlace("mps", 1),
     )
     move_run(home, RunDir(home.runs / "b"), "first")

@@ -1,0 +1,60 @@
+"""Whom a queued run waits for, and about how long: told from those that run before it and from how long others took."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from ..model.snapshot import QueuePlace, RunSnapshot, State
+
+Groups = Mapping[str, str | None]
+"""The queue group of each run that has one, by id."""
+
+
+def with_expectations(
+    places: Mapping[str, QueuePlace], runs: Sequence[RunSnapshot], groups: Groups
+) -> dict[str, QueuePlace]:
+    """The places of queued runs with whom they wait for, next first, and in how many seconds about they start.
+
+    Where one of those before it has no time left that is known, nor a profile that a run finished of, nothing is said.
+    """
+    typical = _typical_seconds(runs)
+    known = {one.run: one for one in runs}
+    lines: dict[str, list[RunSnapshot]] = {}
+    for run, place in sorted(places.items(), key=lambda item: item[1].number or len(places) + 1):
+        if place.group is not None and run in known:
+            lines.setdefault(place.group, []).append(known[run])
+    found = dict(places)
+    for group, waiting in lines.items():
+        running = [
+            one for one in runs if one.state.active and one.state is not State.QUEUED and groups.get(one.run) == group
+        ]
+        ends: list[float] | None = None
+        if running and all(one.numbers.eta_seconds is not None for one in running):
+            ends = [one.numbers.eta_seconds or 0.0 for one in running]
+            heapq.heapify(ends)
+        before = [one.name for one in running]
+        for one in waiting:
+            place = found[one.run]
+            if place.paused or place.after:
+                ends = None  # nobody knows when it goes on, nor whether others overtake it
+            starts = ends[0] if ends else None
+            found[one.run] = replace(place, behind=tuple(before), starts_in=starts)
+            before.append(one.name)
+            takes = typical.get(one.profile) if one.profile is not None else None
+            if ends and takes is not None:
+                heapq.heapreplace(ends, ends[0] + takes)
+            else:
+                ends = None
+    return found
+
+
+def _typical_seconds(runs: Sequence[RunSnapshot]) -> dict[str | None, float]:
+    """How long a run of each profile took, the middle one of those that finished."""
+    took: dict[str | None, list[float]] = {}
+    for one in runs:
+        if one.state is State.FINISHED and one.started is not None and one.ended is not None:
+            took.setdefault(one.profile, []).append(max(0.0, one.ended - one.started))
+    return {profile: median(seconds) for profile, seconds in took.items() if profile is not None}
