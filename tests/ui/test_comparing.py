@@ -151,6 +151,24 @@ def test_the_table_sorts_by_any_column_and_scrolls_sideways() -> None:
     drive(world, play, size=(80, 24))
 
 
+def test_a_click_on_a_heading_sorts_and_on_a_run_selects() -> None:
+    world = fakes.world(tuple(reversed(TWENTY)))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("C")
+        await driver.sees("best▾")
+        heading = next(place for place, line in enumerate(driver.lines) if "best▾" in line)
+        at = driver.lines[heading].index("took") + 2
+        await driver.pilot.click(Comparison, offset=(at, heading))
+        await driver.sees("took▾")
+        await driver.pilot.click(Comparison, offset=(at, heading))
+        await driver.sees("took▴")
+        await driver.pilot.click(Comparison, offset=(20, heading + 3))
+        await driver.until(lambda: driver.lines[heading + 3].startswith("▌"), "the run that was clicked")
+
+    drive(world, play, size=(120, 40))
+
+
 def test_runs_without_the_metric_are_told_and_a_hidden_one_too() -> None:
     world = fakes.world((replace(SGD, series={"loss": SGD.series["loss"]}), ADAM))
 
