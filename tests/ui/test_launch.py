@@ -157,8 +157,8 @@ HAS_NO_CURE = (replace(fakes.FINDING, remedy=Remedy(text="Look at the data.")),)
     ("run", "findings", "why_not"),
     [
         (fakes.failed(), CAN_BE_CURED, ""),
-        (fakes.failed(), HAS_NO_CURE, "fix: no remedy is known"),
-        (fakes.failed(), (), "fix: no remedy is known"),
+        (fakes.failed(), HAS_NO_CURE, "fix: there is no known fix"),
+        (fakes.failed(), (), "fix: there is no known fix"),
         (fakes.running(), CAN_BE_CURED, "fix: it has not failed"),
         (fakes.finished(), CAN_BE_CURED, "fix: it has not failed"),
     ],
@@ -260,7 +260,7 @@ def test_a_new_launch_offers_no_rehearsal() -> None:
         await driver.sees("^s start")
         assert "rehearse" not in driver.text
         await driver.press("ctrl+t")
-        await driver.hears("there is no failed attempt")
+        await driver.hears("no attempt has failed")
 
     drive(world, play)
     assert not world.launcher.form.launched

@@ -201,7 +201,7 @@ def test_the_wheel_zooms_into_the_chart() -> None:
 
 def test_chart_keys_on_nothing() -> None:
     async def play(driver: Driver) -> None:
-        for key, words in (("t", "not known"), ("m", "no other metric"), ("plus", "nothing drawn")):
+        for key, words in (("t", "are known: the axis stays"), ("m", "no other metric"), ("plus", "Nothing is drawn")):
             await driver.press(key)
             await driver.hears(words)
         await driver.press("y", "0", "B")
