@@ -30,7 +30,7 @@ def test_without_a_run_only_what_needs_none_is_offered() -> None:
         screen = driver.app.screen
         assert isinstance(screen, RunsScreen)
         ready = [key.label for key in footer_keys(*Scope) if screen.usable(key) and key.scope in LIST_SCOPES]
-        assert ready == ["launch", "help", "quit"]
+        assert ready == ["launch", "help", "quit", "palette"]
 
     drive(fakes.world(()), play)
 

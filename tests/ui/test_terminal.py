@@ -37,7 +37,7 @@ def given_back(terminal: Terminal) -> bool:
 
 def test_q_gives_the_terminal_back() -> None:
     with Terminal(MPSTUI, columns=80, rows=24) as terminal:
-        terminal.wait_text("no runs yet", "press n to launch")
+        terminal.wait_text("no runs yet", "launch a profile")
         terminal.press("q")
         assert terminal.wait_exit() == 0
         assert given_back(terminal)
@@ -46,7 +46,7 @@ def test_q_gives_the_terminal_back() -> None:
 @pytest.mark.parametrize("colours", ["truecolor", ""])
 def test_no_color_leaves_a_terminals_own_colours_alone(colours: str) -> None:
     with Terminal(MPSTUI, columns=80, rows=24, env={"NO_COLOR": "1", "COLORTERM": colours}) as terminal:
-        terminal.wait_text("no runs yet", "press n to launch")
+        terminal.wait_text("no runs yet", "launch a profile")
         assert not re.search(rb"\x1b\[[\d;]*\b(3[0-8]|4[0-8]|9\d|10\d)\b[\d;]*m", bytes(terminal.raw))
         terminal.press("q")
         assert terminal.wait_exit() == 0

@@ -357,9 +357,12 @@ class RunScreen(ActingScreen):
     # -- metrics
 
     def action_grid(self) -> None:
-        """All metrics as small charts; the one that is chosen there has the screen."""
+        """All metrics as small charts; the one that is chosen there has the screen. In the log, go to its beginning."""
         from .grid import GridScreen
 
+        if self._in_log:
+            self.action_scroll(-1, "edge")
+            return
         if self.snapshot is None:
             self.context.say(self.no_run, "warning")
             return
