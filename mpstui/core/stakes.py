@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -89,7 +90,11 @@ def has_checkpoint(snapshot: RunSnapshot) -> bool:
 
 def saves_when_stopped(snapshot: RunSnapshot) -> bool:
     """Whether it is known to save when it is asked to end, as the trainers that ship do."""
-    return any(word == "-m" and after in _SHIPPED_TRAINERS for word, after in pairwise(snapshot.argv))
+    return is_shipped_trainer(snapshot.argv)
+
+
+def is_shipped_trainer(argv: Sequence[str]) -> bool:
+    return any(word == "-m" and after in _SHIPPED_TRAINERS for word, after in pairwise(argv))
 
 
 def _steps(count: int) -> str:

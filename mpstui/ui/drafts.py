@@ -7,6 +7,7 @@ is imported by the first of these.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,23 +50,8 @@ SWEEP = "sweep:"
 """Before the key of a field that holds several values of one, one run for each."""
 MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "more", "env", "swept", "queue.after", "queue"
 """Fields for what the profile has no field for, and for when to start."""
-_PATH_WORDS = frozenset(
-    [
-        "data",
-        "dataset",
-        "dir",
-        "directory",
-        "path",
-        "file",
-        "folder",
-        "root",
-        "cache",
-        "checkpoint",
-        "fasta",
-        "bed",
-        "npz",
-        "csv",
-    ]
+_A_PATH = re.compile(
+    r"(?:^|_)(?:data|dataset|dir|directory|path|file|folder|root|cache|checkpoint|fasta|bed|npz|csv)(?:_|$)"
 )
 
 
@@ -91,6 +77,8 @@ class Preview:
     cwd: str = ""
     runs: tuple[str, ...] = ()
     """Names of all runs where there are several; ``command`` is that of the first."""
+    profile: str | None = None
+    epochs: float | None = None
     waits_for: tuple[str, ...] = ()
     """What must be true before it starts: a slot in a queue, the end of other runs."""
 
@@ -245,6 +233,8 @@ class Draft:
             warnings=(*([self._note] if self._note else []), *planned.warnings),
             runs=tuple(str(choice.name) for choice in choices) if len(choices) > 1 else (),
             cwd=planned.template.cwd,
+            profile=self._choice.profile.slug if self._choice.profile.path else None,
+            epochs=planned.template.totals.epochs,
             waits_for=(
                 *([f"a slot in queue {planned.queue.group}"] if planned.queue.group else []),
                 *(f"the end ({one['when']}) of {one['run']}" for one in planned.queue.after),
@@ -285,7 +275,7 @@ class Draft:
 
         Reads a folder: not for the thread that draws.
         """
-        named = _PATH_WORDS.intersection(key.removeprefix(ARGUMENT).replace("-", "_").split("_"))
+        named = _A_PATH.search(key.removeprefix(ARGUMENT).replace("-", "_"))
         if not text or not (named or "/" in text or text.startswith("~")):
             return None
         folder, slash, begun = text.rpartition("/")

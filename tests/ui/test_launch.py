@@ -45,6 +45,27 @@ def test_from_the_list_to_a_new_run() -> None:
     assert world.launcher.form.launched[0]["device"] == "mps"
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_several_runs_are_asked_about_with_their_number_and_time(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tuple(f"six optimizers seed={seed}" for seed in range(18))
+    preview = Preview("python t.py", runs=names, profile="cifar", epochs=100.0)
+    monkeypatch.setattr(fakes.FakeDraft, "preview", lambda self, values: preview)
+    world = fakes.world(
+        (fakes.finished(started=fakes.NOW - 50_000, attempt_started=fakes.NOW - 50_000),) if known else ()
+    )
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter", "ctrl+s")
+        await driver.sees("Start 18 runs?")
+        told = "About 2d 02h in all, 2h 46m each" if known else "How long they take is unknown"
+        assert told in driver.text
+        assert not world.launcher.form.launched
+        await driver.press("y")
+        await driver.until(lambda: world.launcher.form.launched, "the launch")
+
+    drive(world, play, size=(120, 40))
+
+
 def test_a_mistake_is_shown_at_its_field_and_nothing_starts() -> None:
     world = fakes.world(())
 

@@ -38,7 +38,9 @@ from .editing import frozen_text
 from .preflight import preflight_warnings, require_modules, require_program, require_text
 from .provenance import ProvenanceNotes
 from .supervisors import Supervisors, start_supervisor
+from .values import require_values
 
+_HIDES = "has the agent hide the other devices"
 _ONLY_ON_GPUS = "the recipe sets neither bf16 nor compile on the CPU: both are slower there"
 
 
@@ -87,7 +89,6 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     choice = split_device(choice)
     profile = choice.profile if choice.agent is None else replace(choice.profile, agent=choice.agent)
     environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
-    _known("recipe", choice.recipe, tuple(RECIPES))
     recipe = choice.recipe or profile.recipe
     plain, notes = launch_arguments(choice)
     faster, doubts = _with_recipe_arguments(plain, choice, recipe)
@@ -108,18 +109,19 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         require_modules(command, every, machine)
     queue = queue_rule(choice, device, whole, machine)
     notes += _warnings(choice, arguments, variants, environment)
+    chosen = variants.found[device]
+    require_values(chosen.argv, arguments, profile.cwd, whole)
     notes += preflight_warnings(profile, arguments, device, whole, machine)
-    hiding = [EnvLine(*item, "has the agent hide the other devices") for item in variants.found[device].env.items()]
     return LaunchPlan(
         choice=choice,
         device=device,
         template=_template(choice, device, variants, environment),
-        argv=variants.found[device].argv,
-        env=(*environment.lines, *hiding),
+        argv=chosen.argv,
+        env=(*environment.lines, *(EnvLine(*item, _HIDES) for item in chosen.env.items())),
         warnings=tuple(notes),
         recipe=recipe,
         queue=queue,
-        gpus=gpu_rule(choice, queue, device, variants.found[device].argv, whole, machine),
+        gpus=gpu_rule(choice, queue, device, chosen.argv, whole, machine),
         secret_names=environment.secret_names,
         secrets=environment.secrets,
     )
@@ -147,6 +149,7 @@ def _with_recipe_arguments(
     plain: Mapping[str, ArgumentValue], choice: LaunchChoice, recipe: str
 ) -> tuple[dict[str, ArgumentValue], list[str]]:
     """A recipe's arguments set where the profile names the argument of that role and this launch does not set it."""
+    _known("recipe", choice.recipe, tuple(RECIPES))
     arguments, notes = dict(plain), []
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
@@ -226,9 +229,18 @@ def _warnings(
 def launch_all(
     plans: Sequence[LaunchPlan], home: Home, environ: Mapping[str, str], clock: Callable[[], float]
 ) -> list[str]:
-    """Start planned runs, detached, in this order; their ids. Raises: see :func:`launch`."""
+    """Start planned runs, detached, in this order; their ids.
+
+    Of several the program is asked first which arguments it takes: all would fail of one misspelt word.
+
+    Raises: see :func:`launch`.
+        UsageError: a value that the program would refuse.
+    """
     if len(plans) == 1:
         return [launch(plans[0], home, environ, clock())]
+    for ask, made in zip([True, *[False] * len(plans)], plans, strict=False):
+        whole = {**environ, **{line.name: line.value for line in made.env}}
+        require_values(made.argv, launch_arguments(made.choice)[0], made.choice.profile.cwd, whole, ask=ask)
     provenance = ProvenanceNotes()
     with Supervisors(home.runs) as supervisors:
         return [launch(plan, home, environ, clock(), supervisors.start, provenance) for plan in plans]

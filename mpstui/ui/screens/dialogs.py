@@ -24,6 +24,7 @@ from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
+    from ...core.runs.expected import Expected
     from ...core.runs.removal import Removable
 
 _WIDTH = 64
@@ -135,6 +136,16 @@ def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: S
         lines = (*lines, f"Together {shown.duration(sum(known))} of work is in no checkpoint.")
     name = f"{action.name[:1].upper()}{action.name[1:]}"
     return Question(f"{name}: {_runs(len(runs))}?", (*lines, *refused), f"{action.name}, all of them")
+
+
+def question_of_launch(names: Sequence[str], known: Expected | None) -> Question:
+    """What is asked before several runs are started at once."""
+    told = "How long they take is unknown: no run of this profile has finished yet."
+    if known is not None:
+        one, ago = shown.duration(known.seconds), "the last run" if known.runs == 1 else f"the last {known.runs} runs"
+        told = f"About {shown.duration(known.seconds * len(names))} in all, {one} each, as {ago} of this profile took."
+    lines = (*_first([clean(name, 56) for name in names]), "One at a time on each accelerator.", told)
+    return Question(f"Start {_runs(len(names))}?", lines, "start them")
 
 
 def _first(lines: Sequence[str]) -> tuple[str, ...]:

@@ -276,9 +276,7 @@ class LaunchForm(_LaunchingScreen):
             return
         values, draft, restarting = self.values, self._draft, self._restarting
         if restarting is None:
-            runs = self.query_one(LaunchPreview).runs
-            self.context.say(f"Starting {runs} runs…" if runs > 1 else "Starting…")
-            self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
+            self._launch(values)
             return
         name = "rehearsal" if rehearse else BY_ID["edit_restart"].name
 
@@ -296,6 +294,25 @@ class LaunchForm(_LaunchingScreen):
             from .dialogs import Confirm
 
             self.app.push_screen(Confirm(asked), restart)
+
+    def _launch(self, values: dict[str, str]) -> None:
+        """Start it; of several it is asked first, with how long they will take."""
+        draft, shown = self._draft, self.query_one(LaunchPreview)
+        runs, preview = shown.runs, shown.preview
+
+        def launch(answer: str | None = "yes") -> None:
+            if answer == "yes":
+                self.context.say(f"Starting {runs} runs…" if runs > 1 else "Starting…")
+                self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
+
+        if runs == 1 or preview is None:
+            launch()
+            return
+        from ...core.runs.expected import expected
+        from .dialogs import Confirm, question_of_launch
+
+        known = expected(preview.profile, preview.epochs, self.context.state.snapshots or ())
+        self.app.push_screen(Confirm(question_of_launch(preview.runs, known)), launch)
 
     def _can_rehearse(self) -> bool:
         """Whether there is a failed attempt to compare with."""

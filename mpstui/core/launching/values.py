@@ -1,0 +1,71 @@
+"""Values that cannot be right, refused before anything starts: a choice that there is not, a missing file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..model.checks import nearest
+from ..model.errors import UsageError
+from ..model.home import resolve_home
+from ..profiles.model import ArgumentValue
+from ..profiles.written import folded
+from ..stakes import is_shipped_trainer
+from .arguments import Argument, known_arguments
+
+_READ = re.compile(
+    r"(?:^|_)(?:annotations|bed|config|csv|fasta|init|input|load|npz|pretrained|tokenizer|train|val|valid|vocab)(?:_|$)"
+)
+"""Words of arguments whose file is read: one that may be written, or is read if it is there, is no mistake."""
+_WRITTEN = re.compile(r"(?:^|_)(?:cache|dest|export|log|logdir|logs|out|output|results|save|tmp|write)(?:_|$)")
+_DATA = re.compile(r"(?:^|_)(?:data|dataset|root)(?:_|$)")
+_FILE = re.compile(r"\.(?:bed|csv|fa|fasta|h5|jsonl?|np[yz]|parquet|toml|tsv|txt|ya?ml)$", re.IGNORECASE)
+
+
+def require_values(
+    argv: Sequence[str],
+    arguments: Mapping[str, ArgumentValue],
+    cwd: Path,
+    environ: Mapping[str, str],
+    *,
+    ask: bool = False,
+) -> None:
+    """Refuse values that the program could only fail of; a folder of data may be one that it makes itself.
+
+    Args:
+        ask: have the program name its arguments where that is not known yet; it may take some seconds.
+
+    Raises:
+        UsageError: a value is none of the program's choices or no number, or a file that it reads is not there.
+    """
+    known = known_arguments(argv, cwd=cwd, environ=environ, cache=resolve_home(environ).arguments, ask=ask)
+    by_name, ours = {folded(one.name): one for one in known}, is_shipped_trainer(argv)
+    for key, value in arguments.items():
+        if isinstance(value, (bool, tuple)) or "{" in (text := str(value)):
+            continue
+        told = by_name.get(folded(key))
+        if told is not None and not told.many:
+            _require_known(key, text, told)
+        name = folded(key)
+        if _WRITTEN.search(name) or "://" in text or (cwd / Path(text).expanduser()).exists():
+            continue
+        if (ours and key == "data") or ((_DATA.search(name) or _READ.search(name)) and _FILE.search(text)):
+            hint = f"a path is taken from {cwd}, where the program runs"
+            raise UsageError(f"{key}: there is no file or folder {text}", hint, field=f"args.{key}")
+
+
+def _require_known(key: str, text: str, told: Argument) -> None:
+    """Refuse what the program's parser would refuse."""
+    choices = {choice.casefold(): choice for choice in told.choices}
+    if choices and text.casefold() not in choices:
+        likely = nearest(text, told.choices)
+        hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(told.choices)}"
+        raise UsageError(f"{key}: {text!r} is none of the program's choices", hint, field=f"args.{key}", near=likely)
+    kinds = {"int": int, "float": float}
+    if not choices and told.kind in kinds:
+        try:
+            kinds[told.kind](text)
+        except ValueError:
+            what = "a whole number" if told.kind == "int" else "a number"
+            raise UsageError(f"{key} is {what}, not {text!r}", "see its --help", field=f"args.{key}") from None

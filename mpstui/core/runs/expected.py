@@ -1,0 +1,40 @@
+"""How long a launch takes, by what earlier runs of the same profile took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import NamedTuple
+
+from ..model.snapshot import RunSnapshot, State
+
+_NEWEST = 9
+"""So many runs are asked: older ones were made on another machine, or of another program."""
+
+
+class Expected(NamedTuple):
+    seconds: float
+    """Of one run."""
+    runs: int
+    """So many earlier ones it is told from."""
+
+
+def expected(profile: str | None, epochs: float | None, snapshots: Iterable[RunSnapshot]) -> Expected | None:
+    """What a run takes, from those of the profile that finished, newest first; None: there is none.
+
+    Args:
+        epochs: how many are planned; runs of another number count by what an epoch took. None: unknown, as they are.
+    """
+    took = []
+    for one in snapshots:
+        began, done = one.attempt_started or one.started, one.numbers.epochs
+        if (
+            profile is None
+            or one.profile != profile
+            or one.state is not State.FINISHED
+            or began is None
+            or not one.ended
+        ):
+            continue
+        took.append((one.ended - began) * (epochs / done if epochs and done else 1.0))
+    return Expected(median(took[:_NEWEST]), min(len(took), _NEWEST)) if took else None

@@ -1,0 +1,93 @@
+"""Values that cannot be right are refused before anything starts; what a program may make itself is not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.launching.arguments import known_arguments
+from mpstui.core.launching.values import require_values
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import resolve_home
+
+SCRIPT = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--dataset", choices=["cifar10", "cifar100"])
+parser.add_argument("--epochs", type=int)
+parser.add_argument("--lr", type=float)
+parser.add_argument("--config")
+parser.add_argument("--data")
+print(parser.parse_args())
+"""
+
+
+@pytest.fixture(name="argv")
+def _argv(tmp_path: Path) -> list[str]:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "there.yaml").write_text("x: 1\n")
+    return [sys.executable, "train.py"]
+
+
+def environ(folder: Path) -> dict[str, str]:
+    return {"MPSTUI_HOME": str(folder / "home"), "PATH": "/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"dataset": "x8cifar10"}, "'x8cifar10' is none of the program's choices"),
+        ({"epochs": "2.5"}, "epochs is a whole number, not '2.5'"),
+        ({"lr": "1e-x"}, "lr is a number, not '1e-x'"),
+        ({"config": "gone.yaml"}, "there is no file or folder gone.yaml"),
+        ({"train_file": "/gone/train.csv"}, "there is no file or folder /gone/train.csv"),
+        ({"dataset": "CIFAR10", "epochs": 3, "lr": "1e-3", "config": "there.yaml"}, ""),
+        ({"output_file": "new.csv", "save_config": "new.yaml", "checkpoint": "out/last.pt"}, ""),
+        ({"pretrained": "facebook/opt-125m", "config": "base", "data": "https://x.example/a.csv"}, ""),
+        ({"config": "{run_dir}/a.yaml", "resume": "out/last.pt", "verbose": True}, ""),
+    ],
+)
+def test_what_cannot_be_right_is_refused(
+    tmp_path: Path, argv: list[str], arguments: dict[str, str], wrong: str
+) -> None:
+    around = environ(tmp_path)
+    known_arguments(argv, cwd=tmp_path, environ=around, cache=resolve_home(around).arguments)
+    if not wrong:
+        require_values(argv, arguments, tmp_path, around)
+        return
+    with pytest.raises(UsageError) as found:
+        require_values(argv, arguments, tmp_path, around)
+    assert wrong in found.value.sentence
+    assert found.value.field == f"args.{next(iter(arguments))}"
+
+
+def test_a_choice_that_nobody_knows_yet_is_asked_for_where_that_is_wanted(tmp_path: Path, argv: list[str]) -> None:
+    around = environ(tmp_path)
+    require_values(argv, {"dataset": "x8cifar10"}, tmp_path, around)
+    with pytest.raises(UsageError, match="none of the program's choices"):
+        require_values(argv, {"dataset": "x8cifar10"}, tmp_path, around, ask=True)
+
+
+def test_a_folder_of_data_may_be_made_by_the_program_but_not_by_ours(tmp_path: Path) -> None:
+    around = environ(tmp_path)
+    require_values(["sh"], {"data-dir": "./data"}, tmp_path, around)
+    with pytest.raises(UsageError, match="there is no file or folder"):
+        require_values(["python", "-m", "trainer", "cifar"], {"data": "gone"}, tmp_path, around)
+
+
+def test_a_sweep_of_a_misspelt_word_starts_nothing(
+    tmp_path: Path, argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mpstui.cli.main import main
+
+    for name, value in environ(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    command = json.dumps(argv)
+    profile = tmp_path / "mine.toml"
+    profile.write_text(f'name = "mine"\ncommand = {command}\n[args]\ndataset = "x8cifar10"\n[sweep]\nlr = [0.1, 0.2]\n')
+    assert main(["launch", str(profile)]) == 2
+    assert "none of the program's choices" in capsys.readouterr().err
+    assert not [*(tmp_path / "home").glob("runs/*")]
