@@ -1,10 +1,12 @@
 """`make bench-scale`: two hundred live runs on one machine (Linux).
 
-    python -m tests.bench.scale [--only launch,supervisors,screen] [--runs 200] [--seconds 20]
+    python -m tests.bench.scale [--only launch,supervisors,screen,list] [--runs 200] [--seconds 20]
 
 launch       wall time of a sweep of a hundred runs that wait in a queue, then until all of them run
 supervisors  memory each has for itself (PSS) and the processor time of all, while their runs wait and while they run
 screen       processor time of the list while each run writes a heartbeat and a line of output a second
+list         ended runs, one of them with a log of a gigabyte: seconds until all are read, and in the first frame of the
+             next start how many are not; from a key to the first byte of its frame; memory
 
 Everything that is started is ended again, by pid. The numbers belong to the machine: see its load in the first line.
 """
@@ -30,6 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.model.home import Home
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.summaries import Summaries
 from mpstui.wire import liveness, storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import Status
@@ -40,6 +44,8 @@ MPSTUI = str(Path(sys.executable).with_name("mpstui"))
 SWEPT = 100
 REST_SECONDS = 10.0
 """A supervisor that has just started looks around more often."""
+_TERMINALS: dict[int, int] = {}
+"""Of the screens that are shown, by pid."""
 TICKS = os.sysconf("SC_CLK_TCK")
 PROGRAMS = {
     "a shell's sleep": ('["/bin/sh", "-c", "exec sleep 3600"]', "agent = false"),
@@ -235,6 +241,7 @@ def shown(home: Home) -> Iterator[tuple[int, Callable[[float], None]]]:
     if pid == 0:
         os.environ.update(MPSTUI_HOME=str(home.state), TERM="xterm-256color", COLORTERM="truecolor")
         os.execv(MPSTUI, [MPSTUI])
+    _TERMINALS[pid] = terminal
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
     def drain(seconds: float) -> None:
@@ -251,6 +258,52 @@ def shown(home: Home) -> Iterator[tuple[int, Callable[[float], None]]]:
         os.waitpid(pid, 0)
 
 
+def ended_runs(home: Home, count: int, log_bytes: int) -> None:
+    """Half of them print, half report; the newest has the long log."""
+    for number in range(count):
+        run = RunBuilder(home, f"run {number} lr={number % 7}", time.time() - 3600 + number).status("ended").launch()
+        run.exit(code=0, ended=time.time() - 60)
+        if number % 2:
+            run.output("".join(f"step {step} loss {9 / (step + 9):.4f}\n" for step in range(100)))
+        else:
+            run.points(*({"attempt": 1, "step": step, "loss": 9 / (step + 9), "val_loss": 1.0} for step in range(100)))
+    long = RunBuilder(home, "long log", time.time()).status("ended").launch().exit(code=0, ended=time.time()).run
+    lines = "".join(f"step {step} loss {9 / (step + 9):.4f} and a few words more\n" for step in range(20_000))
+    with long.attempt(1).output.open("w") as log:
+        while log.tell() < log_bytes:
+            log.write(lines)
+
+
+def listing(count: int, log_bytes: int = 1 << 30) -> None:
+    with tempfile.TemporaryDirectory(prefix="mpstui-scale-") as folder:
+        home = Home(Path(folder), Path(folder))
+        home.runs.mkdir(parents=True)
+        ended_runs(home, count, log_bytes)
+        kept, began = home.state / "cache" / "runs.jsonl", time.monotonic()
+        with shown(home) as (_, drain):
+            while not kept.exists() or kept.read_bytes().count(b"\t") < 3 * count:
+                drain(0.5)
+        print(f"list, {count} ended runs: all but the long one read in {time.monotonic() - began:.1f} s", end="; ")
+        first = Monitor(home, kept=Summaries(kept)).refresh()
+        print(f"not read in the first frame of the next start: {sum(one.unread for one in first)}", end="; ")
+        with shown(home) as (app, drain):
+            drain(6.0)
+            waits = sorted(pressed(app, drain) for _ in range(100))
+            memory = (Path(f"/proc/{app}/statm").read_text().split())[1]
+            print(f"from a key to its frame {waits[50]:.0f} ms, 95 of 100 within {waits[95]:.0f} ms", end="; ")
+            print(f"resident {int(memory) * os.sysconf('SC_PAGE_SIZE') / (1 << 20):.0f} MiB", flush=True)
+
+
+def pressed(app: int, drain: Callable[[float], None]) -> float:
+    """Milliseconds from a key (down) to the first byte that the screen writes."""
+    drain(0.05)
+    terminal = _TERMINALS[app]
+    began = time.perf_counter()
+    os.write(terminal, b"j")
+    select.select([terminal], [], [], 2.0)
+    return (time.perf_counter() - began) * 1000
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="launch,supervisors,screen")
@@ -262,6 +315,7 @@ def main() -> None:
     parts: dict[str, Callable[[], None]] = {
         "launch": launch,
         "supervisors": lambda: supervisors(chosen.runs, chosen.seconds),
+        "list": lambda: listing(chosen.runs),
         "screen": lambda: screen(chosen.runs, chosen.seconds),
     }
     for name in chosen.only.split(","):

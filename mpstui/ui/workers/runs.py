@@ -181,6 +181,8 @@ class RunWorker(Worker):
         self._changed_at = -math.inf
         self._pending_bytes = 0
         self._catching_up = False
+        self._unread = False
+        """There are runs of which nothing was read yet."""
         self._respawn_at = time.monotonic() + _RESPAWN_SECONDS
 
     def focus_on(self, focus: Focus) -> None:
@@ -247,8 +249,8 @@ class RunWorker(Worker):
             self._undrawn, self._changed_at = True, began
             self._sound(before[0] if before is not None else (), fresh[0])
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
-        unread = any(one.unread for one in fresh[0])
-        share = _UNREAD_SHARE if unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
+        self._unread = any(one.unread for one in fresh[0])
+        share = _UNREAD_SHARE if self._unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
         rest = min(took / share, _LONGEST_PAUSE_SECONDS)
         self._next_read = began + max(_QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS, rest)
         self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
@@ -267,7 +269,8 @@ class RunWorker(Worker):
     def _catch_up(self, monitor: Monitor, focus: Focus, now: float) -> bool:
         """Read a slice of what is pending of the run in focus; True when there is more to be read at once."""
         hurry = self._catching_up or self._pending_bytes > _TOLERATED_BYTES or not self._log.floods(now)
-        self._catching_up = bool(focus.closely) and self._pending_bytes > 0 and hurry
+        waits = self._unread and bool(focus.listed)  # the selected run's history lets the other rows go first
+        self._catching_up = bool(focus.closely) and self._pending_bytes > 0 and hurry and not waits
         if self._catching_up:
             pending = [run for run in focus.closely if monitor.read_on(run, 0.0)]
             left = [monitor.read_on(run, _SLICE_SECONDS if run == pending[0] else 0.0) for run in pending]
