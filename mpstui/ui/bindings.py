@@ -147,6 +147,7 @@ KEYS: tuple[Key, ...] = (
     Key("shift+right", "chart('later')", "", "", "", Scope.CHART),
     Key("0", "chart('reset')", "0", "reset", "see the whole curve, without cursor", Scope.CHART),
     Key("h", "chart('ghost')", "h", "ghost", "draw the best earlier run behind a live one, or not", Scope.CHART),
+    Key("u", "chart('clip')", "u", "outliers", "leave outliers beyond the edge, marked, or not", Scope.CHART),
     Key("tilde", "chart('smoother')", "~ `", "average", "average over more of the curve, or over less", Scope.CHART),
     Key("grave_accent", "chart('rougher')", "", "", "", Scope.CHART),
     Key("B", "chart('blocks')", "B", "blocks", "draw with blocks, for fonts without braille", Scope.CHART),

@@ -176,12 +176,12 @@ def test_the_average_grows_stronger_and_weaker_and_says_how_strong_it_is() -> No
         await driver.press("~")
         await driver.sees("avg 0.98 ")
         await driver.press("~", "~")
-        await driver.hears("the average is at its strongest, 0.99")
+        await driver.hears("The average is at its strongest, 0.99")
         await driver.sees("avg 0.99 ")
         await driver.press(*["`"] * 7)
         await driver.until(lambda: "avg" not in driver.lines[5], "values as they are")
         await driver.press("`")
-        await driver.hears("the average is at its weakest, 0")
+        await driver.hears("The average is at its weakest, 0")
 
     drive(fakes.world(fakes.several()), play, opening=fakes.running().run, size=(120, 40))
 

@@ -151,6 +151,11 @@ class Canvas:
             by_line.setdefault(at // self.columns, {})[at % self.columns] = name
         return by_line
 
+    def is_free(self, line: int, columns: range) -> bool:
+        """Whether no curve has dots in these cells."""
+        cells = range(line * self.columns + columns.start, line * self.columns + columns.stop)
+        return not any(at in drawn for drawn in self._layers.values() for at in cells)
+
     def spans(
         self, line: int, under: Mapping[int, Span] | None = None, over: Mapping[int, Span] | None = None
     ) -> list[Span]:

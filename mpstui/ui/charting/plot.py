@@ -8,13 +8,17 @@ that is not finite is a gap, never bridged.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ...core.model.snapshot import SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.runs.comparison import compared_values
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
 from .canvas import POINT, Canvas, draw_line, draw_range
-from .data import ChartData, Reading, reading
+from .data import ChartData, Reading, begins, reading
 from .scale import Frame, Scale, nice_step, tick_label, value_scale
 
 GUTTER = 7
@@ -45,6 +49,8 @@ class ChartView:
     """Draw with block characters, for fonts without braille."""
     smoothing: float | None = None
     """Weight of the past in the average, per column of the curve; None: less for a short curve."""
+    clip: bool = False
+    """Draw the axis for what is usual, and mark where values lie beyond it."""
 
 
 def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | None:
@@ -62,9 +68,9 @@ def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | 
         right = math.ceil(right / step) * step
     values: list[float] = []
     for curve in data.curves:
-        for position, low, high in zip(curve.x, curve.low, curve.high, strict=True):
-            if left <= position <= right:
-                values += (low, high)
+        inside = [place for place, x in enumerate(curve.x) if left <= x <= right]
+        lows, highs = [curve.low[place] for place in inside], [curve.high[place] for place in inside]
+        values += usual(lows, highs) if view.clip else [*lows, *highs]
     for ghost in data.ghosts:
         pairs = zip(ghost.x, compared_values(ghost), strict=False)
         values += [value for position, value in pairs if left <= position <= right]
@@ -97,8 +103,12 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
         draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val", dotted=True)
         draw_range(canvas, data.evaluation, space, "val-range", "val")
     under, labels = _under(data, view, space), y_labels(space)
-    above = _slow_columns(data, space) | under
-    body = [row(*labels[line], *canvas.spans(line, under if line else above)) for line in range(space.lines)]
+    above, notes = _slow_columns(data, space) | under, _placed_notes(canvas, _notes(data, view, space))
+    beyond = _beyond(data, space) if view.clip else {}
+    body = [
+        row(*labels[line], *canvas.spans(line, (under if line else above) | notes.get(line, {}), beyond.get(line)))
+        for line in range(space.lines)
+    ]
     told = said_lines(data, width, height)
     said = [row((" ┄ " if line is told[0] else "   ", "ghost"), (line, "dim")) for line in told]
     return [legend(data, view, space, width), *said, *body, x_axis(data, view, space)]
@@ -106,7 +116,7 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
 
 def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
     under: dict[int, Span] = {}
-    for mark in (mark for curve in data.curves for mark in curve.attempt_marks):
+    for mark in data.curves[0].attempt_marks:  # those of validation stand where it was measured first, a little later
         column = space.column_of(mark)
         if column is not None:
             under[column] = Span("┊", "mark")
@@ -114,6 +124,87 @@ def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
     if column is not None:
         under[column] = Span("│", "cursor")
     return under
+
+
+_MOST_NOTES = 20
+"""Of single points that are not finite."""
+
+
+class Note(NamedTuple):
+    """A few words about a place of the chart."""
+
+    column: int
+    text: str
+    role: str
+
+
+def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
+    """What happened where: values that are not finite, and attempts that took over."""
+    curve = data.curves[0]
+    notes = [Note(at + 1, "resumed", "mark") for at in map(space.column_of, curve.attempt_marks) if at is not None]
+    ends = next((place for place in range(len(curve.x) - 1, -1, -1) if curve.low[place] == curve.low[place]), -1)
+    since = ends + 1 if ends < 0 or curve.x[ends] not in curve.gaps or curve.last is not None else ends
+    lasts = curve.last is None and since < len(curve.x)
+    single = max(curve.points, default=1.0) <= 1
+    before = [gap for gap in curve.gaps if not lasts or gap < curve.x[since]][:_MOST_NOTES]
+    for gap in [*([curve.x[since]] if lasts else []), *before]:
+        first, at = gap if single else begins(curve, bisect_left(curve.x, gap)), space.column_of(gap)
+        where = "–".join(dict.fromkeys(_place(x, data, view) for x in (first, gap)))
+        word = "from" if lasts and gap == curve.x[since] else "at"
+        if at is not None:
+            notes.append(Note(at, f"✗ {NOT_FINITE} {word} {clean(data.axis, 12)} {where}", "bad"))
+    return sorted(notes, key=lambda note: note.role != "bad")
+
+
+def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, Span]]:
+    """Each in the lowest line that has room for it; of many at one place the first. A sign alone takes less."""
+    placed: dict[int, dict[int, Span]] = {}
+    for note in notes:
+        for text in (note.text, note.text[:1] if note.role == "bad" else ""):
+            start = note.column if note.column + len(text) <= canvas.columns else note.column - len(text) + 1
+            cells = range(start, start + len(text))
+            free = (
+                line
+                for line in range(canvas.lines - 1, -1, -1)
+                if start >= 0 and canvas.is_free(line, cells) and placed.get(line, {}).keys().isdisjoint(cells)
+            )
+            if text and (line := next(free, None)) is not None:
+                drawn = zip(cells, text, strict=True)
+                placed.setdefault(line, {}).update((column, Span(one, note.role)) for column, one in drawn)
+                break
+    return placed
+
+
+def usual(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
+    """The least and the greatest value, without the outermost hundredth of them where that is far from the rest."""
+    least = sorted(value for value in lows if abs(value) < math.inf)
+    most = sorted(value for value in highs if abs(value) < math.inf)
+    if not least or not most:
+        return []
+    low, high = least[math.ceil(0.01 * (len(least) - 1))], most[math.floor(0.99 * (len(most) - 1))]
+    near = max(high - low, 0.0) / 2
+    return [least[0] if low - least[0] <= near else low, most[-1] if most[-1] - high <= near else high]
+
+
+def _beyond(data: ChartData, space: Frame) -> dict[int, dict[int, Span]]:
+    """Marks at the edges where values lie beyond the axis; the farthest one with its value."""
+    marks: dict[int, dict[int, Span]] = {}
+    for line, sign, role in ((0, "▲", "warn"), (space.lines - 1, "▼", "warn")):
+        found: dict[int, float] = {}
+        for curve in data.curves:
+            for x, value in zip(curve.x, curve.low if line else curve.high, strict=True):
+                out = space.y.low - value if line else value - space.y.high
+                column = space.column_of(x) if out > 0 and not (line and space.y.log and value <= 0) else None
+                if column is not None:
+                    found[column] = (min if line else max)(value, found.get(column, value))
+        if found:
+            cells = {column: Span(sign, role) for column in found}
+            farthest = (min if line else max)(found, key=lambda column: found[column])
+            text = number(found[farthest])
+            start = farthest + 1 if farthest + len(text) < space.columns else farthest - len(text)
+            cells |= {start + place: Span(one, role) for place, one in enumerate(text) if start >= 0}
+            marks.setdefault(line, {}).update(cells)
+    return marks
 
 
 def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
@@ -171,6 +262,7 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
     unread = [curve.read_share for curve in data.curves if not curve.complete]
     zoom = f"still reading, {min(unread) * 100:.0f} % · " if unread else ""
     zoom += "zoom · " if view.left is not None or view.right is not None else ""
+    zoom += "clipped · " if view.clip else ""
     scale = "log · " if space.y.log else "linear · "
     for words, told in ((True, zoom + scale), (True, zoom), (True, ""), (False, zoom), (False, "")):
         parts, place = _worths(data, view, space, words=words)
@@ -207,9 +299,21 @@ def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> t
         there = last if first == last else f"{first}–{last}"
         parts += [Span(_worth(found)), Span(f" at {there}" if place and there != place else "", "dim")]
         place = place or there
+    hidden = sum(map(_not_positive, data.curves)) if space.y.log else 0
+    if hidden:
+        exactly = all(max(curve.points, default=0.0) <= 1 for curve in data.curves)
+        many = f"{hidden:,}" if exactly else f"at least {hidden:,}"
+        parts += [Span("  ▾ ", "warn"), Span(f"{many} value{'s' * (hidden > 1)} ≤ 0" if words else many, "dim")]
     if data.slow and data.axis == "step":
         parts += [Span(f"  {SLOW_MARK} ", "warn"), Span("slow" if words else "", "dim")]
     return parts, place
+
+
+def _not_positive(curve: SeriesView) -> int:
+    """How many of its columns hold a value that a log axis cannot show."""
+    if curve.minimum is not None and curve.minimum > 0:
+        return 0
+    return sum(low <= 0 for low in curve.low)
 
 
 def _worth(found: Reading) -> str:

@@ -148,6 +148,7 @@ class LossChart(RunPanel):
         doing: dict[str, Callable[[], str | None]] = {
             "scale": self._toggle_scale,
             "axis": self._toggle_axis,
+            "clip": self._clip,
             "smoother": lambda: self._smooth(1),
             "rougher": lambda: self._smooth(-1),
             "metric": lambda: self._next_metric(1),
@@ -174,15 +175,24 @@ class LossChart(RunPanel):
             return f"{self._metric} has no value above 0: a log axis cannot show it"
         return None
 
+    def _clip(self) -> str | None:
+        """Have outliers leave the axis to the others, or not."""
+        before, self.view = self._frame(), replace(self.view, clip=not self.view.clip)
+        after = self._frame()
+        if self.view.clip and (before is None or after is None or before.y == after.y):
+            self.view = replace(self.view, clip=False)
+            return "No value lies far from the others."
+        return None
+
     def _smooth(self, by: int) -> str | None:
         """The next stronger average, or the next weaker one."""
         train = self._whole.train
         if train is None:
-            return "validation is drawn as it was measured: there is nothing to average"
+            return "Validation is drawn as it was measured: there is nothing to average."
         now = round(self.view.smoothing if self.view.smoothing is not None else train.smoothing, 2)
         others = [one for one in _AVERAGES if (one - now) * by > 0]
         if not others:
-            return f"the average is at its {'strongest' if by > 0 else 'weakest'}, {now:.2g}"
+            return f"The average is at its {'strongest' if by > 0 else 'weakest'}, {now:.2g}."
         self.view = replace(self.view, smoothing=min(others, key=lambda one: abs(one - now)))
         return None
 
