@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from mpstui.core.launching import branching
+from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.telemetry.headroom import MemoryPoint
+from mpstui.ui.drafts import Launcher
 from mpstui.ui.panels import Moment, RunFacts
 from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.memory import memory_then
 from mpstui.ui.panels.metrics import MetricTable
 from mpstui.ui.screens.moments import time_at
 from mpstui.ui.screens.run import RunScreen
+from mpstui.wire.records import Branch
 
 from . import fakes
 from .driving import Driver, drive
@@ -127,3 +135,47 @@ def test_the_table_tells_what_was_last_measured_at_the_step_and_where() -> None:
 def test_the_time_of_a_step_is_measured_or_between_two_that_are_near(step: float, told: float | None) -> None:
     assert time_at(timed(), step) == (pytest.approx(told) if told is not None else None)
     assert time_at(timed(known=False), step) is None
+
+
+def test_b_refuses_with_a_sentence_what_cannot_be_branched() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        await driver.press("b")
+        await driver.hears("cannot branch from CIFAR-10 · ResNet-18 · Adam: it was not started by mpstui")
+        assert screen_of(driver).is_mounted
+
+    run = timed()
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_b_opens_the_form_of_a_new_run_from_the_step_under_the_cursor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[float] = []
+
+    def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
+        asked.append(step)
+        return Branch(snapshot.run, 21_896, "/runs/x/epoch-056.pt")
+
+    def branch_choice(snapshot: RunSnapshot, branch: Branch) -> LaunchChoice:
+        profile = profile_of_command(("python", "train.py", "--lr", "0.1"), cwd=tmp_path, name="train")
+        return LaunchChoice(profile, name=f"{snapshot.name} from {branch.step}", branch=branch)
+
+    monkeypatch.setattr(branching, "branch_at", branch_at)
+    monkeypatch.setattr(branching, "branch_choice", branch_choice)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        screen = screen_of(driver)
+        await driver.press("left", "left")
+        await driver.until(lambda: screen._moments.moment is not None)
+        moment = screen._moments.moment
+        await driver.press("b")
+        await driver.sees("^s start")
+        assert moment is not None
+        assert asked == [moment.step]
+
+    world = fakes.world((timed(),))
+    launcher = Launcher(Home(tmp_path, tmp_path), {"PATH": "/usr/bin"}, tmp_path, Actions({}), lambda: fakes.NOW)
+    monkeypatch.setattr(type(world.services), "launcher", lambda services: launcher)
+    drive(world, play, size=(120, 40), opening=timed().run)

@@ -352,3 +352,17 @@ def launch_screen(context: Context, snapshot: RunSnapshot | None, cure: Cure | N
     if snapshot is None:
         return ProfilesScreen(context, launcher)
     return LaunchForm(context, launcher.draft_of(snapshot, cure), snapshot)
+
+
+def branch_screen(context: Context, snapshot: RunSnapshot, step: float) -> Screen[None]:
+    """The form of a new run that leaves this one at a step.
+
+    Raises:
+        OperationError: it cannot, and why.
+    """
+    from ...core.launching.branching import branch_at, branch_choice
+    from ..drafts import Draft
+
+    launcher = context.services.launcher()
+    choice = branch_choice(snapshot, branch_at(snapshot, step))
+    return LaunchForm(context, Draft(launcher, choice))

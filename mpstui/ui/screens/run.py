@@ -17,9 +17,6 @@ from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import GhostReady, RequestAnswered, SystemReady, WindowRead
 from ..panels import RunFacts, RunPanel, panels
-from ..panels.chart import CursorMoved
-from ..panels.log import LogMoved
-from ..panels.metrics import MetricChosen
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
 from ..widgets.lines import KeyLine
@@ -27,8 +24,9 @@ from ..widgets.run_header import Progress, RunHeader
 from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
 from ..workers.window import WindowWorker
-from .acting import ActingScreen, allowed
+from .acting import allowed
 from .moments import Moments
+from .picking import PickingScreen
 from .run_body import PANELS, RunBody, Shape, run_layout
 from .run_log import RunLog
 
@@ -45,7 +43,7 @@ _LEAST_FOR_TWO = 12
 """Lines in which two panels stand one above the other below a card."""
 
 
-class RunScreen(ActingScreen):
+class RunScreen(PickingScreen):
     """A run, by its id; each new snapshot of it is handed to the panels."""
 
     CSS_PATH = "../styles/run.tcss"
@@ -353,55 +351,3 @@ class RunScreen(ActingScreen):
             self.context.say(why_not, "warning")
         self.body.metrics.select(self.body.chart.metric)
         self._look_closely()
-
-    # -- metrics
-
-    def action_grid(self) -> None:
-        """All metrics as small charts; the one that is chosen there has the screen. In the log, go to its beginning."""
-        from .grid import GridScreen
-
-        if self._in_log:
-            self.action_scroll(-1, "edge")
-            return
-        if self.snapshot is None:
-            self.context.say(self.no_run, "warning")
-            return
-
-        def enlarge(metric: str) -> None:
-            self._draw_metric(MetricChosen(metric, enlarge=True))
-            self.body.metrics.select(metric)
-
-        self.app.push_screen(GridScreen(self.context, self.snapshot, self.body.chart.metric, enlarge))
-
-    @on(MetricChosen)
-    def _draw_metric(self, message: MetricChosen) -> None:
-        """The chart follows the table."""
-        self.body.chart.choose(message.name)
-        if message.enlarge:
-            self.zoomed = self.zoomed or self.has_class("-wide")
-            self.action_panel(PANELS.index("chart") + 1)
-
-    def action_enter(self) -> None:
-        """Of a row of the metrics see :meth:`MetricTable.enter`; of the chart, the log at the cursor's step."""
-        if self.panel == "metrics":
-            self.body.metrics.enter()
-        elif self.panel == "chart" and self._moments.moment is not None:
-            self.zoomed = False
-            self.action_panel(PANELS.index("log") + 1)
-
-    # -- the moment that all panels are at
-
-    @on(CursorMoved)
-    def _follow_chart(self, message: CursorMoved) -> None:
-        if self.snapshot is not None:
-            self._moments.chart_moved(message.step, self.snapshot)
-
-    @on(LogMoved)
-    def _follow_log(self) -> None:
-        if self.snapshot is not None:
-            self._moments.log_moved(self.snapshot)
-
-    def _filter_metrics(self, pattern: str) -> None:
-        why_not = self.body.metrics.filter(pattern)
-        if why_not:
-            self.context.say(why_not, "warning")

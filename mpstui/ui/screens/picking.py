@@ -1,0 +1,101 @@
+"""What a run's screen does with its metrics: the table and the grid choose the chart's, a cursor the moment of all."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from textual import on
+
+from ...core.model.errors import ReportedError
+from ..panels.chart import CursorMoved
+from ..panels.log import LogMoved
+from ..panels.metrics import MetricChosen
+from ..rows import clean
+from .acting import ActingScreen
+from .run_body import PANELS
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from .moments import Moments
+    from .run_body import RunBody
+
+
+class PickingScreen(ActingScreen):
+    """The part of a run's screen that is about metrics and moments."""
+
+    body: RunBody
+    snapshot: RunSnapshot | None
+    panel: str
+    zoomed: bool
+    _moments: Moments
+    _in_log: bool
+
+    def action_panel(self, number: int) -> None:
+        """Go to one of the panels."""
+        raise NotImplementedError
+
+    # -- metrics
+
+    def action_grid(self) -> None:
+        """All metrics as small charts; the one that is chosen there has the screen. In the log, go to its beginning."""
+        from .grid import GridScreen
+
+        if self._in_log:
+            self.body.log_pane.to_edge(-1)
+            return
+        if self.snapshot is None:
+            self.context.say(self.no_run, "warning")
+            return
+
+        def enlarge(metric: str) -> None:
+            self._draw_metric(MetricChosen(metric, enlarge=True))
+            self.body.metrics.select(metric)
+
+        self.app.push_screen(GridScreen(self.context, self.snapshot, self.body.chart.metric, enlarge))
+
+    @on(MetricChosen)
+    def _draw_metric(self, message: MetricChosen) -> None:
+        """The chart follows the table."""
+        self.body.chart.choose(message.name)
+        if message.enlarge:
+            self.zoomed = self.zoomed or self.has_class("-wide")
+            self.action_panel(PANELS.index("chart") + 1)
+
+    def action_enter(self) -> None:
+        """Of a row of the metrics see :meth:`MetricTable.enter`; of the chart, the log at the cursor's step."""
+        if self.panel == "metrics":
+            self.body.metrics.enter()
+        elif self.panel == "chart" and self._moments.moment is not None:
+            self.zoomed = False
+            self.action_panel(PANELS.index("log") + 1)
+
+    # -- the moment that all panels are at
+
+    @on(CursorMoved)
+    def _follow_chart(self, message: CursorMoved) -> None:
+        if self.snapshot is not None:
+            self._moments.chart_moved(message.step, self.snapshot)
+
+    @on(LogMoved)
+    def _follow_log(self) -> None:
+        if self.snapshot is not None:
+            self._moments.log_moved(self.snapshot)
+
+    def _filter_metrics(self, pattern: str) -> None:
+        why_not = self.body.metrics.filter(pattern)
+        if why_not:
+            self.context.say(why_not, "warning")
+
+    def action_branch(self) -> None:
+        """The form of a new run from the checkpoint before the cursor, or from the newest one."""
+        if self.snapshot is None:
+            self.context.say(self.no_run, "warning")
+            return
+        from .launch import branch_screen
+
+        moment = self._moments.moment
+        try:
+            self.app.push_screen(branch_screen(self.context, self.snapshot, moment.step if moment else inf))
+        except ReportedError as error:
+            self.context.say(clean(f"{error.sentence}. {error.hint}".rstrip(". "), 400), "warning")
