@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core import present as shown
-from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row
+from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row, wrap
 from ..widgets.memory_words import Amount, amounts, others, ranks, verdict
 from . import Panel, RunFacts, RunPanel, at_moment
 
@@ -74,6 +74,11 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
     if axis.known:
         lines.append((10, axis.row(ended=not active)))
     lines += [(amount.importance, amount) for amount in others(facts, width >= _WHOLE_NOTE_FROM)]
+    empty = [line for _, line in lines if isinstance(line, Amount) and line.value == shown.UNKNOWN]
+    empty = [line for line in empty if not axis.tells(line) and all(span.role == "faint" for span in line.said())]
+    if len(empty) > 1:
+        lines = [item for item in lines if item[1] not in empty]
+        lines += [(9 + 5 * place, line) for place, line in enumerate(not_measured(empty, width))]
     lines += [(8, row(*clip((Span(" "), *told), width))) for told in ranks(facts.snapshot)]
     chosen = sorted(range(len(lines)), key=lambda place: lines[place][0])[: max(0, height)]
     kept = [lines[place][1] for place in sorted(chosen)]
@@ -98,6 +103,18 @@ def memory_then(facts: RunFacts, course: Sequence[MemoryPoint]) -> list[Row]:
     told = [row(" ", (fit(name, _LABEL), "dim"), fit(shown.size(value), _VALUE, "right")) for name, value in amounts
             if value is not None]  # fmt: skip
     return [*heading, *told, looked]
+
+
+def not_measured(amounts: Iterable[Amount], width: int) -> list[Row]:
+    """All that is unknown together: ``n/a  device, cache: this program does not report it · energy: ...``."""
+    names: dict[str, list[str]] = {}
+    for amount in amounts:
+        names.setdefault("".join(span.text for span in amount.said()), []).append(amount.label)
+    told = " · ".join(f"{', '.join(labels)}: {why}" for why, labels in names.items())
+    return [
+        row(" n/a  " if place == 0 else "      ", (line, "faint"))
+        for place, line in enumerate(wrap(told, width - 6, 3))
+    ]
 
 
 def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
