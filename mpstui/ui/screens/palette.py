@@ -20,6 +20,7 @@ from ..widgets.lines import LinePanel
 from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
     from .acting import ActingScreen
 
 _WIDTH, _MOST_LINES = 96, 22
@@ -58,6 +59,19 @@ def entries(screen: ActingScreen) -> Iterator[Entry]:
         yield Entry(
             clean(profile.name, 60), about, partial(_launch, screen, profile.name), why_not=clean(profile.error or "")
         )
+
+
+def places_of_run(
+    snapshot: RunSnapshot | None, show_panel: Callable[[int], object], draw: Callable[[str], object]
+) -> Iterator[Entry]:
+    """The panels and metrics of a run."""
+    from ..charting.data import metric_names
+    from ..panels import panels
+
+    for number, (name, panel) in enumerate(panels().items(), start=1):
+        yield Entry(name, f"panel · {panel.help}", partial(show_panel, number), str(number))
+    for name in metric_names(snapshot) if snapshot is not None else ():
+        yield Entry(clean(name, 60), "metric · draw it in the chart", partial(draw, name))
 
 
 def _open(screen: ActingScreen, run: str) -> None:

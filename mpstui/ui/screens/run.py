@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from ...core.actions import BY_ID
 from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import GhostReady, RequestAnswered, SystemReady, WindowRead
-from ..panels import RunFacts, RunPanel, panels
+from ..panels import RunFacts, RunPanel
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
 from ..widgets.lines import KeyLine
@@ -124,9 +124,7 @@ class RunScreen(PickingScreen):
         self._warning = warnings[0].sentence if warnings else ""
         self._draw_card(found)
         self._show_facts()
-        keys = self.query_one(KeyLine)
-        keys.labels = self.key_labels()
-        keys.repaint()
+        self.query_one(KeyLine).name_keys(self.key_labels())
 
     def _draw_card(self, snapshot: RunSnapshot) -> None:
         """The card takes the lines that it fills, up to those the arrangement gives it."""
@@ -243,15 +241,10 @@ class RunScreen(PickingScreen):
 
     # -- keys
 
-    def places(self) -> Iterator[Entry]:
-        """Its panels and metrics."""
-        from ..charting.data import metric_names
-        from .palette import Entry
+    def places(self) -> Iterable[Entry]:
+        from .palette import places_of_run
 
-        for number, (name, panel) in enumerate(panels().items(), start=1):
-            yield Entry(name, f"panel · {panel.help}", partial(self.action_panel, number), str(number))
-        for name in metric_names(self.snapshot) if self.snapshot is not None else ():
-            yield Entry(clean(name, 60), "metric · draw it in the chart", partial(self.body.chart.choose, name))
+        return places_of_run(self.snapshot, self.action_panel, self.body.chart.choose)
 
     def action_back(self) -> None:
         """Back to now, out of a filter of the metrics, a search of the log, a panel's full size; else to the list."""
@@ -346,8 +339,7 @@ class RunScreen(PickingScreen):
             self.action_chart("left" if direction < 0 else "right")
 
     def action_chart(self, what: str) -> None:
-        why_not = self.body.chart.press(what)
-        if why_not:
+        if why_not := self.body.chart.press(what):
             self.context.say(why_not, "warning")
         self.body.metrics.select(self.body.chart.metric)
         self._look_closely()

@@ -175,9 +175,7 @@ class RunsScreen(ActingScreen):
             fixable, exception = allowed(selected, BY_ID["fix"]).ok, state.last_exception(selected)
             tried = state.rehearsed(selected)
             peek.explain(Failure(selected, findings, on_cpu, exception, state.cure(selected), fixable, tried))
-        keys = self.query_one(KeyLine)
-        keys.labels = self.key_labels()
-        keys.repaint()
+        self.query_one(KeyLine).name_keys(self.key_labels())
 
     def on_mount(self) -> None:
         self.set_interval(_AGE_SECONDS, self._grow_older)

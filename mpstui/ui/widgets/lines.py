@@ -154,6 +154,11 @@ class KeyLine(LinePanel):
         self.elsewhere: frozenset[str] = frozenset()
         """Keys that stand on a card above: they give way first where there is no room."""
 
+    def name_keys(self, labels: dict[str, str]) -> None:
+        """Names, by their actions, that depend on the run."""
+        self.labels = labels
+        self.repaint()
+
     def offer(self, keys: Sequence[Key]) -> None:
         self._keys = keys
         self.repaint()
