@@ -122,7 +122,7 @@ class LossChart(RunPanel):
         self._made[curve.name] = wanted, made
         return made
 
-    def take_window(self, found: WindowRead) -> None:
+    def on_window_read(self, found: WindowRead) -> None:
         """Draw with what was read again."""
         self._read = found
         self.repaint()

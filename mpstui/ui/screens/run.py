@@ -15,7 +15,7 @@ from textual.events import Resize
 from ...core.actions import BY_ID
 from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
-from ..messages import GhostReady, RequestAnswered, SystemReady, WindowRead
+from ..messages import GhostReady, RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
@@ -67,8 +67,7 @@ class RunScreen(PickingScreen):
         """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
-        self._windows: WindowWorker | None = None
-        """Reads again what the chart was zoomed into; begun with the first look of that kind."""
+        self._windows = WindowWorker(self.body.chart.post_message)
         table = self.body.metrics
         self._moments = Moments(self.body, self._show_facts)
         self._filter = SearchLine(table.filter, self._filter_metrics, partial(table.filter, ""), table.scroll_rows)
@@ -173,21 +172,12 @@ class RunScreen(PickingScreen):
 
     def _look_closely(self) -> None:
         """Have read again what the chart was zoomed into, where it could show more of it."""
-        wanted = self.body.chart.wanted() if self.snapshot is not None else None
-        if self.snapshot is None or wanted is None:
-            return
-        if self._windows is None:
-            self._windows = WindowWorker(self.post_message)
-            self._windows.start()
-        self._windows.read(self.snapshot, wanted)
-
-    @on(WindowRead)
-    def _draw_window(self, message: WindowRead) -> None:
-        self.body.chart.take_window(message)
+        wanted = self.body.chart.wanted()
+        if self.snapshot is not None and wanted is not None:
+            self._windows.read(self.snapshot, wanted)
 
     def on_unmount(self) -> None:
-        if self._windows is not None:
-            self._windows.stop()
+        self._windows.stop()
 
     def show_system(self, message: SystemReady) -> None:
         if message.run == self.place:

@@ -16,7 +16,7 @@ _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.002
 
 
 class WindowWorker(Worker):
-    """Reads one window at a time, the one that was asked for last."""
+    """Reads one window at a time, the one that was asked for last; it begins with the first."""
 
     name = "window"
 
@@ -28,6 +28,8 @@ class WindowWorker(Worker):
     def read(self, snapshot: RunSnapshot, window: Window) -> None:
         """Have this window read instead of any other."""
         self._asked = snapshot, window
+        if self._thread.ident is None:
+            self.start()
         self.wake()
 
     def _work(self) -> float | None:
