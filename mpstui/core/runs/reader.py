@@ -174,11 +174,14 @@ class RunReader(RunFollower):
     def remember(self, kept: Summaries) -> bool:
         """Keep what is known of it for the next process, once it has ended and all of it was read; True when it was."""
         found = self.snapshot
-        if self._stamps is None or self._stamps == self._remembered or found is None or not found.brief:
+        if self._stamps is None or self._stamps == self._remembered or found is None:
             return False
-        if not (self.settled and self.caught_up) or self._failed or found.survivors or found.unread:
+        read = self.caught_up if found.brief else self.complete and not self._outdated
+        if not (self.settled and read) or self._failed or found.survivors or found.unread:
             return False
         self._remembered = self._stamps
+        if not found.brief:
+            found = replace(found, series=self._curves(False, found.numbers.told_by.get("loss")), loading=False)
         kept.keep(self.run, self._launched_name, self._stamps, found)
         return True
 

@@ -207,3 +207,16 @@ def test_a_run_that_is_selected_shows_no_less_while_its_long_log_is_read(home: H
     while (selected := again.refresh(run.run)[0]).loading:
         again.read_on(run.run, 0.1)
     assert selected.series["loss"].count == 30_000
+
+
+def test_a_run_that_was_selected_all_the_time_is_kept_too(home: Home) -> None:
+    run = reported(home).run
+    made = monitor(home)
+    for _ in range(5):
+        full = made.refresh(run.run)[0]
+    assert not full.brief
+    [after] = monitor(home).refresh()
+    assert (after.brief, after.events, after.checkpoints) == (True, (), ())
+    assert after.extremes == full.extremes
+    assert set(after.series) == {"loss"}
+    assert len(after.series["loss"].x) == 99
