@@ -66,6 +66,23 @@ def test_several_runs_are_asked_about_with_their_number_and_time(known: bool, mo
     drive(world, play, size=(120, 40))
 
 
+def test_an_edited_restart_asks_for_the_work_that_it_would_cost() -> None:
+    world = fakes.world((fakes.unsaved(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("R")
+        await driver.sees("--epochs 200")
+        await driver.press("ctrl+s")
+        await driver.sees("Everything since the start")
+        await driver.press("escape", "ctrl+s")
+        await driver.sees("y restart it")
+        assert not world.launcher.form.restarted
+        await driver.press("y")
+        await driver.until(lambda: world.launcher.form.restarted, "the restart")
+
+    drive(world, play, size=(120, 40))
+
+
 def test_a_mistake_is_shown_at_its_field_and_nothing_starts() -> None:
     world = fakes.world(())
 
