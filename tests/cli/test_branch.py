@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.model.home import resolve_home
+from mpstui.core.runs.monitor import Monitor
+from mpstui.ui.charting.data import ChartData
 from tests.cli.programs import mpstui, ok
 
 SAVES = """\
@@ -52,6 +56,11 @@ def test_a_branch_begins_from_the_newest_checkpoint_before_its_step_with_other_a
     assert child["name"] == "parent from 20"
     assert ok("logs", run).splitlines()[0] == f"step 21 loss {5 / 21:.4f}"
     assert any(line.startswith("branch    from step 20 of") for line in ok("show", run).splitlines())
+    loss = Monitor(resolve_home(os.environ)).snapshot(run).series["loss"]
+    (piece,) = loss.superseded
+    assert (loss.x[0], piece.x[0], piece.x[-1]) == (21.0, 1.0, 20.0), "the parent's curve, up to the branch"
+    data = ChartData(name="loss", train=loss)
+    assert data.extent() == (1.0, loss.x[-1])
     assert {path: path.read_bytes() for path in files} == files, "the parent's checkpoints are as they were"
     assert shown(parent)["attempts"] == 1
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...wire import heartbeat, labels, storage
-from ...wire.records import LaunchRecord
+from ...wire.records import Branch, LaunchRecord
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked, masked_words
 from ..follow import Budget, LineTail, Occasional, RecordFile
@@ -25,6 +25,9 @@ from .files import LocalMachine, PointReader, WitnessReader, parse_lines
 from .follower import LIST_SERIES, STANDING, RunFollower
 from .state import exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
+
+if TYPE_CHECKING:
+    from .lineage import Lineage
 
 _MORE_THAN_ANY = 1 << 62
 """Bytes: of runs that were not read yet, those with short logs come first."""
@@ -87,6 +90,7 @@ class RunReader(RunFollower):
         self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
+        self._lineage: Lineage | None = None
         self._attempt = 0
         self._pattern: str | None = None
         self._output: Path | None = None
@@ -310,6 +314,16 @@ class RunReader(RunFollower):
         over = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
         return replace(numbers, done=True) if over else numbers
 
+    def _all_curves(self, full: bool, lead: str | None, branch: Branch | None) -> dict[str, SeriesView]:
+        """With what an earlier look has kept; those of a branch behind those of the run it left."""
+        curves = {**self._curves(full, lead), **self._recalled_curves}
+        if not full or branch is None:
+            return curves
+        from .lineage import lineage_of  # of a branch alone
+
+        self._lineage = self._lineage or lineage_of(branch, self)
+        return self._lineage.behind(curves)
+
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
         seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
@@ -319,7 +333,7 @@ class RunReader(RunFollower):
         moving = condition is not None and condition.health not in STANDING
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = tuple(self._events.events) if full else ()
-        curves = {**self._curves(full, numbers.told_by.get("loss")), **self._recalled_curves}
+        curves = self._all_curves(full, numbers.told_by.get("loss"), spec.branch if spec else None)
         told = numbers.checkpoint, events[-1:], live  # of a checkpoint, or of the end
         look = partial(self._scanner.of_run, self.run.path, seen, numbers.checkpoint, events)
         return RunSnapshot(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present import loss_text
 from ...core.series.series import measured
 from ..rows import clean
@@ -53,9 +53,17 @@ class ChartData:
         """What x counts: ``step``, ``epoch``, ``time`` ..."""
         return self.curves[0].axis if self.curves else "step"
 
+    @property
+    def before(self) -> tuple[Piece, ...]:
+        """What was measured before the training curve begins: by the run that this one left."""
+        train = self.train
+        pieces = train.superseded if train is not None and len(train.x) else ()
+        return tuple(piece for piece in pieces if train is not None and len(piece.x) and piece.x[0] < train.x[0])
+
     def extent(self) -> tuple[float, float] | None:
         """The first and the last x of all curves."""
-        positions = [x for view in self.curves for x in (view.x[0], view.x[-1]) if math.isfinite(x)]
+        curves: list[SeriesView | Piece] = [*self.curves, *self.before]
+        positions = [x for curve in curves for x in (curve.x[0], curve.x[-1]) if math.isfinite(x)]
         return (min(positions), max(positions)) if positions else None
 
 

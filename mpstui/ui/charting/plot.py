@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...core.model.snapshot import SeriesView
+from ...core.model.snapshot import Piece, SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.runs.comparison import compared_values
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
@@ -67,7 +67,8 @@ def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | 
         step = nice_step((right - left) / 40)
         right = math.ceil(right / step) * step
     values: list[float] = []
-    for curve in data.curves:
+    drawn: list[SeriesView | Piece] = [*data.curves, *data.before]
+    for curve in drawn:
         inside = [place for place, x in enumerate(curve.x) if left <= x <= right]
         lows, highs = [curve.low[place] for place in inside], [curve.high[place] for place in inside]
         values += usual(lows, highs) if view.clip else [*lows, *highs]
