@@ -120,16 +120,12 @@ def _key(monitor: Monitor, session: Session, word: str) -> str:
 
 def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) -> Path:
     """The file to write: what was chosen replaces what is there, a name of our own never does."""
-    from ..core.sharing.export import file_stem
+    from ..core.sharing.export import unused_path
 
-    stem = file_stem(snapshots[0].name) + (f"-and-{len(snapshots) - 1}-more" if len(snapshots) > 1 else "")
     if chosen is not None and not chosen.is_dir():
         return chosen
-    folder, name, number = chosen or Path(), f"{stem}.{ending}", 1
-    while (folder / name).exists():
-        number += 1
-        name = f"{stem}-{number}.{ending}"
-    return folder / name
+    more = f"-and-{len(snapshots) - 1}-more" if len(snapshots) > 1 else ""
+    return unused_path(chosen or Path(), snapshots[0].name + more, ending)
 
 
 def _event_file(chosen: Path | None, snapshot: RunSnapshot) -> Path:

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.model.snapshot import State
+
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.actions import Actions, SupervisorRecovery
@@ -164,6 +166,27 @@ class Services:
         from ..core.launching.record import looked_into
 
         return looked_into(runs)
+
+    def export(self, snapshot: RunSnapshot, metric: str, form: str) -> Path:
+        """Write a run's points (``csv``) or the chart of a metric (``svg``, ``png``) to a new file; where it is.
+
+        Raises:
+            OperationError: what writes it is not installed. OSError: the folder cannot be written.
+        """
+        from ..core.runs.monitor import Monitor
+        from ..core.sharing import export
+
+        target = export.unused_path(self._cwd, snapshot.name, form)
+        if form == "csv":
+            monitor = Monitor(self.home, columns=export.MOST_POINTS)
+            watched = monitor.watch(Path(snapshot.run)) if snapshot.state is State.WATCHED else snapshot.run
+            export.write_csv(export.table_of(monitor.snapshot(watched)), target)
+        else:
+            from ..wire import storage
+            from .charting.picture import as_png, as_svg
+
+            storage.write_bytes(target, (as_svg if form == "svg" else as_png)(snapshot, metric))
+        return target
 
     # -- queues, whose changes are made at once, under the group's own lock
 

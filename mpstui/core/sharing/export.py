@@ -145,3 +145,13 @@ def file_stem(text: str) -> str:
     """A file name of words that somebody chose: letters, digits, ``-_.`` and nothing that leaves the folder."""
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text).strip(".-")
     return kept[:80] or "run"
+
+
+def unused_path(folder: Path, name: str, ending: str) -> Path:
+    """A file of that name that is not there yet: ``name.ending``, ``name-2.ending`` and so on."""
+    stem, number = file_stem(name), 1
+    path = folder / f"{stem}.{ending}"
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}-{number}.{ending}"
+    return path

@@ -176,6 +176,25 @@ class ActingScreen(Screen[None]):
 
         self.app.push_screen(Palette(tuple(entries(self))), lambda chosen: chosen.go() if chosen else None)
 
+    @property
+    def metric_in_view(self) -> str:
+        """Whose value and chart are meant where nothing else is said."""
+        return "loss"
+
+    def action_copy(self) -> None:
+        """Choose what of the run to copy, or to write to a file."""
+        from .copying import entries as copies
+        from .palette import Palette
+
+        snapshot = self.acting_on
+        if snapshot is None:
+            self.context.say(self.no_run)
+            return
+        found = tuple(copies(self, snapshot, self.metric_in_view))
+        self.app.push_screen(
+            Palette(found, "what to copy, or to write to a file"), lambda chosen: chosen.go() if chosen else None
+        )
+
     async def action_act(self, name: str) -> None:
         """Refuse with the reason, ask, or send the request of an action."""
         hurried = await self.context.hurried()

@@ -164,16 +164,19 @@ class Palette(ModalScreen[Entry | None]):
         ("pagedown", "move(10)"),
     ]
 
-    def __init__(self, known: Sequence[Entry]) -> None:
+    def __init__(
+        self, known: Sequence[Entry], asks: str = "what to do: an action, a run, a metric, a profile, a panel"
+    ) -> None:
+        """``asks``: stands in the empty line."""
         super().__init__()
-        self._known = known
+        self._known, self._asks = known, asks
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size
         with Vertical(id="palette") as sheet:
             sheet.styles.width = min(_WIDTH, width)
             sheet.styles.height = min(_MOST_LINES, height)
-            yield TextField("", "what to do: an action, a run, a metric, a profile, a panel", compact=True)
+            yield TextField("", self._asks, compact=True)
             yield Choices(self._known)
 
     def on_mount(self) -> None:

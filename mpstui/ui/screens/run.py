@@ -291,6 +291,17 @@ class RunScreen(PickingScreen):
         self._in_log = True
         self._log.press(what)
 
+    @property
+    def metric_in_view(self) -> str:
+        return self.body.chart.metric
+
+    def action_copy(self) -> None:
+        """In the log its lines, those that are selected or else those in view; elsewhere a menu."""
+        if self._in_log:
+            self._log.press("copy")
+        else:
+            super().action_copy()
+
     def action_attempt(self, by: int) -> None:
         """The output of the attempt before the one in view, or of the one after it."""
         self._bring_log()

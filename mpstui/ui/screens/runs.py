@@ -98,7 +98,7 @@ class RunsScreen(ActingScreen):
             return bool(self.context.state.snapshots)
         if key.action == "compare":
             return len(self.table.snapshots) > 1
-        on_a_run = key.action in ("open", "mark", "mark_all", "info") or key.action.startswith("label(")
+        on_a_run = key.action in ("open", "mark", "mark_all", "info", "copy") or key.action.startswith("label(")
         return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:

@@ -1,0 +1,66 @@
+"""What of a run can be taken along: its value, id, command, paths, and the chart as a file. Loaded by its key alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core import present as shown
+from ...core.model.snapshot import RunSnapshot
+from ..messages import Toast
+from ..rows import clean
+from .palette import Entry
+
+if TYPE_CHECKING:
+    from .acting import ActingScreen
+
+
+def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterator[Entry]:
+    """What can be copied or written for a run, the value of the metric in view first.
+
+    Args:
+        metric: whose value and chart are meant.
+    """
+    view = snapshot.series.get(metric)
+    value = view.last if view is not None else snapshot.numbers.loss if metric == "loss" else None
+    if value is not None:
+        yield _copy(screen, f"value of {clean(metric, 40)}", repr(value))
+    yield _copy(screen, "id", snapshot.run)
+    if snapshot.argv:
+        yield _copy(screen, "command", shlex.join(snapshot.argv))
+    yield _copy(screen, "folder of the run", str(snapshot.dir))
+    if snapshot.output is not None:
+        yield _copy(screen, "path of the log", str(snapshot.output))
+    whole = [one for one in snapshot.checkpoints if one.complete]
+    if whole:
+        yield _copy(screen, "newest checkpoint", str(max(whole, key=lambda one: one.time).path))
+    best = next((one for one in whole if one.best), None)
+    if best is not None:
+        yield _copy(screen, "best checkpoint", str(best.path))
+    for form in ("svg", "png", "csv"):
+        about = "every point of every metric" if form == "csv" else f"the chart of {clean(metric, 40)}"
+        why_not = "" if view is not None or form == "csv" else f"{clean(metric, 40)} has no curve here: open the run"
+        write = partial(_write, screen, snapshot, metric, form)
+        yield Entry(f"{form.upper()} file", f"{about}, written to the current folder", write, why_not=why_not)
+
+
+def _copy(screen: ActingScreen, name: str, text: str) -> Entry:
+    def go() -> None:
+        screen.app.copy_to_clipboard(text)
+        screen.context.say(f"sent the {name} to the terminal's clipboard (OSC 52)")
+
+    return Entry(name, clean(text, 200), go)
+
+
+def _write(screen: ActingScreen, snapshot: RunSnapshot, metric: str, form: str) -> None:
+    """Write the file where mpstui was opened, beside the thread that draws."""
+    services = screen.context.services
+
+    def write() -> Toast:
+        path = services.export(snapshot, metric, form)
+        return Toast(f"wrote {clean(shown.short_paths(str(path), Path.cwd()), 300)}")
+
+    screen.context.requests.do(f"{form.upper()} file", write)
