@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 RETRY_SECONDS = 1.0
-_POLL_SECONDS, _QUIET_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 0.1
-"""Between two readings; longer where nothing changes, shorter after a hint."""
+_POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 1.0, 0.1
+"""Between two readings; longer where nothing changes or all has ended, shorter after a hint."""
 _QUIET_SECONDS = 2.0
 """Where nothing has changed for so long, files are looked at less often."""
 _READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
@@ -252,7 +252,8 @@ class RunWorker(Worker):
         self._unread = any(one.unread for one in fresh[0])
         share = _UNREAD_SHARE if self._unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
         rest = min(took / share, _LONGEST_PAUSE_SECONDS)
-        self._next_read = began + max(_QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS, rest)
+        quiet = _QUIET_POLL_SECONDS if any(one.state.active for one in fresh[0]) else _RESTING_POLL_SECONDS
+        self._next_read = began + max(quiet if self._quiet(began) else _POLL_SECONDS, rest)
         self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
 
     def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> None:

@@ -150,4 +150,4 @@ class TerminalWorker(Worker):
     def _work(self) -> float:
         if self._terminal.gone() or self._terminal.overdue():
             self._terminal.die()
-        return 0.5
+        return 1.0
