@@ -8,6 +8,7 @@ import pytest
 
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.listing import ListView, load_view
+from mpstui.ui.screens.runs import RunsScreen
 from mpstui.ui.widgets.run_list import RunTable
 
 from . import fakes
@@ -117,5 +118,18 @@ def test_a_mark_on_a_group_marks_all_of_it_and_attention_opens_one() -> None:
         await driver.press("a")
         await driver.sees("▾ CIFAR-10")
         assert table_of(driver).selected == bad.run
+
+    drive(world, play)
+
+
+def test_a_run_of_an_open_group_is_meant_alone_and_its_head_means_all() -> None:
+    world = fakes.world(swept())
+
+    async def play(driver: Driver) -> None:
+        screen = driver.app.screen
+        assert isinstance(screen, RunsScreen)
+        assert len(screen.targets) == 9
+        await driver.press("enter", "down", "down")
+        assert [one.run for one in screen.targets] == [table_of(driver).selected]
 
     drive(world, play)

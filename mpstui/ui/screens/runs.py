@@ -71,7 +71,8 @@ class RunsScreen(ActingScreen):
         marked, line = self.table.marked, self.table.line
         if marked:
             return [one for one in self.context.state.snapshots or () if one.run in marked]
-        return list(line.group.runs) if line is not None and line.group is not None else super().targets
+        of_head = line.group if line is not None and line.run is None else None  # a run in a group is meant alone
+        return list(of_head.runs) if of_head is not None else super().targets
 
     @property
     def _hidden(self) -> int:
