@@ -164,7 +164,7 @@ def _ask_to_stop(snapshot: RunSnapshot, caution: str) -> Question | None:
 def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
     resumes = not caution and has_checkpoint(snapshot)
     lasted = lasted_seconds(snapshot)
-    if at_stake(snapshot) is None if resumes else lasted is not None and lasted <= ASKS_FROM_SECONDS:
+    if at_stake(snapshot) is None if resumes else lasted is None or lasted <= ASKS_FROM_SECONDS:
         return None
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
     told = snapshot.numbers.checkpoint

@@ -71,6 +71,8 @@ def at_stake(snapshot: RunSnapshot, *, at_once: bool = False) -> Unsaved | None:
     """The work that its end may cost, ``at_once`` or after it was asked to; None: nothing that is worth a question."""
     if snapshot.state not in HAS_PROCESSES or (saves_when_stopped(snapshot) and not at_once):
         return None
+    if snapshot.state is State.STARTING and snapshot.started is None:
+        return None
     lost = unsaved(snapshot)
     return lost if lost.matters else None
 

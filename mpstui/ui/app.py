@@ -54,12 +54,13 @@ class KeyboardApp(PaintedApp):
         return super().post_message(message)
 
     async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key) and not event.is_forwarded and self.screen_stack:
-            self._waiting = max(0, self._waiting - event.is_printable)
-            await self._take_key(event)
-            self._hurried = self._waiting > 0
-        else:
+        if not isinstance(event, Key) or event.is_forwarded:
             await super().on_event(event)
+            return
+        self._waiting = max(0, self._waiting - event.is_printable)
+        if self.screen_stack:
+            await self._take_key(event)
+        self._hurried = self._waiting > 0
 
     async def _take_key(self, key: Key) -> None:
         """A key is for what the keys before it have opened, however fast they came: no packet of them loses one.

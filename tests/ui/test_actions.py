@@ -134,6 +134,10 @@ def test_what_costs_little_is_done_at_once(run: RunSnapshot) -> None:
     assert BY_ID["stop"].question(run, "") is None
 
 
+def test_what_has_not_begun_has_nothing_to_lose() -> None:
+    assert all(BY_ID[name].question(fakes.bare(), "") is None for name in ("stop", "kill", "restart", "restart_cpu"))
+
+
 def test_what_has_no_processes_has_nothing_to_lose() -> None:
     for state in (State.QUEUED, State.BACKING_OFF, State.LOST):
         waits = replace(fakes.unsaved(), state=state)
