@@ -122,7 +122,7 @@ def test_only_what_changed_is_drawn_anew_and_a_key_is_answered_in_its_time() -> 
     begun = time.thread_time()
     moved = grid.rows(200, 58)
     assert time.thread_time() - begun < 0.05
-    assert [name for name in names if grid._cells[name] is not cells[name]] == names[:2]
+    assert [name for name in names if grid._cells[name] is not cells[name]] == []
     assert first != moved
     times = []
     for step in range(10):
@@ -130,7 +130,7 @@ def test_only_what_changed_is_drawn_anew_and_a_key_is_answered_in_its_time() -> 
         begun = time.thread_time()
         grid.rows(200, 58)
         times.append(time.thread_time() - begun)
-    assert sorted(times)[-2] < 0.15  # twice the budget and more: other work runs on the machine that tests this
+    assert sorted(times)[-2] < 0.05
     assert all(len(row.text) <= 200 for row in moved)
 
 

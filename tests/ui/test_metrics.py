@@ -105,6 +105,22 @@ def test_the_chart_follows_the_table_and_the_table_the_chart() -> None:
     drive(fakes.world((run,)), play, size=(80, 24), opening=run.run)
 
 
+def test_a_burst_of_keys_leaves_table_and_chart_at_the_same_metric() -> None:
+    run = of_many(groups=0, others=5)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("aux_03")
+        screen = screen_of(driver)
+        await driver.press("3")
+        screen.action_scroll(1)
+        screen.action_scroll(1)
+        screen.action_chart("left")  # before the table's message was handled
+        await driver.until(lambda: screen.body.chart.metric == "aux_00")
+        assert "aux_00" in _lit(screen.body.metrics)
+
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
 def _lit(table: MetricTable) -> str:
     return next(row.text for row in table.rows(*table.rows_size) if row.base == "selected")
 

@@ -24,7 +24,7 @@ _WHOLE_NOTE_FROM = 64
 """From this width on a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
 _TALLEST = 4
-_MODEST_LINES, _MOST_LINES = 14, 24
+_MODEST_LINES, _MOST_LINES, _LINES_THEN = 14, 24, 9
 _CEILING = "┈"
 """Where the limit is, above a tall strip that does not reach it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -43,6 +43,8 @@ class MemoryPanel(RunPanel):
     _axis: Axis | None = None
 
     def wishes(self, most: int) -> tuple[int, int]:
+        if self.facts is not None and self.facts.moment is not None:
+            return _LINES_THEN, _LINES_THEN
         return _MODEST_LINES, _MOST_LINES
 
     def status(self) -> tuple[Span, ...]:

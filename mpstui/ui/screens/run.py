@@ -342,5 +342,6 @@ class RunScreen(PickingScreen):
     def action_chart(self, what: str) -> None:
         if why_not := self.body.chart.press(what):
             self.context.say(why_not, "warning")
-        self.body.metrics.select(self.body.chart.metric)
+        if what.startswith("metric"):  # other keys may be faster than the table's choice, which is on its way here
+            self.body.metrics.select(self.body.chart.metric)
         self._look_closely()

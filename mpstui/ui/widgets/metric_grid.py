@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, isfinite
@@ -16,7 +17,7 @@ from ...core.series.direction import Better, best_point
 from ...core.series.overview import metrics_of
 from ..charting.data import ChartData, chart_data, drawn_with, reading
 from ..charting.plot import GUTTER, ChartView, draw, frame
-from ..charting.scale import nice_step
+from ..charting.scale import Frame, nice_step
 from ..rows import EMPTY, Row, Span, clean, clip, cut, row
 from .lines import LinePanel
 
@@ -39,7 +40,8 @@ class MetricGrid(LinePanel):
         self._snapshot: RunSnapshot | None = None
         self._names: list[str] = []
         self._thin: dict[str, tuple[SeriesView, int, SeriesView]] = {}
-        self._cells: dict[str, tuple[tuple[object, ...], list[Row]]] = {}
+        self._cells: dict[str, tuple[tuple[object, ...], list[Row], Frame | None]] = {}
+        """What was drawn below the title of each chart, without a cursor, and where things are there."""
 
     def show(self, snapshot: RunSnapshot) -> None:
         """Draw what of it is in view."""
@@ -135,11 +137,11 @@ class MetricGrid(LinePanel):
             return [EMPTY] * height
         extent = self._extent(data)
         cursor = self._cursor if data.axis == "step" else None
-        key = (width, height, here, cursor, extent, *map(id, data.curves))
+        key = (width, height, extent, *map(id, data.curves))
         known = self._cells.get(name)
+        view = ChartView(blocks=self._blocks)
+        view = replace(view, left=extent[0], right=extent[1]) if extent is not None else view
         if known is None or known[0] != key:
-            view = ChartView(blocks=self._blocks, cursor=cursor)
-            view = replace(view, left=extent[0], right=extent[1]) if extent is not None else view
             most = _BUCKETS_PER_CELL * max(8, width - GUTTER)
             thin = replace(
                 data,
@@ -147,20 +149,24 @@ class MetricGrid(LinePanel):
                 evaluation=self._thinned(data.evaluation, most) if data.evaluation is not None else None,
             )
             chart = draw(thin, view, width, height)
-            body = chart[1:] if len(chart) == height else [EMPTY, *chart]
-            known = self._cells[name] = key, [self._title(data, view, width, height, here=here), *body][:height]
-            known[1].extend([EMPTY] * (height - len(known[1])))
-        return known[1]
+            body = (chart[1:] if len(chart) == height else [EMPTY, *chart])[: height - 1]
+            body += [EMPTY] * (height - 1 - len(body))
+            known = self._cells[name] = key, body, frame(thin, view, width, height)
+        _, body, space = known
+        title = self._title(data, replace(view, cursor=cursor), space, width, here=here)
+        column = space.column_of(cursor) if space is not None and cursor is not None else None
+        if space is None or column is None:
+            return [title, *body]
+        return [title, *(_crossed(line, GUTTER + column) for line in body[: space.lines]), *body[space.lines :]]
 
-    def _title(self, data: ChartData, view: ChartView, width: int, height: int, *, here: bool) -> Row:
+    def _title(self, data: ChartData, view: ChartView, space: Frame | None, width: int, *, here: bool) -> Row:
         """The name, and what it is worth at the cursor, else now, with the best value."""
         parts: list[Span] = []
-        space = frame(data, view, width, height) if view.cursor is not None else None
         for curve, role in ((data.train, "train"), (data.evaluation, "val")):
             if curve is None or not len(curve.x):
                 continue
             if space is not None and view.cursor is not None:
-                found = reading(curve, space, view.cursor)
+                found = reading(_near(curve, space, view.cursor), space, view.cursor)
                 value = number(found.mean) if found.low == found.high else f"{number(found.low)}–{number(found.high)}"
                 parts.append(Span(f" {value}", role))
                 continue
@@ -265,6 +271,32 @@ def _beside(parts: Sequence[Row], width: int) -> Row:
         spans += [Span("│", "faint")] if place else []
         spans += [*part.spans, Span(" " * (width - part.width))]
     return row(*spans)
+
+
+def _crossed(line: Row, column: int) -> Row:
+    """A line of a chart with the cursor in it, where no curve is."""
+    spans, at = [], 0
+    for span in line.spans:
+        place, end = column - at, at + len(span.text)
+        if at <= column < end and span.text[place] == " ":
+            parts = (Span(span.text[:place], span.role), Span("│", "cursor"), Span(span.text[place + 1 :], span.role))
+            spans += [part for part in parts if part.text]
+        else:
+            spans.append(span)
+        at = end
+    filler = [Span(" " * (column - at)), Span("│", "cursor")] if column >= at else []
+    return row(*spans, *filler, base=line.base)
+
+
+def _near(curve: SeriesView, space: Frame, cursor: float) -> SeriesView:
+    """The part of a curve around a cell: what is read there depends on nothing else."""
+    cell = 2 * space.x.span / max(1, space.columns - 1)
+    first = max(0, bisect_left(curve.x, cursor - cell) - 2)
+    last = bisect_left(curve.x, cursor + cell) + 2
+    part = slice(first if first < len(curve.x) else len(curve.x) - 1, last)
+    columns = {name: getattr(curve, name)[part] for name in ("x", "low", "high", "mean", "values", "points")}
+    gaps = [gap for gap in curve.gaps if abs(gap - cursor) <= 2 * cell]
+    return replace(curve, **columns, gaps=gaps)
 
 
 def thinned_view(curve: SeriesView, most: int) -> SeriesView:
