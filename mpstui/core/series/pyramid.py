@@ -11,12 +11,14 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import chain
-from operator import add
+from itertools import chain, islice
+from operator import add, sub
 from typing import NamedTuple
 
 CAPACITY = 2048
 NAN = math.nan
+_CALM_SHARE = 0.15
+"""Of noise two thirds of the points are turns."""
 Sums = tuple[float, float, float, float, float]
 """Low, high, total, good and bad of some points; low and high are NaN when none is finite."""
 _EMPTY: Sums = (NAN, NAN, 0.0, 0.0, 0.0)
@@ -243,6 +245,22 @@ def thinned(columns: Columns, most: int) -> Columns:
 def means(columns: Columns) -> array[float]:
     places = zip(columns.total, columns.good, columns.bad, strict=True)
     return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])
+
+
+def averaged(values: Sequence[float], smoothing: float) -> tuple[array[float], float]:
+    """The moving average of a curve, and how strong it is: no stronger than the curve bears.
+
+    In a short one it looks back over a twelfth of it, or it would lag behind all of it. One that hardly ever turns has
+    no noise to be averaged away: its average would only be late.
+    """
+    moves = list(map(sub, islice(values, 1, None), values))
+    calm = sum(map(_turns, moves, islice(moves, 1, None))) < _CALM_SHARE * len(moves)
+    strength = 0.0 if calm else min(smoothing, max(0.0, 1 - 12 / max(1, len(values))))
+    return debiased_average(values, strength), strength
+
+
+def _turns(move: float, next_move: float) -> bool:
+    return move * next_move < 0
 
 
 def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:

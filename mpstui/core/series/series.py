@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
 from .columns import numbers, stretches
-from .pyramid import CAPACITY, NAN, Columns, Pyramid, debiased_average, joined, means, no_columns, split, thinned
+from .pyramid import CAPACITY, NAN, Columns, Pyramid, averaged, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
@@ -167,7 +167,8 @@ class Series:
         whole, old = self._surviving()
         columns = thinned(whole, max(2, most))
         x = columns[AXES[axis]]
-        mean, smoothing = means(columns), min(smoothing, _strongest(len(columns.step)))
+        mean = means(columns)
+        smooth, smoothing = averaged(mean, smoothing)
         lowest, highest = self._surviving_peaks(whole) if old else self._peaks
         return SeriesView(
             name=self.name,
@@ -176,7 +177,7 @@ class Series:
             low=columns.low,
             high=columns.high,
             mean=mean,
-            smooth=debiased_average(mean, smoothing),
+            smooth=smooth,
             smoothing=smoothing,
             count=self.count,
             first=self.first,
@@ -261,11 +262,6 @@ def measured(name: str) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _strongest(columns: int) -> float:
-    """In a short curve the average looks back over a twelfth of it: it would lag behind all of it."""
-    return max(0.0, 1 - 12 / max(1, columns))
 
 
 def _piece(columns: Columns, axis: str, most: int) -> Piece:

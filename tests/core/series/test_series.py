@@ -48,14 +48,15 @@ def test_a_newest_value_that_is_not_finite_is_not_passed_over() -> None:
 
 
 def test_the_average_of_a_short_curve_does_not_lag_behind_it() -> None:
-    def lag(count: int) -> float:
+    def lag(count: int, noise: float = 0.3) -> float:
         series = Series("loss")
         steps = [float(i) for i in range(count)]
-        series.extend(1, Points(steps, steps, steps, [10.0 - 10 * i / count for i in range(count)]))
+        series.extend(1, Points(steps, steps, steps, [10.0 - 10 * i / count + noise * (-1) ** i for i in range(count)]))
         view = series.view()
         return (view.smooth[-1] - view.mean[-1]) / 10
 
     assert lag(8) == 0.0
+    assert lag(200, noise=0.0) == 0.0, "what has no noise is not averaged"
     assert 0.0 < lag(30) < 0.1
     assert 0.0 < lag(200) < 0.1
 
