@@ -45,7 +45,6 @@ HELD_HISTORIES = 3
 """Runs whose whole history stays in memory after the focus has gone elsewhere."""
 COMPARED_BUCKETS = 1 << 18
 """Buckets of the curves of all runs that are compared, some 140 bytes each: twenty runs stay below 40 MB."""
-
 AVAILABLE_SECONDS = 5.0
 """How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
 AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
