@@ -55,7 +55,7 @@ _LIVELY_SECONDS = 2.0
 
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
 """What frames that nobody asked for by a key may write; they come less often where they are large."""
-_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 0.5, 1.5
+_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 0.8, 1.5
 
 
 class Worker:
