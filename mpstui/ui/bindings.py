@@ -261,6 +261,6 @@ def footer_keys(*scopes: Scope) -> list[Key]:
 
 def log_footer_keys() -> list[Key]:
     """The keys of a log that has the whole screen."""
-    kept = ("back", "zoom_panel", "help", "quit")
+    kept = ("back", "zoom_panel", "help", "quit", "copy")
     others = [key for key in keys_for(Scope.RUN, Scope.EVERYWHERE) if key.action in kept]
     return [*others, *(key for key in keys_for(Scope.LOG) if key.shown and key.action != "scroll(-1)")]

@@ -95,7 +95,7 @@ def test_a_mistake_in_the_settings_is_said_once_when_the_screen_opens(size: tupl
         await driver.sees("failed")
         assert len(driver.toasts) == 1
         assert "/home/me" not in driver.toasts[0]
-        assert "the screen ignores the whole file" in driver.toasts[0]
+        assert "the whole file is ignored" in driver.toasts[0]
 
     drive(world, play, size=size)
 

@@ -297,7 +297,7 @@ class RunScreen(PickingScreen):
 
     def action_copy(self) -> None:
         """In the log its lines, those that are selected or else those in view; elsewhere a menu."""
-        if self._in_log:
+        if self._in_log or (self.zoomed and self.panel == "log"):
             self._log.press("copy")
         else:
             super().action_copy()
