@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import platform
 import re
 import sys
 import time
@@ -21,13 +22,12 @@ MONOSPACE = "'SF Mono', Menlo, 'DejaVu Sans Mono', Consolas, monospace"
 SETTLE_SECONDS = 0.6
 
 
-async def picture(path: Path, size: tuple[int, int], opening: str | None, keys: tuple[str, ...]) -> None:
+async def picture(path: Path, size: tuple[int, int], opening: str | None, keys: tuple[str, ...], theme: str) -> None:
     """Open the screen, press keys, save what is seen."""
     from mpstui.ui.app import MpstuiApp
-    from mpstui.ui.theme import OWN_THEME
     from tests.ui import fakes
 
-    app = MpstuiApp(fakes.world(fakes.several()).services, opening=opening, theme=OWN_THEME)
+    app = MpstuiApp(fakes.world(fakes.several()).services, opening=opening, theme=theme)
     async with app.run_test(size=size) as pilot:
         while app.state.snapshots is None:
             await pilot.pause(0.02)
@@ -53,16 +53,19 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     os.environ["TZ"] = "UTC"
     time.tzset()
+    platform.node = lambda: "studio"
+    from mpstui.ui.theme import OWN_LIGHT_THEME, OWN_THEME
     from tests.ui import fakes
 
     running, failed = fakes.running().run, fakes.failed().run
-    for name, size, opening, keys in (
-        ("runs", (110, 30), None, ("down",)),
-        ("run", (124, 38), running, ()),
-        ("failed", (100, 28), failed, ("e",)),
-        ("launch", (110, 22), None, ("n", "enter")),
+    for name, size, opening, keys, theme in (
+        ("runs", (110, 30), None, ("down",), OWN_THEME),
+        ("run", (124, 38), running, (), OWN_THEME),
+        ("run-light", (124, 38), running, (), OWN_LIGHT_THEME),
+        ("failed", (100, 28), failed, ("e",), OWN_THEME),
+        ("launch", (110, 22), None, ("n", "enter"), OWN_THEME),
     ):
-        asyncio.run(picture(folder / f"{name}.svg", size, opening, keys))
+        asyncio.run(picture(folder / f"{name}.svg", size, opening, keys, theme))
 
 
 if __name__ == "__main__":
