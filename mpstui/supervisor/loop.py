@@ -204,7 +204,7 @@ def answer_accepted(supervision: Supervision) -> None:
     ends = [request for request in accepted if request.action != "restart"]
     restarts = [request for request in accepted if request.action == "restart"]
     for request in ends:
-        text = f"Attempt {supervision.journal.status.attempt} has ended. None of its processes could be found any more."
+        text = f"Attempt {supervision.journal.status.attempt} has ended. None of its processes is left."
         _reply(supervision, request, ok=True, text=text)
     for request in restarts if ends else restarts[1:]:
         first = ends[-1] if ends else restarts[0]
