@@ -23,7 +23,7 @@ from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .title import Title
-from .toasts import Toasts, answer_text, mistake_text
+from .toasts import ANY_RUN, Toasts, answer_text, mistake_text
 from .widgets.text_field import TextField
 from .workers.ghost import GhostWorker
 from .workers.requests import RequestWorker
@@ -255,8 +255,13 @@ class MpstuiApp(KeyboardApp):
         self.push_screen(RunScreen(self.context, run, log))
 
     def close_run(self) -> None:
+        """Back to the list, on the run that was in view: the next key would act on another one otherwise."""
+        left = self.acting_screen
         while len(self.screen_stack) > 1:
             self.pop_screen()
+        runs = self.screen_stack[0]
+        if isinstance(runs, RunsScreen) and left is not None and left is not runs and left.place != ANY_RUN:
+            runs.table.select(left.place)
 
     def launch(self, snapshot: RunSnapshot | None = None, cure: Cure | None = None) -> None:
         """Choose a profile and launch it; with a snapshot, change that run's launch (as a cure does) and restart it."""

@@ -35,6 +35,18 @@ def test_without_a_run_only_what_needs_none_is_offered() -> None:
     drive(fakes.world(()), play)
 
 
+def test_a_run_that_was_opened_by_name_is_selected_behind_it() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None, "the run")
+        await driver.press("escape")
+        await driver.sees("launch")
+        screen = driver.app.screen
+        assert isinstance(screen, RunsScreen)
+        await driver.until(lambda: screen.table.selected == fakes.failed().run, "the run it was about")
+
+    drive(fakes.world(fakes.several()), play, opening=fakes.failed().run)
+
+
 def test_open_and_back_keep_the_selection() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("j", "enter")

@@ -158,9 +158,9 @@ class RunTable(LinePanel):
             group = groups_of(self._matching).get(self.selected)
             self.selected = group.id if group is not None and is_folded(group, view) else self.selected
         after = self.index
-        if after is None:
+        if after is None and self.lines:  # without lines, what is selected waits for its own
             self._select_at(min(before or 0, len(self.lines) - 1))
-        elif before is not None and self._top > 0:
+        elif after is not None and before is not None and self._top > 0:
             self._top += after - before
         self.repaint()
 
