@@ -176,7 +176,7 @@ def as_png(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *,
         points = [(2 * x, 2 * y) for x, y in shape.points]
         if shape.kind == "text":
             anchor = {"start": "ls", "middle": "ms", "end": "rs"}[shape.anchor]
-            text = shape.text.replace("━", "—").replace("✗", "x")  # its font lacks them
+            text = shape.text.replace("━", "-").replace("✗", "x")  # its font lacks them
             draw.text(points[0], text, fill=shape.ink, anchor=anchor, font=font)
         elif shape.kind == "area":
             draw.polygon(points, fill=shape.ink)
