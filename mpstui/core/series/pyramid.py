@@ -250,12 +250,12 @@ def means(columns: Columns) -> array[float]:
 def averaged(values: Sequence[float], smoothing: float) -> tuple[array[float], float]:
     """The moving average of a curve, and how strong it is: no stronger than the curve bears.
 
-    In a short one it looks back over a twelfth of it, or it would lag behind all of it. One that hardly ever turns has
-    no noise to be averaged away: its average would only be late.
+    It looks back over a thirtieth of a curve at most, since it lags by as much: a training curve that falls would stand
+    above a validation that is higher. One that hardly ever turns has no noise to be averaged away.
     """
     moves = list(map(sub, islice(values, 1, None), values))
     calm = sum(map(_turns, moves, islice(moves, 1, None))) < _CALM_SHARE * len(moves)
-    strength = 0.0 if calm else min(smoothing, max(0.0, 1 - 12 / max(1, len(values))))
+    strength = 0.0 if calm else min(smoothing, max(0.0, 1 - 30 / max(1, len(values))))
     return debiased_average(values, strength), strength
 
 
