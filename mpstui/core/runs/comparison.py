@@ -205,6 +205,11 @@ def asked_totals(argv: Sequence[str]) -> dict[str, float]:
     return {field: value for field, value in found if field is not None and value is not None and value > 0}
 
 
+def is_named(setting: str) -> bool:
+    """Whether a setting has a name, and not only a place among the words of the command."""
+    return not setting.startswith("word ")
+
+
 def _arguments(argv: Sequence[str]) -> dict[str, str]:
     """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place among such."""
     found: dict[str, str] = {}

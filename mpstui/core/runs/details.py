@@ -14,7 +14,7 @@ from ...wire.rundir import RunDir
 from ...wire.secrets import masked_words
 from .. import present as shown
 from ..model.snapshot import RunSnapshot, State
-from .comparison import settings_of
+from .comparison import is_named, settings_of
 from .state import exit_summary
 
 MOST_DIFF_LINES = 2000
@@ -38,7 +38,7 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
     origin = provenance(snapshot)
     settings, env = settings_of(snapshot), snapshot.env
     # What has no name but its place among the words stands in the command below.
-    arguments = tuple(item for item in settings.items() if item[0] not in env and not item[0].startswith("word "))
+    arguments = tuple(item for item in settings.items() if item[0] not in env and is_named(item[0]))
     found = (
         Section("run", tuple(_run(snapshot))),
         Section("arguments", arguments, (" ".join(snapshot.argv),) if snapshot.argv else ()),

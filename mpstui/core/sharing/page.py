@@ -23,7 +23,7 @@ from .. import present as shown
 from ..formats.console import strip_controls
 from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..runs.comparison import differences
+from ..runs.comparison import differences, is_named
 from ..runs.details import details
 from ..runs.report import EXPLAINED
 from ..runs.story import story
@@ -150,7 +150,7 @@ def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int
 
 def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
     """What the runs came to beside the settings in which they differ; the best of each metric is marked."""
-    differing = [one for one in differences(snapshots) if not _is_place(one.name)]
+    differing = [one for one in differences(snapshots) if is_named(one.name)]
     counted: dict[str, int] = {}
     for one in snapshots:
         for name in one.series:
@@ -201,11 +201,6 @@ def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
     facts = _pairs((label, text) for label, text in _facts(one, now) if text)
     state = f"<p>{_badge(one)} {_text(one.reason)}</p>"
     return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{folded}</section>'
-
-
-def _is_place(name: str) -> bool:
-    """Whether a setting has no name but its place among the words of the command."""
-    return name.startswith("word ")
 
 
 def _names(snapshots: Sequence[RunSnapshot]) -> list[str]:

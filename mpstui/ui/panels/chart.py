@@ -238,15 +238,7 @@ class LossChart(RunPanel):
         if space is None:
             return "Nothing is drawn yet."
         view, data = self.view, self.data
-        moves = {
-            "in": lambda: zoom(view, space, data, 0.5),
-            "out": lambda: zoom(view, space, data, 2.0),
-            "left": lambda: move_cursor(view, space, data, -1),
-            "right": lambda: move_cursor(view, space, data, 1),
-            "earlier": lambda: pan(view, space, data, -0.25),
-            "later": lambda: pan(view, space, data, 0.25),
-        }
-        self.view = moves[what]()
+        self.view = navigate(what, view, space, data)
         return None
 
     def _frame(self) -> Frame | None:
@@ -297,6 +289,19 @@ def _redraw_key(curve: SeriesView) -> tuple[object, ...]:
     """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
     marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
     return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
+
+
+def navigate(what: str, view: ChartView, space: Frame, data: ChartData) -> ChartView:
+    """The view after a key that moves or zooms: ``in``, ``out``, ``left``, ``right``, ``earlier`` or ``later``."""
+    moves = {
+        "in": lambda: zoom(view, space, data, 0.5),
+        "out": lambda: zoom(view, space, data, 2.0),
+        "left": lambda: move_cursor(view, space, data, -1),
+        "right": lambda: move_cursor(view, space, data, 1),
+        "earlier": lambda: pan(view, space, data, -0.25),
+        "later": lambda: pan(view, space, data, 0.25),
+    }
+    return moves[what]()
 
 
 def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> ChartView:

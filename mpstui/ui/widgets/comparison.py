@@ -14,7 +14,7 @@ from ...core.present import badge
 from ...core.runs.comparison import Column, columns, curve_of, metrics_of, value_at
 from ...core.series.direction import better
 from ..charting.plot import GUTTER, ChartView
-from ..panels.chart import move_cursor, pan, zoom
+from ..panels.chart import navigate
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
 from .lines import LinePanel
@@ -139,15 +139,7 @@ class Comparison(LinePanel):
         space = overlay_frame(data, view, self.size.width, self._chart[0])
         if space is None:
             return "Nothing is drawn yet."
-        moves = {
-            "in": lambda: zoom(view, space, data, 0.5),
-            "out": lambda: zoom(view, space, data, 2.0),
-            "left": lambda: move_cursor(view, space, data, -1),
-            "right": lambda: move_cursor(view, space, data, 1),
-            "earlier": lambda: pan(view, space, data, -0.25),
-            "later": lambda: pan(view, space, data, 0.25),
-        }
-        self.view = moves[what]()
+        self.view = navigate(what, view, space, data)
         return None
 
     def _sort_next(self) -> str | None:

@@ -127,4 +127,4 @@ def test_a_condition_that_is_still_typed_hides_nothing_and_says_what_is_missing(
 
 @pytest.mark.parametrize("typed", ["-", "--", '"', '-"', "=", ">=", "||", "a=b=c", "-=", "\x00", "é|ß", ">" * 300])
 def test_nothing_that_is_typed_is_an_error(typed: str) -> None:
-    parse_query(typed).matches(findable(run()))
+    assert parse_query(typed).matches(findable(run())) in (True, False)
