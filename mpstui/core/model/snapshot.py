@@ -7,10 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from ...wire.records import Branch
+
+UNIX = "Unix seconds"
+Moment = Annotated[float, UNIX]
+"""A point in time by the clock of the machine that tells it: seen from another one, it is moved to that one's clock."""
 
 
 class State(StrEnum):
@@ -150,7 +154,7 @@ class SeriesView:
     """False while a long history is still being read: the curve is a sample of it."""
     read_share: float = 1.0
     """How much of a long history has been read, 0 to 1, in hundredths."""
-    times: Sequence[float] = ()
+    times: Sequence[Moment] = ()
     """When each column's last point was measured, Unix seconds; NaN where that is unknown."""
     epochs: Sequence[float] = ()
     """In which epoch it was measured, NaN where that is unknown."""
@@ -173,7 +177,7 @@ class ExitSummary:
     cause: str | None
     requested_by: str | None
     action: str | None = None
-    ended: float | None = None
+    ended: Moment | None = None
     spawn_error: str | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
     unbegun: bool = False
@@ -202,7 +206,7 @@ class Checkpoint:
 
     path: Path
     size_bytes: int
-    time: float
+    time: Moment
     step: int | None = None
     best: bool = False
     complete: bool = True
@@ -214,7 +218,7 @@ class Checkpoint:
 class RunEvent:
     """One line of events.jsonl."""
 
-    time: float
+    time: Moment
     attempt: int
     event: str
     text: str
@@ -273,7 +277,7 @@ class RunSnapshot:
     name: str
     dir: Path
     state: State
-    seen: float = field(compare=False)
+    seen: Moment = field(compare=False)
     reason: str = ""
     """One sentence: which witness says so, or what is wrong."""
     tags: tuple[str, ...] = ()
@@ -290,12 +294,12 @@ class RunSnapshot:
     attempt: int = 0
     attempts: int = 0
     pid: int | None = None
-    started: float | None = None
+    started: Moment | None = None
     """When the first attempt was started."""
-    attempt_started: float | None = None
+    attempt_started: Moment | None = None
     """When the newest attempt was started."""
-    ended: float | None = None
-    updated: float | None = field(default=None, compare=False)
+    ended: Moment | None = None
+    updated: Moment | None = field(default=None, compare=False)
     """When the run last showed a sign of life (heartbeat, output)."""
     exit: ExitSummary | None = None
     checkpoints: tuple[Checkpoint, ...] = ()

@@ -1,0 +1,1 @@
+"""Other machines: the same core runs there, and what it knows comes here over one line."""
