@@ -6,35 +6,37 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core import present as shown
 from ..core.model.errors import UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import RunSnapshot
 from ..core.present import badge
-from ..core.runs.comparison import differences, settings_of
+from ..core.runs.comparison import BROKEN_MARK, columns, metrics_of, settings_of
+from ..core.runs.listing import main_metric
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable
 from ..core.runs.report import as_json, metrics_as_json
-from ..core.series.direction import best_point
+from ..core.series.direction import better
 from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
 from .session import FILTER_HELP, Session, print_json, query_of, say
 
-_METRICS = 2
-"""Validation metrics that are told when nobody names one."""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-A table for each program: its runs, oldest first, the settings in which they differ, and the last and best value of
-what they measured. Runs of any program are told, as far as their output is understood. Examples:
+A table for each program, that of the screen's comparison: its runs, oldest first, the best and the last value of one
+metric, the settings in which they differ, the best of other metrics. A best is a single value as it was reported. Runs
+of any program are told, as far as their output is understood. Examples:
   mpstui results                        every run
   mpstui results cifar-optimizers       the runs of a profile, such as those of its sweep
   mpstui results ~/copied/runs --json   runs that lie in a folder"""
     parser.add_argument("what", nargs="?", metavar="PROFILE|NAME|FOLDER", help="which runs: NAME is how theirs begin")
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
-    parser.add_argument("--metric", metavar="NAME", help="tell this metric (default: loss and those of validation)")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="by this one (default: a loss on validation data, else the loss)",
+    )
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array, with all of their metrics")
 
 
@@ -51,11 +53,16 @@ def run(args: argparse.Namespace) -> int:
         script = next((Path(word).name for word in one.argv if word.endswith((".py", ".sh"))), one.name)
         programs.setdefault(one.profile or script, []).append(one)
     for program, runs in programs.items():
-        say(f"{program}: {len(runs)} run{'s' * (len(runs) > 1)}")
-        table = _table(runs, args.metric)
+        metric = args.metric or main_metric(tuple(metrics_of(runs)))
+        way = better(metric) if metric else None
+        by = f" by {metric}" + (f", {way} is better" if way else "") if metric else ""
+        say(f"{program}: {len(runs)} run{'s' * (len(runs) > 1)}{by}")
+        table, remarks = _table(runs, metric or "loss")
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             say("  " + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+        for remark in remarks:
+            say(f"  {remark}")
     return 0
 
 
@@ -83,17 +90,10 @@ def _is_meant(run: RunDir, what: str) -> bool:
     return named or run.run.startswith(what)
 
 
-def _table(runs: Sequence[RunSnapshot], metric: str | None) -> list[list[str]]:
-    differing = differences(runs)
-    measured = dict.fromkeys(name for one in runs for name, view in one.series.items() if view.evaluation)
-    bests = [metric] if metric else list(measured)[:_METRICS]
-    heads = ["run", "state", *(one.name for one in differing), *([] if metric else ["loss"])]
-    rows = [[*heads, *(text for name in bests for text in (name, "best"))]]
-    for place, one in enumerate(runs):
-        cells = [one.run, badge(one).word, *(setting.values[place] or "–" for setting in differing)]
-        cells += [] if metric else [shown.loss_text(one.numbers)]
-        for view, name in ((one.series.get(name), name) for name in bests):
-            found = best_point(view, name) if view else None
-            cells += [shown.number(view.last if view else None), shown.number(found.value if found else None)]
-        rows.append(cells)
-    return rows
+def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], list[str]]:
+    """The rows below their heads, and what there is to remark on them."""
+    told = columns(runs, metric)
+    rows = [["run", "state", *(one.name for one in told)]]
+    rows += [[one.run, badge(one).word, *(column.text(place) for column in told)] for place, one in enumerate(runs)]
+    broken = next((one.broken for one in told if one.kind == "best"), {})
+    return rows, [f"{BROKEN_MARK} {runs[place].run}: {words}" for place, words in broken.items()]

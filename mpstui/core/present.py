@@ -178,10 +178,14 @@ BADGES: dict[State | Health, StatusBadge] = {
 }
 """Every state and health, in the order in which runs go through them."""
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
+NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps, but its newest loss is NaN or infinite")
+_SHOWN_BEHIND: dict[State | Health, StatusBadge] = {Health.TRAINING: NAN_LOSS, State.WATCHED: GONE}
+"""What the same states and healths are called where something is wrong."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
 _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
+_MOVING = frozenset({Health.TRAINING, Health.EVALUATING, Health.SAVING})
 _LATE_SECONDS = 60.0
 _NEARLY_ALL = 0.9
 """A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
@@ -198,7 +202,8 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
     if snapshot.state is State.WATCHED and snapshot.numbers.done:
         return BADGES[State.FINISHED]
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
-        return BADGES[snapshot.health]
+        moves_for_nothing = snapshot.health in _MOVING and not snapshot.numbers.loss_is_finite
+        return NAN_LOSS if moves_for_nothing else BADGES[snapshot.health]
     return BADGES[snapshot.state]
 
 
@@ -206,12 +211,17 @@ def legend() -> Iterator[StatusBadge]:
     """Every badge there is, for the help."""
     for known, shown in BADGES.items():
         yield shown
-        if known is State.WATCHED:
-            yield GONE
+        if known in _SHOWN_BEHIND:
+            yield _SHOWN_BEHIND[known]
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:
-    """Whether a person should look: it failed, or it lives and does not move. An end that was asked for is no alarm."""
+    """Whether a person should look: it failed or is stuck, or it goes on though its loss is no number any more."""
+    return failed_or_stuck(snapshot) or badge(snapshot) is NAN_LOSS
+
+
+def failed_or_stuck(snapshot: RunSnapshot) -> bool:
+    """Whether it failed, or lives and does not move. An end that was asked for is no failure."""
     if snapshot.state is State.KILLED:
         return snapshot.exit is None or snapshot.exit.requested_by is None
     if snapshot.state in _FAILED or snapshot.gone or snapshot.log_exception is not None:
@@ -221,7 +231,7 @@ def needs_attention(snapshot: RunSnapshot) -> bool:
 
 def needs_explaining(snapshot: RunSnapshot) -> bool:
     """Whether a run has ended in a way that a person asks the reason of."""
-    return not snapshot.state.active and needs_attention(snapshot)
+    return not snapshot.state.active and failed_or_stuck(snapshot)
 
 
 def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,13 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def test_runs_are_tabulated_by_program_with_what_differs(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["results"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "digits: 2 runs"
-    assert lines[1].split() == ["run", "state", "lr", "loss", "val_accuracy", "best", "val_loss", "best"]
-    assert lines[2].split()[1:] == ["finished", "0.1", "0.2500", "0.8000", "0.9000", "0.3000", "0.3000"]
-    assert lines[3].split()[1:] == ["finished", "0.01", "0.2500", "0.7000", "0.8000", "0.3000", "0.3000"]
-    assert lines[4] == "t.py: 1 run"
-    assert lines[6].split()[1:] == ["finished", "0.2500", "0.5000", "0.5000"]
+    assert lines[0] == "digits: 2 runs by val_loss, lower is better"
+    heads = "run  state  best  at step  last  lr  best loss  best val_accuracy  steps  took"
+    assert re.sub("  +", "  ", lines[1].strip()) == heads
+    assert lines[2].split()[1:9] == ["finished", "0.3000", "4", "0.3000", "0.1", "0.2500", "0.9000", "4"]
+    assert lines[3].split()[1:9] == ["finished", "0.3000", "4", "0.3000", "0.01", "0.2500", "0.8000", "4"]
+    assert lines[4] == "t.py: 1 run by val_loss, lower is better"
+    assert lines[6].split()[1:5] == ["finished", "0.5000", "4", "0.5000"]
 
 
 def test_a_profile_a_name_or_a_folder_says_which(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

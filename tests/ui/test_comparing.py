@@ -370,3 +370,17 @@ def test_a_sweep_in_parallel_axes(size: tuple[int, int]) -> None:
         await driver.until(lambda: not driver.lines[1].startswith(" lr"), "curves")
 
     drive(world, play, size=size)
+
+
+def test_a_run_whose_values_are_no_numbers_any_more_is_marked_beside_its_best() -> None:
+    dead = changed(SGD, series={"loss": fakes.curve(points=400, floor=0.1, gap=range(300, 400))}, loss_is_finite=False)
+    world = fakes.world((dead, ADAM))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "space", "C")
+        await driver.sees("✗ NaN/inf since step 16,500: 1")
+        assert "★" in row_of(driver, "SGD")
+        assert " ✗ " in row_of(driver, "SGD").partition("★")[2]
+        assert "✗" not in row_of(driver, "Adam")
+
+    drive(world, play, size=(120, 40))

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.runs.listing import ListView, load_view
 from mpstui.ui.screens.runs import RunsScreen
 from mpstui.ui.widgets.run_list import RunTable
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -133,3 +134,23 @@ def test_a_run_of_an_open_group_is_meant_alone_and_its_head_means_all() -> None:
         assert [one.run for one in screen.targets] == [table_of(driver).selected]
 
     drive(world, play)
+
+
+def test_a_run_that_trains_on_without_a_loss_is_named_and_is_not_the_best_of_its_group_without_a_word() -> None:
+    broken = fakes.curve(points=400, gap=range(380, 400))
+    best = changed(swept()[0], state=State.RUNNING, health=Health.TRAINING, series={"loss": broken}, loss=None)
+    best = changed(best, loss_is_finite=False)
+    world = fakes.world((best, *swept()[1:]))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("1 NaN loss")
+        head = next(line for line in driver.lines if "▸" in line)
+        assert "1 live · ✗ 1 NaN loss" in head
+        assert head.rstrip().endswith(" loss NaN/inf since step 20,900 0.1000 ✗")
+        await driver.press("a")
+        await driver.until(lambda: table_of(driver).selected == best.run, "attention")
+        assert "NaN/inf" in "\n".join(line for line in driver.lines if "✗ NaN loss" in line)
+        await driver.press("f")
+        await driver.hears("it has not failed")
+
+    drive(world, play, size=(120, 40))

@@ -167,6 +167,22 @@ class SeriesView:
     begin: float = math.nan
     """The x of the very first point; a column reaches from beyond the ``x`` of the one before it to its own."""
 
+    def begins(self, place: int) -> float:
+        """Where the first point of a column of several may lie: beyond the column before it."""
+        before = self.x[place - 1] + (self.axis == "step") if place else self.begin
+        return before if before <= self.x[place] else self.x[place]
+
+    def broken(self) -> tuple[float, float] | None:
+        """Between which x the values ceased to be finite for good, the same twice if exact; None: the newest one is."""
+        if self.last is not None or not len(self.x):
+            return None
+        ends = next((place for place in range(len(self.x) - 1, -1, -1) if self.low[place] == self.low[place]), -1)
+        since = ends if ends >= 0 and self.x[ends] in self.gaps else ends + 1
+        if since >= len(self.x):
+            return None
+        single = max(self.points, default=1.0) <= 1
+        return self.x[since] if single else self.begins(since), self.x[since]
+
 
 @dataclass(frozen=True)
 class ExitSummary:

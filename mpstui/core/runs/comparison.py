@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
-from weakref import WeakKeyDictionary
 
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..series.direction import Better, better
-from ..series.direction import best_point as measured_best
+from ..present import NOT_FINITE, duration, number, whole
+from ..series.direction import Best, Better, best_point, better
 from ..series.series import is_evaluation, measured
 
 MOST_COMPARED = 20
 """Runs that can be compared at once."""
+BROKEN_MARK = "✗"
+"""Beside the best value of a run that measures nothing finite any more."""
 Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
 
 
@@ -29,11 +30,25 @@ class Column(NamedTuple):
     """The direction in which it gets better, where it has one."""
     unread: frozenset[int] = frozenset()
     """Places of the runs that may have it, once all of their history has been read."""
+    broken: Mapping[int, str] = {}
+    """By the places of runs that were good once: since when they measure nothing finite. Their best says so too."""
 
     @property
     def key(self) -> tuple[str, str]:
         """What it is called whatever it holds: the place of a cursor moves on."""
         return self.kind, "" if self.kind == "here" else self.name
+
+    def text(self, place: int) -> str:
+        """One value as it is shown: what a run does not have is a dash, what was not read yet are three dots."""
+        value = self.values[place]
+        if value is None:
+            return "…" if place in self.unread else "–"
+        if isinstance(value, str):
+            return value
+        if self.kind == "seconds":
+            return duration(value)
+        text = whole(round(value, 1)) if self.kind == "position" and math.isfinite(value) else number(value)
+        return f"{text} {BROKEN_MARK}" if place in self.broken else text
 
     def order(self, *, reverse: bool = False) -> list[int]:
         """Places of the runs, the best first, or the least; what has no value comes last both ways."""
@@ -71,15 +86,13 @@ def columns(
     """
     curves = [curve_of(snapshot, metric) for snapshot in snapshots]
     way = better(metric)
-    unread = frozenset(place for place, one in enumerate(curves) if one is not None and not one.complete)
-    found = [Column(f"at {where}", tuple(here), "here", way)] if here is not None else []
+    averaged = "" if any(one.evaluation for one in curves if one is not None) else "avg "
+    found = [Column(f"{averaged}at {where}", tuple(here), "here", way)] if here is not None else []
     if way is not None:
-        points = [best_point(one) if one is not None else None for one in curves]
-        best = tuple(point and point[0] for point in points)
-        at = tuple(point and point[1] for point in points)
+        best = _bests(snapshots, metric, "best")
+        at = tuple(point and point.at for point in map(_best_point, curves))
         axes = {one.axis for one in curves if one is not None}
-        found.append(Column("best", best, "best", way, unread))
-        found.append(Column(f"at {axes.pop()}" if len(axes) == 1 else "at", at, "position", None, unread))
+        found += [best, Column(f"at {axes.pop()}" if len(axes) == 1 else "at", at, "position", None, best.unread)]
     last = tuple(math.nan if one and one.last is None else one.last if one else None for one in curves)
     ended = (one.ended if one.ended is not None else one.seen for one in snapshots)
     took = (None if one.started is None else end - one.started for one, end in zip(snapshots, ended, strict=True))
@@ -96,14 +109,34 @@ def columns(
 def other_bests(snapshots: Sequence[RunSnapshot], metric: str, most: int = 4) -> list[Column]:
     """The best values of further metrics of which it is known what is better; what validation measured comes first."""
     names = [name for name in metrics_of(snapshots) if name != metric and better(name) is not None]
-    found = []
-    for name in names[:most]:
-        curves = [curve_of(snapshot, name) for snapshot in snapshots]
-        points = [best_point(one) if one is not None else None for one in curves]
-        unread = frozenset(place for place, one in enumerate(curves) if one is not None and not one.complete)
-        values = tuple(point and point[0] for point in points)
-        found.append(Column(f"best {name}", values, "best", better(name), unread))
-    return found
+    return [_bests(snapshots, name, f"best {name}") for name in names[:most]]
+
+
+def _bests(snapshots: Sequence[RunSnapshot], metric: str, title: str) -> Column:
+    """The best single value of each run, as it was reported."""
+    curves = [curve_of(snapshot, metric) for snapshot in snapshots]
+    unread = frozenset(place for place, one in enumerate(curves) if one is not None and not one.complete)
+    values = tuple(point and point.value for point in map(_best_point, curves))
+    told = {place: broken_since(one, metric) for place, one in enumerate(snapshots) if values[place] is not None}
+    broken = {place: words for place, words in told.items() if words}
+    return Column(title, values, "best", better(metric), unread, broken)
+
+
+def _best_point(curve: SeriesView | None) -> Best | None:
+    """None while not all of the curve has been read."""
+    return best_point(curve) if curve is not None and curve.complete else None
+
+
+def broken_since(snapshot: RunSnapshot, metric: str) -> str:
+    """``NaN/inf since step 1,200`` of a run whose metric or loss is no number any more; empty where both are."""
+    meant = curve_of(snapshot, metric)
+    for curve in (meant, curve_of(snapshot, "loss")):
+        ends = curve.broken() if curve is not None else None
+        if curve is not None and ends is not None:
+            of = "" if curve is meant else "loss "
+            where = "–".join(dict.fromkeys(whole(round(x) if curve.axis == "step" else round(x, 2)) for x in ends))
+            return f"{of}{NOT_FINITE} since {curve.axis} {where}"
+    return "" if snapshot.numbers.loss_is_finite else f"loss {NOT_FINITE}"
 
 
 def _float(value: int | None) -> float | None:
@@ -132,30 +165,8 @@ def curve_of(snapshot: RunSnapshot, metric: str) -> SeriesView | None:
 
 
 def compared_values(view: SeriesView) -> Sequence[float]:
-    """What a curve is compared by: what validation measured as it is, what each step measured as its average."""
+    """What is drawn of a curve beside others: what validation measured as it is, of each step's values the average."""
     return view.mean if view.evaluation else view.smooth
-
-
-_BEST: WeakKeyDictionary[SeriesView, tuple[float, float | None] | None] = WeakKeyDictionary()
-"""Of curves that were looked through already: a screen asks for all of them at every key."""
-
-
-def best_point(view: SeriesView) -> tuple[float, float | None] | None:
-    """The best of the compared values and where it was measured; None while not all of the curve has been read."""
-    if view not in _BEST:
-        _BEST[view] = _best_point(view) if view.complete else None
-    return _BEST[view]
-
-
-def _best_point(view: SeriesView) -> tuple[float, float | None] | None:
-    if view.evaluation:
-        exact = measured_best(view)
-        return None if exact is None else (exact.value, exact.at)
-    finite = [(value, x) for value, x in zip(view.smooth, view.x, strict=False) if math.isfinite(value)]
-    way = better(view.name)
-    if way is None or not finite:
-        return None
-    return (min if way is Better.LOWER else max)(finite, key=lambda point: point[0])
 
 
 def value_at(view: SeriesView, x: float) -> float | None:

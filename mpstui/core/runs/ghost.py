@@ -19,9 +19,9 @@ from ...wire.rundir import RunDir
 from ..follow import Budget
 from ..model.snapshot import RunSnapshot, SeriesView, State
 from ..present import moment_of_day, number
-from ..series.direction import Better, better
+from ..series.direction import Better, best, better
 from ..series.series import is_evaluation
-from .comparison import best_point, compared_values, curve_of, metrics_of, settings_of, value_at
+from .comparison import compared_values, curve_of, metrics_of, settings_of, value_at
 from .files import LocalMachine
 from .reader import RunReader
 
@@ -96,8 +96,9 @@ class GhostFinder:
             return
         found = reader.refresh(full=True, budget=budget)
         self._reader = None
-        points = ((name, curve_of(found, name)) for name in metrics_of([found]))
-        bests = {name: best[0] for name, view in points if view is not None and (best := best_point(view)) is not None}
+        curves = ((name, curve_of(found, name)) for name in metrics_of([found]))
+        values = ((name, best(view)) for name, view in curves if view is not None)
+        bests = {name: value for name, value in values if value is not None}
         known = curve_of(found, metric)
         if known is not None and known.name in bests:
             bests[metric] = bests[known.name]
@@ -182,14 +183,14 @@ def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) 
     behind = (now - best_now) / abs(best_now) * (1 if way is Better.LOWER else -1)
     share = f"{abs(behind) * 100:.0f} % {'behind' if behind > 0 else 'ahead of'}"
     share = share if abs(behind) >= _LEVEL else "level with"
-    told, best = f"{'val ' if mine.evaluation else ''}{share} best at this step", best_point(ghost)
+    told, best_value = f"{'val ' if mine.evaluation else ''}{share} best at this step", best(ghost)
     foretold = _foretold(mine, ghost, x) if planned and abs(planned - ghost.x[-1]) <= _SAME_LENGTH * planned else None
-    if foretold is None or best is None:
+    if foretold is None or best_value is None:
         return (told,)
-    end = best[0] + foretold * abs(best[0])
-    if way is Better.HIGHER and best[0] <= 1 < end:  # a share of all cannot be more than all
+    end = best_value + foretold * abs(best_value)
+    if way is Better.HIGHER and best_value <= 1 < end:  # a share of all cannot be more than all
         return (told,)
-    return told, f"at this pace {number(end, digits=3)}, best {number(best[0], digits=3)}"
+    return told, f"at this pace {number(end, digits=3)}, best {number(best_value, digits=3)}"
 
 
 def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:

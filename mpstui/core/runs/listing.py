@@ -13,7 +13,7 @@ from ...wire import storage
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State
-from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, needs_attention, number, rate, size
+from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, number, rate, size
 from ..series.direction import Better, better
 from ..series.series import is_evaluation, measured
 from .comparison import settings_of
@@ -64,11 +64,6 @@ class Group(NamedTuple):
     def live(self) -> int:
         """How many run now."""
         return sum(one.state.active and one.state is not State.QUEUED for one in self.runs)
-
-    @property
-    def failed(self) -> int:
-        """How many need a person."""
-        return sum(map(needs_attention, self.runs))
 
 
 class Line(NamedTuple):
@@ -208,17 +203,17 @@ def _best(name: str, run: RunSnapshot, now: float) -> float | None:
 
 
 @lru_cache(1024)
-def _main_metric(names: tuple[str, ...]) -> str | None:
-    """What a run is judged by: a loss on validation data, else another measure of it, else the loss."""
-    told = [name for name in names if is_evaluation(name) and better(name) is not None]
-    return next(
-        (name for name in told if measured(name) == "loss"), next(iter(told), "loss" if "loss" in names else None)
-    )
+def main_metric(names: tuple[str, ...]) -> str | None:
+    """What runs that measure these are judged by: a loss on validation data, else another measure of it, else the loss,
+    else whatever has a direction that is better."""
+    told = [name for name in names if better(name) is not None]
+    rank = {name: (not is_evaluation(name), measured(name) != "loss") for name in told}
+    return min(told, key=lambda name: rank[name], default=None)
 
 
 def best_of(run: RunSnapshot) -> tuple[str, float] | None:
     """The metric that it is judged by, and its best value so far; None: unknown."""
-    name = _main_metric(tuple(run.extremes))
+    name = main_metric(tuple(run.extremes))
     value = _best(name, run, 0.0) if name is not None else None
     return None if name is None or value is None else (name, value)
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ..model.snapshot import RunSnapshot
-from ..present import NOT_FINITE, badge, day
+from ..present import NAN_LOSS, NOT_FINITE, badge, day
 from .comparison import settings_of
 
 _TERM = re.compile(r'(?P<no>-(?!-)|)(?:--)?(?:(?P<key>[\w.][\w.\-/]*)(?P<sign>>=|<=|!=|=|>|<))?(?P<text>"[^"]*"?|\S*)')
@@ -118,6 +118,7 @@ def findable(snapshot: RunSnapshot) -> Findable:
     told = (snapshot.run, snapshot.name, str(snapshot.state), look.word, *map(settings.get, ("profile", "device")))
     live = ("live",) if snapshot.state.active and snapshot.queue is None else ()
     odd = () if numbers.loss_is_finite else ("nan", "loss=nan", NOT_FINITE)
+    odd = (*odd, "training") if look is NAN_LOSS else odd
     measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epoch", "epochs", "step", "steps")}
     measured = {**{name: value for name, value in measured.items() if value is not None}, **numbers.metrics}
     # What it was started with beats what it reports now: a schedule takes the rate of every run down to nothing.

@@ -23,11 +23,12 @@ from .. import present as shown
 from ..formats.console import strip_controls
 from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..runs.comparison import differences, is_named
+from ..runs.comparison import columns, is_named, metrics_of
 from ..runs.details import details
+from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
-from ..series.direction import Better, best, better
+from ..series.direction import best, better
 from ..series.series import measured
 
 POINTS_ON_A_PAGE = 400_000
@@ -35,7 +36,6 @@ POINTS_ON_A_PAGE = 400_000
 LEAST_COLUMNS, MOST_COLUMNS = 64, 1024
 MOST_RUNS = 100
 LOG_LINES = 200
-_MOST_METRICS_IN_TABLE = 4
 _HERE = Path(__file__).parent
 _DIGITS = 6
 
@@ -149,31 +149,25 @@ def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int
 
 
 def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
-    """What the runs came to beside the settings in which they differ; the best of each metric is marked."""
-    differing = [one for one in differences(snapshots) if is_named(one.name)]
-    counted: dict[str, int] = {}
-    for one in snapshots:
-        for name in one.series:
-            if better(name) is not None:
-                counted[name] = counted.get(name, 0) + 1
-    metrics = sorted(counted, key=lambda name: (-counted[name], name != "loss", name))[:_MOST_METRICS_IN_TABLE]
-    heads = ["", "run", "state", *(one.name for one in differing), *(f"best {name}" for name in metrics)]
-    values = {name: [best(one.series[name]) if name in one.series else None for one in snapshots] for name in metrics}
-    rows = []
+    """The table of the screen's comparison: what the runs came to, and the settings in which they differ."""
+    metric = main_metric(tuple(metrics_of(snapshots))) or "loss"
+    told = [one for one in columns(snapshots, metric) if one.kind != "setting" or is_named(one.name)]
+    named = [f"{one.name} {metric}" if one.name in ("best", "last") else one.name for one in told]
+    rows, bests = [], [one.best() for one in told]
     for place, one in enumerate(snapshots):
         cells = [
             f'<td><input type=checkbox checked data-run={place} aria-label="show its curves"></td>',
             f'<td data-run={place}><a href="#run{place}">{_text(names[place])}</a></td><td>{_badge(one)}</td>',
-            *(f"<td>{_text(setting.values[place] or '–')}</td>" for setting in differing),
         ]
-        for name in metrics:
-            value, known = values[name][place], [v for v in values[name] if v is not None]
-            best_of_all = min(known, default=None) if better(name) is Better.LOWER else max(known, default=None)
-            mark = " class=best" if value is not None and value == best_of_all and len(known) > 1 else ""
-            sort = "" if value is None else f' data-value="{value!r}"'
-            cells.append(f"<td{mark}{sort}>{_text(shown.number(value))}</td>")
+        for column, best_places in zip(told, bests, strict=True):
+            value, broken = column.values[place], column.broken.get(place, "")
+            mark = " class=best" if place in best_places else ""
+            sort = f' data-value="{value!r}"' if isinstance(value, float) and math.isfinite(value) else ""
+            why = f" <span class=bad>{_text(broken)}</span>" if broken else ""
+            cells.append(f"<td{mark}{sort}>{_text(column.text(place))}{why}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    head = "".join(f"<th>{f'<button>{_text(one)}</button>' if one else ''}</th>" for one in heads)
+    heads = (f"<button>{_text(name)}</button>" for name in ("run", "state", *named))
+    head = "".join(f"<th>{one}</th>" for one in ("", *heads))
     table = f"<table id=runs><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f"<section class=wide>{table}</section>"
 

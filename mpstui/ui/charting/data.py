@@ -193,12 +193,6 @@ class Reading(NamedTuple):
     """Some of several points are not finite."""
 
 
-def begins(curve: SeriesView, place: int) -> float:
-    """Where the first point of a column of several may lie: beyond the column before it."""
-    before = curve.x[place - 1] + (curve.axis == "step") if place else curve.begin
-    return before if before <= curve.x[place] else curve.x[place]
-
-
 def reading(curve: SeriesView, space: Frame, cursor: float) -> Reading:
     """The points in the column of cells that holds ``cursor``, else the one next to it. The curve is not empty."""
     width = space.x.span / max(1, space.columns - 1)
@@ -211,7 +205,7 @@ def reading(curve: SeriesView, space: Frame, cursor: float) -> Reading:
     alone = len(places) == 1 and held[nearest] <= 1 and not (broken and held[nearest])
     if alone or not curve.complete:  # of a curve that is read in part nobody knows what lies between its points
         return Reading(curve.x[nearest], curve.x[nearest], *(curve.values[nearest],) * 3)
-    first = begins(curve, places[0]) if held[places[0]] > 1 else curve.x[places[0]]
+    first = curve.begins(places[0]) if held[places[0]] > 1 else curve.x[places[0]]
     known = [place for place in places if curve.mean[place] == curve.mean[place]]
     count = sum(held[place] for place in known)
     return Reading(

@@ -18,7 +18,7 @@ from ...core.present import NOT_FINITE, number, whole
 from ...core.runs.comparison import compared_values
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
 from .canvas import POINT, Canvas, draw_line, draw_range
-from .data import ChartData, Reading, begins, reading
+from .data import ChartData, Reading, reading
 from .scale import Frame, Scale, nice_step, tick_label, value_scale
 
 GUTTER = 7
@@ -143,15 +143,12 @@ def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
     """What happened where: values that are not finite, and attempts that took over."""
     curve = data.curves[0]
     notes = [Note(at + 1, "resumed", "mark") for at in map(space.column_of, curve.attempt_marks) if at is not None]
-    ends = next((place for place in range(len(curve.x) - 1, -1, -1) if curve.low[place] == curve.low[place]), -1)
-    since = ends + 1 if ends < 0 or curve.x[ends] not in curve.gaps or curve.last is not None else ends
-    lasts = curve.last is None and since < len(curve.x)
-    single = max(curve.points, default=1.0) <= 1
-    before = [gap for gap in curve.gaps if not lasts or gap < curve.x[since]][:_MOST_NOTES]
-    for gap in [*([curve.x[since]] if lasts else []), *before]:
-        first, at = gap if single else begins(curve, bisect_left(curve.x, gap)), space.column_of(gap)
+    broken, single = curve.broken(), max(curve.points, default=1.0) <= 1
+    before = [gap for gap in curve.gaps if broken is None or gap < broken[1]][:_MOST_NOTES]
+    for gap in [*([broken[1]] if broken is not None else []), *before]:
+        first, at = gap if single else curve.begins(bisect_left(curve.x, gap)), space.column_of(gap)
         where = "–".join(dict.fromkeys(_place(x, data, view) for x in (first, gap)))
-        word = "from" if lasts and gap == curve.x[since] else "at"
+        word = "from" if broken is not None and gap == broken[1] else "at"
         if at is not None:
             notes.append(Note(at, f"✗ {NOT_FINITE} {word} {clean(data.axis, 12)} {where}", "bad"))
     return sorted(notes, key=lambda note: note.role != "bad")

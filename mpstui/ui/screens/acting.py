@@ -14,7 +14,7 @@ from ...core import present as shown
 from ...core.actions import ACTIONS, BY_ID, Action, Question, pasted
 from ...core.model.errors import OperationError
 from ...core.model.snapshot import Availability
-from ...core.present import needs_attention
+from ...core.present import failed_or_stuck
 from ..bindings import Key
 from ..messages import DetailsRead, RemovalExamined, RunsLookedInto, Toast
 from ..rows import clean
@@ -112,7 +112,7 @@ class ActingScreen(Screen[None]):
         snapshot = next(iter(self.targets), None)
         if snapshot is None or not allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
-        if key.acts.id == "restart_cpu" and needs_attention(snapshot):
+        if key.acts.id == "restart_cpu" and failed_or_stuck(snapshot):
             found = self.context.state.known_findings(snapshot)
             return found is None or any(finding.restart_on_cpu_helps for finding in found)
         return key.acts.id != "fix" or not self._why_no_fix(snapshot)
@@ -256,7 +256,7 @@ class ActingScreen(Screen[None]):
         snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
             return
-        if needs_attention(snapshot):
+        if failed_or_stuck(snapshot):
             self.context.state.findings(snapshot)
         cure, tried = self.context.state.cure(snapshot), self.context.state.rehearsed(snapshot)
         if why_not := self._why_no_fix(snapshot):
@@ -277,7 +277,7 @@ class ActingScreen(Screen[None]):
 
     def _why_no_fix(self, snapshot: RunSnapshot) -> str:
         """Why there is no remedy to apply, as far as the end of the run is known; empty where there is one."""
-        if not needs_attention(snapshot):
+        if not failed_or_stuck(snapshot):
             return "it has not failed"
         if self.context.state.known_findings(snapshot) is None:
             return "still diagnosing"

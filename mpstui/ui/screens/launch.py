@@ -18,7 +18,7 @@ from textual.widgets import Input
 from ...core.actions import BY_ID
 from ...core.model.errors import ReportedError
 from ...core.model.snapshot import RunSnapshot
-from ...core.present import needs_attention
+from ...core.present import failed_or_stuck
 from ...core.runs.query import Findable
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
@@ -316,7 +316,7 @@ class LaunchForm(_LaunchingScreen):
 
     def _can_rehearse(self) -> bool:
         """Whether there is a failed attempt to compare with."""
-        return self._restarting is not None and needs_attention(self._restarting)
+        return self._restarting is not None and failed_or_stuck(self._restarting)
 
     def action_rehearse(self) -> None:
         """Try it for some steps, which leaves the run as it is."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from textual.events import Click, MouseMove, MouseScrollDown, MouseScrollUp
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge
-from ...core.runs.comparison import Column, columns, curve_of, metrics_of, value_at
+from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, value_at
 from ...core.series.direction import better
 from ..charting.plot import GUTTER, ChartView
 from ..panels.chart import navigate
@@ -248,7 +247,7 @@ class Comparison(LinePanel):
         return curve_of(snapshot, self.metric)
 
     def _lacking(self, width: int) -> list[Row]:
-        """Runs of which there is nothing to draw, and why."""
+        """Runs of which there is nothing to draw, and why; and those that measure nothing finite any more."""
         hidden = "".join(LABELS[place] for place in sorted(self._data.hidden))
         none = [place for place, one in enumerate(self._data.runs) if one is None]
         of_metric = [place for place in none if self._curve(self.snapshots[place]) is None]
@@ -259,6 +258,9 @@ class Comparison(LinePanel):
         ):
             told += [f"{why}: {' '.join(LABELS[place] for place in places)}"] if places else []
         told += [f"hidden: {' '.join(hidden)}"] if hidden else []
+        broken = next((one.broken for one in self._shown if one.kind == "best"), {})
+        for words in dict.fromkeys(broken.values()):
+            told.append(f"{BROKEN_MARK} {words}: {' '.join(LABELS[at] for at, why in broken.items() if why == words)}")
         return [row(*clip((Span(f" {' · '.join(told)}", "warn"),), width))] if told else []
 
     @property
@@ -314,7 +316,8 @@ class Comparison(LinePanel):
             ]
             for (column, cells), best in zip(fitting, bests, strict=True):
                 won, text = place in best, cell_text(column, place)
-                role = "good strong" if won else "faint" if text in ("–", "…") else ""
+                broken = "warn" if place in column.broken else ""
+                role = broken or ("good strong" if won else "faint" if text in ("–", "…") else "")
                 spans += [Span("  ")] if column is not fitting[0][0] else []
                 spans.append(Span(fit(f"{BEST_MARK if won else ''}{text}", cells, "right"), role))
             lines.append(Row(clip(tuple(spans), width), "selected" if chosen else ""))
@@ -322,20 +325,11 @@ class Comparison(LinePanel):
 
 
 def cell_text(column: Column, place: int) -> str:
-    """One value as it is shown: what a run does not have is a dash, what was not read yet are three dots."""
-    value = column.values[place]
-    if value is None:
-        return "…" if place in column.unread else "–"
-    if isinstance(value, str):
-        text = clean(value, 200)
-        while width_of(text) > _WIDEST_VALUE:  # the end of a long value tells more than its beginning
-            text = f"…{text[2:]}"
-        return text
-    if math.isnan(value):
-        return shown.NOT_FINITE
-    if column.kind == "seconds":
-        return shown.duration(value)
-    return shown.whole(round(value, 1)) if column.kind == "position" else shown.number(value)
+    """One value as it is shown; the end of a long one tells more than its beginning."""
+    text = clean(column.text(place), 200)
+    while width_of(text) > _WIDEST_VALUE:
+        text = f"…{text[2:]}"
+    return text
 
 
 def own_words(names: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
+from ...core.runs.comparison import BROKEN_MARK, broken_since
 from ...core.runs.listing import (
     BUILT_IN,
     Column,
@@ -252,21 +253,19 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
     ]
     parts += [Span(cut(clean(group.title, 200), max(12, width // 2)), "strong"), Span(f"  {len(group.runs)}", "dim")]
     parts += [Span(" · ", "faint"), Span(f"{group.live} live", "good")] if group.live else []
-    parts += [Span(" · ", "faint"), Span(f"{group.failed} failed", "bad")] if group.failed else []
+    for count, look in shown.attention(group.runs):
+        parts += [Span(" · ", "faint"), Span(f"{look.glyph} {count} {look.word}", look.tone)]
     waiting = sum(one.state == "queued" for one in group.runs)
     parts += [Span(" · ", "faint"), Span(f"{waiting} waiting", "dim")] if waiting else []
-    best, right = best_in(group.runs), []
+    best, right = best_in(group.runs), list[Span]()
     if best is not None:
         run, metric, value = best
-        own = cut(clean(_what_differs(run, group)), 40)
-        right = [
-            Span("best ", "dim"),
-            Span(f"{own} "),
-            Span(f"{clean(metric, 24)} ", "dim"),
-            Span(shown.number(value), "train"),
-        ]
-    if row(*parts, *right).width + 3 > width:
-        right = right[-1:] if row(*parts, *right[-1:]).width + 3 <= width else []
+        own, broken = cut(clean(_what_differs(run, group)), 40), broken_since(run, metric)
+        whose = [Span("best ", "dim"), Span(f"{own} "), Span(f"{clean(metric, 24)} ", "dim")]
+        since = [Span(f"{broken} ", "bad")] if broken else []
+        value_of = Span(shown.number(value) + (f" {BROKEN_MARK}" if broken else ""), "warn" if broken else "train")
+        choices: tuple[list[Span], ...] = ([*whose, *since, value_of], [*since, value_of], [value_of], [])
+        right = next(one for one in choices if not one or row(*parts, *one).width + 3 <= width)
     return Row(spread(parts, [*right, Span(" ")] if right else [], width).spans, "selected" if selected else "")
 
 

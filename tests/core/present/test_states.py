@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, RunSnapshot, State
+from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, Numbers, RunSnapshot, State
 from mpstui.core.present import (
     BADGES,
     GONE,
+    NAN_LOSS,
     WIDEST_WORD,
     attention,
     badge,
+    failed_or_stuck,
     legend,
     needs_attention,
+    needs_explaining,
     short_paths,
     why_not_its_own,
 )
@@ -28,13 +32,13 @@ def run(
 
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), GONE)]
+    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), GONE}
+    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE}
     assert all(shown.meaning for shown in legend())
 
 
@@ -67,6 +71,20 @@ def test_a_running_run_says_what_it_does(snapshot: RunSnapshot, word: str) -> No
 )
 def test_only_trouble_nobody_asked_for_needs_attention(snapshot: RunSnapshot, needed: bool) -> None:
     assert needs_attention(snapshot) is needed
+
+
+def test_a_live_run_whose_loss_is_no_number_needs_a_person_and_no_failure_card() -> None:
+    odd = Numbers(loss_is_finite=False)
+    for state in (State.UNSUPERVISED, State.WATCHED, State.RUNNING):
+        live = replace(run(state, Health.TRAINING), numbers=odd)
+        assert (needs_attention(live), needs_explaining(live), badge(live).word) == (True, False, "NaN loss")
+        assert not failed_or_stuck(live), "nothing of it has failed: there is nothing to diagnose or to rehearse"
+    for other in (run(State.RUNNING, Health.HUNG), run(State.RUNNING, Health.PAUSED), run(State.FINISHED)):
+        assert badge(replace(other, numbers=odd)) is badge(other), "where something else is more urgent, or over"
+    assert [(count, shown.word) for count, shown in attention([live, run(State.FAILED)])] == [
+        (1, "NaN loss"),
+        (1, "failed"),
+    ]
 
 
 def test_trouble_is_counted_the_worst_first() -> None:

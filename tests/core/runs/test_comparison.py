@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
 from mpstui.core.runs.comparison import (
     Column,
     Difference,
-    best_point,
+    broken_since,
     columns,
     curve_of,
     differences,
@@ -66,9 +67,28 @@ def measured_run(name: str, **values: list[float]) -> RunSnapshot:
 
 def test_the_best_is_where_the_name_says_it_and_nowhere_for_a_name_that_does_not() -> None:
     one = measured_run("a", val_loss=[3.0, 1.0, 2.0], val_acc=[0.1, 0.9, 0.5], grad_norm=[1.0, 2.0, 3.0])
-    assert best_point(one.series["val_loss"]) == (1.0, 10.0)
-    assert best_point(one.series["val_acc"]) == (0.9, 10.0)
-    assert best_point(one.series["grad_norm"]) is None
+    for metric, best in (("val_loss", [1.0, 10.0]), ("val_acc", [0.9, 10.0]), ("grad_norm", [])):
+        told = [column.values[0] for column in columns([one], metric) if column.name in ("best", "at step")]
+        assert told == best
+
+
+def test_the_best_is_one_reported_value_as_everywhere_and_not_one_of_the_average() -> None:
+    one = measured_run("a", loss=[3.0, 2.0, 0.5, 2.0, 1.9, 1.8])
+    told = {column.name: column.values for column in columns([one], "loss", [2.0], "20")}
+    assert (told["best"], told["at step"]) == ((0.5,), (20.0,))
+    assert "avg at 20" in told, "what is read from the averaged curve says so"
+
+
+def test_a_run_without_numbers_any_more_has_its_best_marked() -> None:
+    nan = float("nan")
+    dead, sound = measured_run("a", loss=[3.0, 0.1, nan, nan], val_loss=[0.2]), measured_run("b", loss=[3.0, 0.5])
+    best, other = (column for column in columns([dead, sound], "loss") if column.kind == "best")
+    assert (best.broken, best.text(0), best.text(1)) == ({0: "NaN/inf since step 20"}, "0.1000 ✗", "0.5000")
+    assert other.broken == {0: "loss NaN/inf since step 20"}, "what validation measured was of weights that are lost"
+    assert columns([measured_run("c", loss=[nan]), sound], "loss")[0].broken == {}, "it has no best"
+    back = measured_run("d", loss=[3.0, nan, 0.5])
+    assert broken_since(back, "loss") == "", "it has found back"
+    assert broken_since(replace(back, numbers=Numbers(loss_is_finite=False)), "val_loss") == "loss NaN/inf"
 
 
 def test_a_curve_is_read_where_it_is_and_nowhere_else() -> None:

@@ -14,6 +14,7 @@ from mpstui.core.runs.listing import (
     ListView,
     arranged,
     best_in,
+    best_of,
     column,
     columns_of,
     groups_of,
@@ -106,6 +107,7 @@ def test_the_best_of_a_group_is_told_by_what_its_runs_are_judged_by() -> None:
     higher = [replace(one, extremes={"val_acc": (0.0, place / 4)}) for place, one in enumerate(sweep())]
     assert best_in(higher) == (higher[3], "val_acc", 0.75)
     assert best_in(sweep()) is None
+    assert best_of(replace(sweep()[0], extremes={"reward": (-3.0, 2.0)})) == ("reward", 2.0), "all that it measures"
 
 
 def test_how_the_list_looks_is_remembered_and_a_damaged_file_is_as_none(
