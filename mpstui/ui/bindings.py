@@ -179,6 +179,7 @@ KEYS: tuple[Key, ...] = (
     Key("V", "log('select')", "V", "select", "select lines; moving extends, esc leaves (or drag the mouse)", Scope.LOG),
     Key("o", "attempt(-1)", "o O", "attempt", "show the output of the attempt before, or of the one after", Scope.LOG),
     Key("O", "attempt(1)", "", "", "", Scope.LOG),
+    Key("W", "log('times')", "W", "when", "show when each line was printed, where that is known", Scope.LOG),
     Key("enter,right", "choose", "⏎", "choose", "open the form of the selected profile", Scope.PROFILES, 1),
     Key("up,k", "move(-1)", "↑ ↓", "select", "select a profile", Scope.PROFILES, 3),
     Key("down,j", "move(1)", "", "", "", Scope.PROFILES),

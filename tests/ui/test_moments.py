@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core import present as shown
 from mpstui.core.launching import branching
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.logview.times import time_at
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.profiles.model import profile_of_command
@@ -20,7 +22,6 @@ from mpstui.ui.panels import Moment, RunFacts
 from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.memory import memory_then
 from mpstui.ui.panels.metrics import MetricTable
-from mpstui.ui.screens.moments import time_at
 from mpstui.ui.screens.run import RunScreen
 from mpstui.wire.records import Branch
 
@@ -69,6 +70,28 @@ def test_the_log_goes_to_the_line_of_the_step_under_the_cursor_and_back_to_now()
         assert driver.app.screen is screen
 
     run = timed()
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_the_log_tells_when_its_steps_were_measured_and_says_so_where_nobody_knows() -> None:
+    run = timed()
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        log = screen_of(driver).body.log_pane
+        await driver.press("W")
+        await driver.until(lambda: log.known_times)
+        told = re.search(r"~(\d\d:\d\d) .*step (\d+)", driver.text)
+        assert told is not None, driver.text
+        assert told[1] == shown.clock(BEGUN + int(told[2]) // 5)[:5]
+        await driver.press("W")
+        await driver.until(lambda: "~" not in driver.text)
+        unknown = timed(known=False).series
+        driver.world.monitor.snapshots = (replace(run, series=unknown),)
+        await driver.until(lambda: log.facts is not None and log.facts.snapshot.series == unknown)
+        await driver.press("W")
+        await driver.hears("No time is known of these lines")
+
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
 
 
@@ -133,8 +156,8 @@ def test_the_table_tells_what_was_last_measured_at_the_step_and_where() -> None:
     ("step", "told"), [(0.0, BEGUN), (110.0, BEGUN + 22), (60.0, BEGUN + 12), (-5.0, None), (1e9, None)]
 )
 def test_the_time_of_a_step_is_measured_or_between_two_that_are_near(step: float, told: float | None) -> None:
-    assert time_at(timed(), step) == (pytest.approx(told) if told is not None else None)
-    assert time_at(timed(known=False), step) is None
+    assert time_at(timed().series.values(), step)[0] == (pytest.approx(told) if told is not None else None)
+    assert time_at(timed(known=False).series.values(), step)[0] is None
 
 
 def test_b_refuses_with_a_sentence_what_cannot_be_branched() -> None:

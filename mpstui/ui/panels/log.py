@@ -25,10 +25,13 @@ from . import Panel, RunPanel
 if TYPE_CHECKING:
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
+    from ...core.logview.times import LogTimes
 
 _WHEEL_LINES = 3
 _SIDEWAYS = 16
 """Columns of one key or one turn of the wheel."""
+_CLOCK, _DATED, _WIDE = 9, 20, 100
+"""Columns of a time, and of one with its day, which stands there in windows so wide."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
 
 
@@ -40,7 +43,7 @@ class LogPane(RunPanel):
     """The panel. It has no document until its run has written something."""
 
     scrolls = True
-    drawn_from = ()  # but from its file: when that has grown, see `grew`
+    drawn_from: tuple[str, ...] | None = ()  # but from its file: when that has grown, see `grew`
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,6 +51,8 @@ class LogPane(RunPanel):
         self.absent = "reading …"
         self.attempt = ""
         """Whose output it is, unless it is the newest one's."""
+        self.times: LogTimes | None = None
+        """When its lines were printed, where that is asked for."""
         self.wrapped = False
         self.shift = 0
         """Columns scrolled sideways."""
@@ -64,6 +69,7 @@ class LogPane(RunPanel):
         self.reading = LogReading(document) if document is not None else None
         self.shift = 0
         self.absent = absent
+        self.tell_times(None)
         self.repaint()
 
     def grew(self) -> None:
@@ -101,6 +107,16 @@ class LogPane(RunPanel):
         self.wrapped, self.shift = not self.wrapped, 0
         self.repaint()
 
+    def tell_times(self, wanted: LogTimes | None) -> None:
+        """Show when each line was printed, as far as that is known; None: no more."""
+        self.times = wanted
+        self.drawn_from = ("snapshot.series",) if wanted is not None else ()
+
+    @property
+    def known_times(self) -> int:
+        """Of how many lines in view the time is known."""
+        return sum(bool(self._time_of(line)) for line in self.reading.lines(self.page)) if self.reading else 0
+
     def sideways(self, direction: int) -> None:
         """Scroll sideways, as far as a line in view goes on."""
         if self.reading is not None and not self.wrapped:
@@ -113,6 +129,11 @@ class LogPane(RunPanel):
         reading = self.reading
         found = reading is not None and (line.offset == reading.found or reading.selects(line.offset))
         return _drawn(line, look, found=found)
+
+    def _time_of(self, line: LogLine) -> str:
+        series = self.facts.snapshot.series.values() if self.facts is not None else ()
+        stamp = self.times.of(line, series) if self.times is not None else None
+        return f"{stamp.day:.10} {stamp.clock:>8}".strip() if stamp is not None else ""
 
     def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
         """Tell how a search went; one that goes on does so in slices, between which keys and frames find their place.
@@ -188,13 +209,21 @@ class LogPane(RunPanel):
             height = max(1, height - self._covered)
         if reading is None:
             return [row((f" {self.absent}", "dim"))]
-        look = Look(width, self.wrapped, self.shift, reading.pattern)
+        stamped = 0 if self.times is None else _DATED if width >= _WIDE else _CLOCK
+        look = Look(width - stamped, self.wrapped, self.shift, reading.pattern)
         reading.rows_of = lambda line: len(self._rows_of(line, look))
         shown = reading.rows(height)
         self._offsets = [line.offset for line, _ in shown]
         if not shown:
             return [row((f" no {LEVELS[reading.level][0]}" if reading.level else f" {self.absent}", "dim"))]
-        return [self._rows_of(line, look)[place] for line, place in shown]
+        drawn = [self._rows_of(line, look)[place] for line, place in shown]
+        if not stamped:
+            return drawn
+        times = [f"{self._time_of(line)[-stamped + 1 :]:>{stamped - 1}} " if not place else "" for line, place in shown]
+        return [
+            row(Span(time.ljust(stamped), "dim"), *one.spans, base=one.base)
+            for time, one in zip(times, drawn, strict=True)
+        ]
 
     def _line_at(self, y: int) -> int | None:
         """The offset of the line in a row of the panel."""

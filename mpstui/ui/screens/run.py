@@ -289,7 +289,10 @@ class RunScreen(PickingScreen):
             return
         self._bring_log()
         self._in_log = True
-        self._log.press(what)
+        if what == "times" and self.snapshot is not None:
+            self._log.turn_times(self.snapshot)
+        else:
+            self._log.press(what)
 
     @property
     def metric_in_view(self) -> str:

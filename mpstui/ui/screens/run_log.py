@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
+from ...wire import storage
+from ...wire.records import ExitRecord, LaunchRecord
 from ...wire.rundir import RunDir
 from ..panels.log import LogMoved
 from ..rows import clean
@@ -51,8 +53,37 @@ class RunLog:
         if not 0 < wanted <= attempts:
             return False
         own = RunDir(snapshot.dir).attempt(wanted).output
+        timed = self._pane.times is not None
         self.open(snapshot.output if wanted == attempts else own, wanted, attempts)
+        if timed:
+            self.tell_times(snapshot)
         return True
+
+    def tell_times(self, snapshot: RunSnapshot) -> None:
+        """Show when the lines were printed, as far as anybody knows."""
+        from ...core.logview.times import LogTimes
+
+        pane, folder = self._pane, RunDir(snapshot.dir).attempt(self._attempt)
+        if pane.reading is not None:
+            launch, end = (
+                storage.read_or_none(LaunchRecord, folder.launch),
+                storage.read_or_none(ExitRecord, folder.exit),
+            )
+            began, ended = launch.time if launch else None, end.ended if end else None
+            pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps, began, ended))
+
+    def turn_times(self, snapshot: RunSnapshot) -> None:
+        """Show when the lines were printed, or leave that; where nobody knows, say so."""
+        pane = self._pane
+        if pane.times is not None:
+            pane.tell_times(None)
+        else:
+            self.tell_times(snapshot)
+            if pane.reading is not None and not pane.known_times:
+                self._context.say(
+                    "No time is known of these lines: they have no stamps, and tell no step that was measured."
+                )
+        pane.repaint()
 
     def press(self, what: str) -> None:
         doing: dict[str, Callable[[LogReading], str | None]] = {

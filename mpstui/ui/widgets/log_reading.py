@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ...core.logview.counting import Tally
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
+    from ...core.logview.steps import LogSteps
 
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("all lines", frozenset()),
@@ -61,6 +63,13 @@ class LogReading:
         """How many lines match the search, and the level."""
         self._before_search: tuple[Place | None, int | None, str] | None = None
         self._numbered: tuple[int | None, int, int | None] = (None, 0, None)
+
+    @cached_property
+    def steps(self) -> LogSteps:
+        """Which line was printed at which step."""
+        from ...core.logview.steps import LogSteps
+
+        return LogSteps(self.document)
 
     @property
     def following(self) -> bool:

@@ -1,0 +1,109 @@
+"""When a line of a log was printed: by its own time stamp, else by when the step that it names was measured.
+
+A log that has no stamps does not say when its lines arrived, and nobody else has kept that: a line that names no step,
+or one that nobody measured, has no time.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from math import inf, isfinite
+from typing import NamedTuple
+
+from ..formats.notices import strip_prefix
+from ..model.snapshot import SeriesView
+from .document import LogDocument
+from .line import LogLine
+from .steps import LogSteps
+
+_OWN = re.compile(
+    r"(?:(\d{4})[-/.](\d\d)[-/.](\d\d)[T ,_-]{1,2})?\b(\d{1,2}:\d\d:\d\d)(?![:\d])|\[(\d{10})(?:\.\d{1,9})?[\]@]"
+)
+_IN_RECORD = re.compile(
+    r'"(?:_?timestamp|ts|time|asctime|datetime)": ?"?(?:(\d{4})-(\d\d)-(\d\d)[T ](\d\d:\d\d:\d\d)|(\d{10})\b)'
+)
+_LOOKED_AT = 40
+"""Lines at either end of a log that tell whether it has stamps of its own."""
+_NEAR_SECONDS = 60.0
+"""Between points so far apart at most a time is worked out, to the minute."""
+
+
+class Stamp(NamedTuple):
+    """When a line was printed."""
+
+    clock: str
+    """``10:35:12``; ``~10:35`` where only the minute is known."""
+    day: str = ""
+    """``2026-11-23``, where that is known."""
+
+
+class LogTimes:
+    """The times of one log's lines. Stamps of its own and times of steps are never mixed: their clocks may differ."""
+
+    def __init__(
+        self, document: LogDocument, steps: LogSteps, began: float | None = None, ended: float | None = None
+    ) -> None:
+        """``began`` and ``ended``: of the attempt whose output it is, Unix seconds. Others may have measured its steps
+        again; their times are not those of its lines.
+        """
+        self._began, self._ended = began if began is not None else -inf, ended if ended is not None else inf
+        self._steps = steps
+        self._own = any(map(own_stamp, [*document.window(0, _LOOKED_AT), *document.tail(_LOOKED_AT)]))
+
+    def of(self, line: LogLine, series: Iterable[SeriesView]) -> Stamp | None:
+        """When a line was printed; None where nobody knows.
+
+        Args:
+            series: of the line's run, with the times at which its steps were measured.
+        """
+        if self._own:
+            return own_stamp(line)
+        step = self._steps.told(line)
+        if step is None:
+            return None
+        moment, exact = time_at(series, step)
+        if moment is None or not self._began <= moment <= self._ended:
+            return None
+        local = time.localtime(moment)
+        return Stamp(time.strftime("%H:%M:%S" if exact else "~%H:%M", local), time.strftime("%Y-%m-%d", local))
+
+
+def own_stamp(line: LogLine) -> Stamp | None:
+    """The time stamp that stands before what a line says, or in a record, as it was written."""
+    text = line.text.rstrip()
+    before = "" if text.startswith("{") else text[: len(text) - len(strip_prefix(text))]
+    found = _OWN.search(before) or (None if before else _IN_RECORD.search(text))
+    if found is None:
+        return None
+    *date, clock, seconds = found.groups()
+    if seconds:
+        local = time.localtime(int(seconds))
+        return Stamp(time.strftime("%H:%M:%S", local), time.strftime("%Y-%m-%d", local))
+    return Stamp(clock.rjust(8, "0"), "-".join(date) if all(date) else "")
+
+
+def time_at(series: Iterable[SeriesView], step: float) -> tuple[float | None, bool]:
+    """When a step was measured, and whether by a point exactly there; else between two a minute apart at most.
+
+    None where nobody knows.
+    """
+    found: float | None = None
+    for view in series:
+        if view.axis != "step" or not len(view.x) or not view.x[0] <= step <= view.x[-1]:
+            continue
+        place = bisect_left(view.x, step)
+        after = _at(view.times, place)
+        if view.x[place] == step and isfinite(after):
+            return after, True
+        before = _at(view.times, place - 1)
+        if 0 <= after - before <= _NEAR_SECONDS and found is None:
+            share = (step - view.x[place - 1]) / (view.x[place] - view.x[place - 1])
+            found = before + share * (after - before)
+    return found, False
+
+
+def _at(times: Sequence[float], place: int) -> float:
+    return times[place] if 0 <= place < len(times) else float("nan")
