@@ -55,6 +55,31 @@ class ScreenSettings:
     """One of :data:`THEMES`; auto goes by what the terminal says of its background."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """One other machine, ``[hosts.NAME]``. Paths are the far ones; a leading ~ is the far home."""
+
+    address: str = ""
+    """What ssh is told; empty: the name."""
+    python: str = ""
+    """Its Python, 3.11 or newer, in which ``{python}`` of a profile runs too; empty: the first one found."""
+    home: str = ""
+    """Its MPSTUI_HOME; empty: the platform's folders there."""
+    folder: str = ""
+    """What relative paths and ``./profiles`` begin at; empty: the user's home."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsSettings:
+    """The other machines, and how they are reached."""
+
+    ssh: tuple[str, ...] = ("ssh",)
+    """The program and its options."""
+    show: tuple[str, ...] = ()
+    """The hosts that are meant where none is named."""
+    named: Mapping[str, HostSettings] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
@@ -62,6 +87,7 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     energy: EnergySettings = field(default_factory=EnergySettings)
     screen: ScreenSettings = field(default_factory=ScreenSettings)
+    hosts: HostsSettings = field(default_factory=HostsSettings)
 
 
 def load_settings(home: Home) -> Settings:
@@ -98,16 +124,31 @@ def parse_settings(text: str, path: Path) -> Settings:
     index = LineIndex(text)
     problems = [(index.line_of(key) or 1, sentence) for key, sentence in _problems(data)]
     if problems:
-        raise SettingsError(path, problems, "docs/alerts.md, docs/telemetry.md and docs/screen.md list the keys")
+        raise SettingsError(
+            path, problems, "docs/alerts.md, docs/telemetry.md, docs/screen.md and docs/hosts.md list the keys"
+        )
     return Settings(
         AlertSettings(**_values(data, "alerts")),
         EnergySettings(**_values(data, "energy")),
         ScreenSettings(**_values(data, "screen")),
+        _hosts(data.get("hosts", {})),
     )
 
 
 def _values(data: Mapping[str, Any], section: str) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in data.get(section, {}).items()}
+
+
+def _hosts(section: Mapping[str, Any]) -> HostsSettings:
+    own = {key: tuple(value) for key, value in section.items() if key in _SECTIONS["hosts"]}
+    named = {key: HostSettings(**value) for key, value in section.items() if key not in own}
+    return HostsSettings(**own, named=named)
+
+
+def _far_path(value: Any) -> str | None:
+    """It travels in quotes that every shell reads alike."""
+    fits = checks.text(value) is None and value.isprintable() and not set(value) & set("'\\!")
+    return None if fits else "a path without quotes, backslashes and exclamation marks"
 
 
 def _address(value: Any) -> str | None:
@@ -135,6 +176,13 @@ _SECTIONS: Mapping[str, Mapping[str, Check]] = {
     },
     "energy": {"price": _price, "currency": _currency},
     "screen": {"theme": checks.one_of(*THEMES)},
+    "hosts": {"ssh": checks.command, "show": checks.list_of(checks.text, "hosts")},
+}
+_OF_A_HOST: Mapping[str, Check] = {
+    "address": checks.text,
+    "python": _far_path,
+    "home": _far_path,
+    "folder": _far_path,
 }
 
 
@@ -150,12 +198,23 @@ def _problems(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
         else:
             for name, item in value.items():
                 check = _SECTIONS[key].get(name)
-                if check is None:
+                if check is None and key == "hosts" and isinstance(item, dict):
+                    yield from _problems_of_host(name, item)
+                elif check is None:
                     yield (key, name), _unknown(name, f"[{key}]", tuple(_SECTIONS[key]))
                 elif expected := check(item):
                     # An address may hold a token, so what was written there is not repeated.
                     seen = "" if name == "webhook" else f", not {checks.described(item)}"
                     yield (key, name), f"`{name}` in [{key}] must be {expected}{seen}"
+
+
+def _problems_of_host(host: str, found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for name, item in found.items():
+        if name not in _OF_A_HOST:
+            yield ("hosts", host, name), _unknown(name, f"[hosts.{host}]", tuple(_OF_A_HOST))
+        elif expected := _OF_A_HOST[name](item):
+            problem = f"`{name}` in [hosts.{host}] must be {expected}, not {checks.described(item)}"
+            yield ("hosts", host, name), problem
 
 
 def _unknown(key: str, where: str, known: tuple[str, ...]) -> str:

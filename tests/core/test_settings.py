@@ -57,6 +57,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("[energy]\nprice = -1\n", ["settings.toml:2", "from 0 on"]),
         ("[energy]\nprice = nan\n", ["settings.toml:2", "a number"]),
         ("[energy]\nprice = true\n", ["settings.toml:2", "a number"]),
+        ('[hosts]\nshaw = ["a"]\n', ["settings.toml:2", "`show`"]),
+        ('[hosts]\nssh = "ssh -F x"\n', ["settings.toml:2", '["ssh", "-F", "x"]']),
+        ('[hosts.gpu1]\n\npithon = "x"\n', ["settings.toml:3", "`python`", "[hosts.gpu1]"]),
+        ('[hosts.gpu1]\nfolder = "it\'s"\n', ["settings.toml:2", "without quotes"]),
         ('[energy]\ncurrency = "doubloons"\n', ["settings.toml:2", "4 characters"]),
         ('[screen]\ntheme = "ligt"\n', ["settings.toml:2", "did you mean 'light'"]),
     ],
@@ -84,3 +88,11 @@ def test_an_address_that_is_refused_is_not_repeated() -> None:
         parse_settings('[alerts]\nwebhook = "http://example.org/x?token=s3cret"\n', PATH)
     assert "https://" in wrong.value.sentence
     assert "s3cret" not in wrong.value.sentence
+
+
+def test_hosts_are_tables_beside_two_keys() -> None:
+    text = '[hosts]\nssh = ["ssh", "-F", "x"]\nshow = ["gpu1"]\n'
+    text += '[hosts.gpu1]\naddress = "me@10.0.0.1"\npython = "~/v/bin/python"\n'
+    hosts = parse_settings(text, PATH).hosts
+    assert (hosts.ssh, hosts.show, list(hosts.named)) == (("ssh", "-F", "x"), ("gpu1",), ["gpu1"])
+    assert (hosts.named["gpu1"].address, hosts.named["gpu1"].python) == ("me@10.0.0.1", "~/v/bin/python")

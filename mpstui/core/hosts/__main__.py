@@ -1,0 +1,16 @@
+"""``python -P mpstui/core/hosts/__main__.py serve``, or ``relay``: the far end of a line, here or in a bundle."""
+
+import os
+import sys
+
+if not __package__:
+    _root = os.path.abspath(__file__)  # noqa: PTH100
+    for _ in range(4):
+        _root = os.path.dirname(_root)  # noqa: PTH120
+    sys.path[:0] = [_root, os.path.join(_root, "vendor")]  # noqa: PTH118
+
+if __name__ == "__main__":
+    from importlib import import_module
+
+    # One module of this package a word, so that neither of them pays for the other.
+    sys.exit(import_module(f"mpstui.core.hosts.{sys.argv[1]}").main(sys.argv[2:]))

@@ -1,0 +1,189 @@
+"""The first of us that runs on a far machine: its text is sent with the command, before anything else of ours is there.
+
+It finds the bundle in a cache of the far user, or asks for it, checks its SHA-256, puts it there whole or not at all,
+and becomes it. What it says is lines that begin with the caller's marker, whatever shells and start-up files have
+printed before. Python 3.11, standard library alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import platform
+import runpy
+import shutil
+import sys
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+ARRIVING = ".arriving-"
+"""How a folder begins that is not whole."""
+_MOST_BYTES = 1 << 26
+
+
+class Refused(Exception):
+    """It cannot begin; ``what`` tells programs why."""
+
+    def __init__(self, what: str, detail: str) -> None:
+        super().__init__(detail)
+        self.what = what
+
+
+def main(marker: str, text: str) -> None:
+    """Get the bundle and run it.
+
+    Args:
+        text: a JSON object: digest and size (files, bytes) of the bundle, start, words, home, folder.
+    """
+    asked = json.loads(text)
+    with os.fdopen(os.dup(0), "rb", 0) as reads, os.fdopen(os.dup(1), "wb", 0) as writes:
+
+        def say(word: str, **fields: Any) -> None:
+            writes.write(f"\n{marker} {word} {json.dumps(fields)}\n".encode())
+
+        try:
+            set_place(asked["home"], asked["folder"])
+            folder, fresh = find(asked), False
+            if folder is None:
+                say("send")
+                folder, fresh = unpack(receive(reads, asked["digest"]), asked), True
+        except Refused as refused:
+            say("refused", what=refused.what, detail=str(refused))
+            return
+        with suppress(OSError):
+            os.utime(folder)  # when it was last used
+        facts = {"version": platform.python_version(), "executable": sys.executable, "system": platform.system()}
+        say("ready", python=facts, bundle=str(folder), fresh=fresh)
+    sys.argv = [str(folder / asked["start"]), *asked["words"]]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def set_place(home: str, folder: str) -> None:
+    """Where mpstui keeps its files there, and what relative paths begin at; nothing where they are empty."""
+    if home:
+        os.environ["MPSTUI_HOME"] = str(Path(home).expanduser())
+    try:
+        os.chdir(Path(folder or "~").expanduser())
+    except (OSError, RuntimeError) as error:
+        if folder:
+            raise Refused("folder", f"{folder}: {error}") from error
+        os.chdir("/")
+
+
+def caches() -> Iterator[Path]:
+    """Where it may lie: the user's cache, else the first folder that takes it."""
+    with suppress(RuntimeError):  # a user without a home
+        home = Path.home()
+        named = os.environ.get("XDG_CACHE_HOME", "")
+        own = home / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+        yield (Path(named) if named.startswith("/") else own) / "mpstui" / "bundles"
+    for shared in (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"), "/var/tmp", "/tmp", "/dev/shm"):
+        if shared and shared.startswith("/"):
+            yield Path(shared) / f"mpstui-{os.geteuid()}" / "bundles"
+
+
+def find(asked: dict[str, Any]) -> Path | None:
+    """The one that was sent before, with all its files; None where there is none that may be run."""
+    for cache in caches():
+        folder: Path = cache / asked["digest"]
+        try:
+            if all(map(is_own, (cache.parent, cache, folder))) and measured(folder) == tuple(asked["size"]):
+                return folder
+        except OSError:
+            continue
+    return None
+
+
+def is_own(folder: Path) -> bool:
+    """Whether nobody but this user, or root, could have put there what is run from it."""
+    found = folder.lstat()
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022 and folder.is_dir()
+
+
+def measured(folder: Path) -> tuple[int, int]:
+    """How many files it holds, byte code apart, and how many bytes: cleaners of caches take single files away."""
+    files = size = 0
+    for path, folders, names in os.walk(folder):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+        files += len(names)
+        size += sum(os.lstat(f"{path}/{name}").st_size for name in names)
+    return files, size
+
+
+def receive(reads: BinaryIO, digest: str) -> bytes:
+    """The bundle, as :meth:`mpstui.core.hosts.bundle.Bundle.packed` sends it."""
+    length = int.from_bytes(exactly(reads, 8), "big")
+    if length > _MOST_BYTES:
+        raise Refused("transfer", f"{length} bytes were announced")
+    try:
+        archive = zlib.decompress(exactly(reads, length))
+    except zlib.error as error:
+        raise Refused("transfer", str(error)) from error
+    if hashlib.sha256(archive).hexdigest() != digest:
+        raise Refused("transfer", "its SHA-256 is another one")
+    return archive
+
+
+def exactly(reads: BinaryIO, count: int) -> bytes:
+    """So many bytes of a stream."""
+    found = bytearray()
+    while len(found) < count:
+        part = reads.read(min(count - len(found), 1 << 16))
+        if not part:
+            raise Refused("transfer", f"it ended after {len(found)} of {count} bytes")
+        found += part
+    return bytes(found)
+
+
+def unpack(archive: bytes, asked: dict[str, Any]) -> Path:
+    """Put it into the first cache that takes it."""
+    failures = []
+    mask = os.umask(0o077)
+    try:
+        for cache in caches():
+            try:
+                cache.mkdir(parents=True, exist_ok=True)
+                cache.parent.chmod(0o700)  # made by another program of ours, under another mask
+                if is_own(cache.parent) and is_own(cache):
+                    return put(archive, cache, asked)
+                failures.append(f"{cache}: others can write there")
+            except OSError as error:
+                failures.append(f"{cache}: {error.strerror}")
+    finally:
+        os.umask(mask)
+    raise Refused("room", "; ".join(failures))
+
+
+def put(archive: bytes, cache: Path, asked: dict[str, Any]) -> Path:
+    """Whole or not at all; of several that send it at once the first one wins, and all have it."""
+    folder: Path = cache / asked["digest"]
+    temporary = Path(tempfile.mkdtemp(prefix=ARRIVING, dir=cache))
+    damaged = cache / f"{temporary.name}-damaged"
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            for entry in files:
+                path = temporary / entry.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                content = files.extractfile(entry)
+                path.write_bytes(content.read() if content else b"")
+        if folder.exists() and measured(folder) != tuple(asked["size"]):
+            folder.rename(damaged)
+        with suppress(OSError):  # another one has put it there meanwhile
+            temporary.rename(folder)
+        return folder
+    finally:
+        for left in (temporary, damaged):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], base64.urlsafe_b64decode(sys.argv[2]).decode())

@@ -1,0 +1,150 @@
+"""A line to another machine: the system's own ssh, the far program it starts, and why it could not.
+
+ssh is started with the user's own configuration, agent, jump hosts and shared connections; nothing is ever asked, and
+nothing forwarded. The far login shell, whichever it is, gets one command that all shells read alike: quotes around what
+has neither quotes, backslashes, exclamation marks nor ends of lines. Nothing is sent before the far program has said
+its marker, so that no start-up file can read what was meant for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...wire import storage
+from ..model.errors import UsageError
+from ..settings import HostSettings, HostsSettings
+from .bundle import START, bundle
+from .line import HostError, Line
+
+LOCAL = "local"
+"""The host that is this machine; ``local:FOLDER`` is this machine with another home."""
+PATIENCE_SECONDS = 30.0
+"""From the call to the far program's first word."""
+_OPTIONS = (
+    *("-T", "-x", "-oBatchMode=yes", "-oConnectTimeout=15", "-oServerAliveInterval=10", "-oServerAliveCountMax=3"),
+    *("-oClearAllForwardings=yes", "-oRemoteCommand=none", "-oPermitLocalCommand=no", "-oEscapeChar=none"),
+)
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f\-][^\s\x00-\x1f\x7f]*")
+_FIND = (  # Apple's own python3 opens a window where its tools are missing
+    'm=$1; w=$2; a=$3; c=$4; f=; try() { q=$(command -v "$1" 2>/dev/null) || return 1; '
+    "case $q in /usr/bin/python3) if test -x /usr/bin/xcode-select; then "
+    "/usr/bin/xcode-select -p >/dev/null 2>&1 || return 1; fi;; esac; "
+    'v=$("$1" -E -S -c "import sys; print(sys.version.split()[0])" </dev/null 2>/dev/null) || return 1; '
+    'case $v in 3.1[1-9]*|3.[2-9][0-9]*) exec "$1" -I -c '
+    '"import sys,zlib,base64;exec(zlib.decompress(base64.urlsafe_b64decode(sys.argv.pop(1))))" "$c" "$m" "$a";; '
+    'esac; f="$f $1 is $v,"; }; case $w in "~/"*) w=$HOME/${w#??};; esac; '
+    'if test "$w"; then try "$w"; else for d in "" /opt/homebrew/bin /usr/local/bin "$HOME/.local/bin" '
+    '"$HOME/miniforge3/bin" "$HOME/miniconda3/bin" "$HOME/anaconda3/bin"; do '
+    'for n in python3 python3.14 python3.13 python3.12 python3.11; do try "${d:+$d/}$n"; done; done; fi; '
+    'echo; echo "$m python$f"'
+)
+"""POSIX sh: $1 is the marker, $2 the Python that settings name, $3 what it is told and $4 the text it runs."""
+
+
+def connect(
+    name: str,
+    hosts: HostsSettings,
+    words: Sequence[str] = ("serve",),
+    *,
+    environ: Mapping[str, str] = os.environ,
+    patience: float = PATIENCE_SECONDS,
+) -> Line:
+    """Start ``core/hosts/__main__.py WORDS`` on a machine, from the bundle, which is sent if it is not there.
+
+    Args:
+        name: of ``[hosts]``, of the user's ssh configuration, or an address; ``local`` and ``local:FOLDER`` are this
+            machine, without ssh.
+        patience: seconds until the far program must have said its first word; sending the bundle not counted.
+
+    Raises:
+        UsageError: no host can be called so.
+        HostError: why it is not reached.
+    """
+    require_name(name)
+    if is_local(name):
+        line = Line(name, _started(name, [sys.executable, "-P", str(_HERE), *words], environ, name.partition(":")[2]))
+        line.facts = {"python": {"version": platform.python_version(), "executable": sys.executable}}
+        return line
+    marker = secrets.token_hex(16)
+    command = far_command(marker, hosts.named.get(name, HostSettings()), words)
+    line = Line(name, _started(name, ssh_command(name, hosts, command, environ), environ))
+    try:
+        line.arrive(marker, bundle(), patience)
+    except BaseException:
+        line.close(0)
+        raise
+    return line
+
+
+def _started(name: str, command: list[str], environ: Mapping[str, str], home: str = "") -> subprocess.Popen[bytes]:
+    own = {"MPSTUI_HOME": str(Path(home).expanduser())} if home else {}
+    try:
+        return subprocess.Popen(
+            command,
+            env={**environ, "SSH_ASKPASS_REQUIRE": "never", **own},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # what is typed here, ctrl+c above all, is ours to pass on
+        )
+    except OSError as error:
+        raise HostError(
+            name, "ssh", f"{command[0]} cannot be started: {error.strerror}", "is ssh installed?"
+        ) from error
+
+
+_HERE = Path(__file__).with_name("__main__.py")
+
+
+def is_local(name: str) -> bool:
+    """Whether it is this machine."""
+    return name.partition(":")[0] == LOCAL
+
+
+def require_name(name: str) -> None:
+    """Refuse what ssh would take for an option, or no machine can be called.
+
+    Raises:
+        UsageError: naming it.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"no host is called {name!r}", "a name without spaces that does not begin with a dash")
+
+
+def ssh_command(name: str, hosts: HostsSettings, command: str, environ: Mapping[str, str]) -> list[str]:
+    """The ssh that starts ``command``; ``MPSTUI_SSH`` or ``ssh`` in ``[hosts]`` is another program, or has options."""
+    program = shlex.split(environ.get("MPSTUI_SSH", "")) or list(hosts.ssh)
+    address = hosts.named.get(name, HostSettings()).address or name
+    require_name(address)
+    return [*program, *_OPTIONS, "--", address, command]
+
+
+def far_command(marker: str, host: HostSettings, words: Sequence[str]) -> str:
+    """One line for any login shell; see the top of this file."""
+    ours = bundle()
+    asked = {
+        "digest": ours.digest,
+        "size": ours.size,
+        "start": START,
+        "words": list(words),
+        "home": host.home,
+        "folder": host.folder,
+    }
+    text = zlib.compress(storage.read_bytes(Path(__file__).with_name("arrival.py")), 9)
+    parts = (
+        marker,
+        host.python,
+        *(base64.urlsafe_b64encode(one).decode() for one in (storage.dump_bytes(asked), text)),
+    )
+    return f"exec sh -c '{_FIND}' mpstui " + " ".join(f"'{part}'" for part in parts)
