@@ -252,6 +252,8 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         one = index == 1 and pairs[0].text == "1" and not pairs[0].key
         if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
             continue  # ``1 epoch = 2640 batches``: how long an epoch is
+        if pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index])):
+            continue  # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
         before = counters
         if so_far:
             counters = Counters(step=pair.counted, steps=pair.planned)
@@ -269,6 +271,11 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         if len(plurals) == 1 and not plurals[0].planned:
             counters = counters._replace(epoch=plurals[0].counted)
     return counters, plan and not counters.positioned
+
+
+def _is_epoch(pair: Pair) -> bool:
+    """Whether an epoch is called so in full: ``ep 12`` may count episodes."""
+    return pair.name.role is Role.EPOCH and len(pair.key) > 2 and not pair.unit
 
 
 def _is_tag(pair: Pair) -> bool:

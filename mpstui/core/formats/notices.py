@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .names import NameScope, Role, classify, words_of
-from .pairs import Pair, spell_ordinals
+from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Phase, parse_count
+from .spelling import spell_ordinals
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"

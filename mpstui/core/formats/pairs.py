@@ -15,9 +15,9 @@ from typing import NamedTuple
 from .metric_names import is_duration, is_measure
 from .names import Name, NameScope, Role, classify
 from .points import Number, parse_count, parse_number
+from .spelling import NUMBER, respelt
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
-_NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
 _RATE_UNIT = (
     r"[kKM]?\s?(?:it|its|tok|toks|tokens?|samples?|steps?|img|imgs|images?|examples?|ex|words?|frames?|batch(?:es)?|seqs?|"
@@ -46,8 +46,8 @@ def _token(first: str, number: str) -> re.Pattern[str]:
     )
 
 
-_TOKEN = _token(r"-+−.\dnNiI", rf"{_NUMBER}|{_SPECIAL}")
-_DIGITS_TOKEN = _token(r"-+−.\d", _NUMBER)
+_TOKEN = _token(r"-+−.\dnNiI", rf"{NUMBER}|{_SPECIAL}")
+_DIGITS_TOKEN = _token(r"-+−.\d", NUMBER)
 _SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
 _IN_NAME = r"[\w./@*%#&'^+\x2d]"
 _OPENS = r"[\[('\"`{$*×#№]{0,2}"
@@ -61,64 +61,18 @@ _REVERSED_KEY = re.compile(
 """A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
 a search for it from the front would try every word of a sentence."""
 _REACH = 100
-_ORDINAL = re.compile(
-    r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
-    r"|(?<![\w.])(\d{1,9}(?: ?/ ?\d{1,9})?) ?(エポック|에폭|에포크|ステップ|스텝)(?:目|째)?[:：]?"
-)
 _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
-_CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
 _COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
 """Behind a whole number: what there are so many of."""
-_VALUE_OF_NAME = re.compile(r"[)\]]?\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
+_VALUE_OF_NAME = re.compile(r"(?: [a-z]{3,12}\)|[)\]]?)\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
 _LABELLED = re.compile(
     r"(?i)(?!best|last|max|min|per|every|warm|start|end|stop|save|eval|log|num|total|patience|decay)"
     r"[a-z][\w-]{1,20} (epoch|step|iter) \d"
 )
 _THINGS = re.compile(r"\s[^\W\d_]{3,20}\s?(?:\Z|[|,;).…])")
 _SHARES = re.compile(r"(?i)\bacc|correct")
-_OF_SAMPLES = re.compile(
-    r"((?:\b(?:[Tt]est|[Tt]rain(?:ing)?|[Vv]al(?:idation)?) )?[Aa]ccuracy) (?:of|on) [^\d:\n]{1,60}"
-    r"\d[\d,]{0,12} (test|train(?:ing)?|val(?:idation)?)?[\w ]{0,24}:(?=\s{0,4}\d)"
-)
-"""``Accuracy of the network on the 10000 test images: 54 %``: 10000 is the number of images, 54 % the accuracy."""
-_COCO = re.compile(
-    r"Average (?:Precision|Recall) {1,8}\((A[PR])\) @\[ ?(?:IoU|OKS)=(?:0\.50:0\.95|0\.(\d\d)) {1,8}\| area= {0,8}"
-    r"(?:all|([sml])[a-z]{4,5}) \| maxDets= {0,4}(\d{1,4}) ?\] ?= ?(?=\d)"
-)
-"""A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
-_TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
-"""As timm's train.py has it."""
-_TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
-_VALUE_FIRST = re.compile(
-    r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
-)
-"""``0.98 train loss, 94.3% accuracy``."""
-_PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
-_OF_BOTH = re.compile(
-    rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
-    rf"|{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}}))"
-    rf"\s{{0,3}}[:=]\s{{0,3}}({_NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({_NUMBER})(?![\w/])"
-)
-"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``."""
-_BY_COMMA = re.compile(r"([A-Za-z_]\w{0,30}),\s{1,4}(?=[-+]?\d)")
-_ALL_COMMAS = re.compile(r"(?:[A-Za-z_]\w{0,30},\s{1,4}[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?(?:,\s{0,4}|\Z)){3,30}\Z")
-"""``Step, 21, Loss, 0.5, PSNR, 9.5``: names and values in turn."""
-_BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
-_COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
-"""``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
-_CELLS = re.compile(
-    r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
-    r"\s{1,80}([-+]?[\d.]{1,30}(?:e[-+]?\d{1,3})?)\s{1,80}[│┃]\s{0,80}\Z"
-)
-"""A row of two cells, as the tables of Rich have them."""
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
-_UNSPACED_DIGIT = re.compile(rf"(?<=[{_CJK}])(?=\d)|(?<=\d)(?=[{_CJK}])")
-_BEHIND_A_MARK = r"(?:(?<=\D[=:] )|(?<=\D[=:]))"
-_NO_LIST = r"(?![\d,.]|\]|, ?\d)"
-_DECIMAL_COMMA = re.compile(rf"{_BEHIND_A_MARK}(?:0,\d{{1,9}}|[1-9]\d{{0,5}},(?:\d{{4,9}}|\d{{1,2}})){_NO_LIST}")
-_COMMA = re.compile(rf"{_BEHIND_A_MARK}(\d{{1,6}}),(\d{{1,9}}){_NO_LIST}")
-_DECIMAL_POINT = re.compile(r"\d\.\d")
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
@@ -132,16 +86,10 @@ _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
 """In brackets behind a name: units, and whose value it is."""
 _ABBREVIATED = ("L", "l")
 """A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
-_AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \d)")
-"""``(epoch 4, total_steps 1280)`` is a place, not a plan."""
 _HEADS = re.compile(
     r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
 )
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
-_GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
-_HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
-_GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
-"""How a name that is glued to its number may end: cheaper to look for."""
 _WORD = re.compile(r"[^\W\d_]{2,14}")
 _CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
@@ -200,34 +148,7 @@ class Pair(NamedTuple):
 
 def read_pairs(line: str) -> list[Pair]:
     """Every number of ``line`` with its name and scope."""
-    if not line.isascii():
-        line = spell_ordinals(line)
-    if "," in line and not _DECIMAL_POINT.search(line):
-        # Decimal commas are points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``.
-        line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
-    if "│" in line or "┃" in line:
-        line = _CELLS.sub(r"\1: \2", line)
-    if "ccuracy o" in line:
-        line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
-    if "maxDets=" in line:
-        line = _COCO.sub(r"\1\2\3@\4: ", line)
-    if line.startswith("Train: "):
-        line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
-    if line.startswith("[") and "|" in line[:20]:
-        line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
-    if line[-1:].isalpha() and "oss" in line:
-        line = _VALUE_FIRST.sub(r"\2: \1", line)
-    if "total_" in line:
-        line = _AT_STEP.sub(r"\1step", line)
-    if ", " in line and "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
-        line = _BY_COMMA.sub(r"\1: ", line)
-    if any(map(line.__contains__, _BESIDE_TRAINING)):
-        line = _OF_BOTH.sub(_told_apart, line)
-    if "it/" in line:
-        line = _COUNTED_UNIT.sub(r"\1/\2", line)
-    line = _HYPHENED.sub(" ", line) if "-" in line else line
-    if _GLUE.search(line):
-        line = _GLUED.sub(r"\1 ", line)
+    line = respelt(line)
     scopes = _scopes(line)
     pairs: list[Pair] = []
     end = 0
@@ -248,12 +169,6 @@ def read_pairs(line: str) -> list[Pair]:
             pairs.append(pair)
         end = match.end()
     return _without_counts_of(pairs) if "/" in line else pairs
-
-
-def _told_apart(match: re.Match[str]) -> str:
-    name, one, other, first, second, behind, *values = match.groups()
-    one, other, name = one or first, other or second, name or behind
-    return f"{one} {name}: {values[0]}, {other} {name}: {values[1]} "
 
 
 def _is_in_name(line: str, pair: Pair) -> bool:
@@ -362,16 +277,6 @@ def _named_by(gap: str) -> _Named:
         name = classify(key)
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
     return _Named(key, name, bool(found["mark"]) or said, bracketed, of_two)
-
-
-def spell_ordinals(line: str) -> str:
-    """``第 3 轮`` as ``epoch 3``, and digits apart from the letters of scripts that put no space between words."""
-
-    def spell_out(match: re.Match[str]) -> str:
-        number, word = (match[1] or match[3]).replace(" ", ""), match[2] or match[4]
-        return f" {'step' if word in ('步', 'ステップ', '스텝') else 'epoch'} {number} "
-
-    return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(spell_out, line))
 
 
 def _scopes(line: str) -> list[_Scope]:

@@ -36,6 +36,11 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("[000660][Epoch 03/50] loss: 0.51", (3, 50, None, None, None, None)),
     ("Epoch 2/10 (3/20) loss 0.51", (2, 10, None, None, 3, 20)),
     ("[Epoch 2][Step 3/20] loss 0.51", (2, None, None, None, 3, 20)),
+    ("Epoch 019 | Avg Loss 0.51 | Best 0.62 (Epoch 18)", (19, None, None, None, None, None)),
+    ("0-epoch (99/4466): total loss 0.51, lr 1e-4", (0, None, None, None, 99, 4466)),
+    ("12th epoch: train loss 0.51", (12, None, None, None, None, None)),
+    ("Epoch and iter 28 1251 Loss 0.51 Time 102.1", (28, None, 1251, None, None, None)),
+    ("epoch, step: 3, 20, loss 0.51", (3, None, 20, None, None, None)),
     ("[>....]  Step: 7s867ms | Tot: 23s700ms | Loss: 2.1 | Acc: 23.2% (119/512) 4/7", (None, None, None, None, 4, 7)),
 ]
 

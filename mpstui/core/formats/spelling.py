@@ -1,0 +1,124 @@
+"""Notations that put names and numbers in an order of their own, in the plain one: a name, then its value."""
+
+from __future__ import annotations
+
+import re
+
+NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
+_CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
+_ORDINAL = re.compile(
+    r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
+    r"|(?<![\w.])(\d{1,9}(?: ?/ ?\d{1,9})?) ?(エポック|에폭|에포크|ステップ|스텝)(?:目|째)?[:：]?"
+)
+_UNSPACED_DIGIT = re.compile(rf"(?<=[{_CJK}])(?=\d)|(?<=\d)(?=[{_CJK}])")
+_DECIMAL_POINT = re.compile(r"\d\.\d")
+_BEHIND_A_MARK = r"(?:(?<=\D[=:] )|(?<=\D[=:]))"
+_NO_LIST = r"(?![\d,.]|\]|, ?\d)"
+_DECIMAL_COMMA = re.compile(rf"{_BEHIND_A_MARK}(?:0,\d{{1,9}}|[1-9]\d{{0,5}},(?:\d{{4,9}}|\d{{1,2}})){_NO_LIST}")
+_COMMA = re.compile(rf"{_BEHIND_A_MARK}(\d{{1,6}}),(\d{{1,9}}){_NO_LIST}")
+_CELLS = re.compile(
+    r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
+    r"\s{1,80}([-+]?[\d.]{1,30}(?:e[-+]?\d{1,3})?)\s{1,80}[│┃]\s{0,80}\Z"
+)
+"""A row of two cells, as the tables of Rich have them."""
+_OF_SAMPLES = re.compile(
+    r"((?:\b(?:[Tt]est|[Tt]rain(?:ing)?|[Vv]al(?:idation)?) )?[Aa]ccuracy) (?:of|on) [^\d:\n]{1,60}"
+    r"\d[\d,]{0,12} (test|train(?:ing)?|val(?:idation)?)?[\w ]{0,24}:(?=\s{0,4}\d)"
+)
+"""``Accuracy of the network on the 10000 test images: 54 %``: 10000 is the number of images, 54 % the accuracy."""
+_COCO = re.compile(
+    r"Average (?:Precision|Recall) {1,8}\((A[PR])\) @\[ ?(?:IoU|OKS)=(?:0\.50:0\.95|0\.(\d\d)) {1,8}\| area= {0,8}"
+    r"(?:all|([sml])[a-z]{4,5}) \| maxDets= {0,4}(\d{1,4}) ?\] ?= ?(?=\d)"
+)
+"""A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
+_TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
+"""As timm's train.py has it."""
+_TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
+_VALUE_FIRST = re.compile(
+    r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
+)
+"""``0.98 train loss, 94.3% accuracy``."""
+_AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \d)")
+"""``(epoch 4, total_steps 1280)`` is a place, not a plan."""
+_BY_COMMA = re.compile(r"([A-Za-z_]\w{0,30}),\s{1,4}(?=[-+]?\d)")
+_ALL_COMMAS = re.compile(r"(?:[A-Za-z_]\w{0,30},\s{1,4}[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?(?:,\s{0,4}|\Z)){3,30}\Z")
+"""``Step, 21, Loss, 0.5, PSNR, 9.5``: names and values in turn."""
+_PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
+_OF_BOTH = re.compile(
+    rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
+    rf"|{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}}))"
+    rf"\s{{0,3}}[:=]\s{{0,3}}({NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({NUMBER})(?![\w/])"
+)
+"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``."""
+_BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
+_COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
+"""``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
+_COUNT_FIRST = re.compile(r"\A\W{0,3}(\d{1,6})(?:-|-?(?:st|nd|rd|th)[- ])((?i:epoch))(?=[\s:,(](?!\s?=))")
+"""``0-epoch (99/4466): ..``, ``3rd epoch loss ..``."""
+_COUNTERS = re.compile(
+    r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
+)
+"""``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
+_RANKED = re.compile(r"(?i)\b(top)[ -]?(\d{1,3})[ -](acc|accuracy|err|error)\b")
+_WINDOW = re.compile(r" (?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})(?=\s?[:=]\s?[-+.\d])")
+"""``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
+_HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
+_GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
+_GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
+"""How a name that is glued to its number may end: cheaper to look for."""
+
+
+def respelt(line: str) -> str:
+    """A line as most programs would print it."""
+    if not line.isascii():
+        line = spell_ordinals(line)
+    if "," in line and not _DECIMAL_POINT.search(line):
+        # Decimal commas are points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``.
+        line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
+    if "│" in line or "┃" in line:
+        line = _CELLS.sub(r"\1: \2", line)
+    if "ccuracy o" in line:
+        line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
+    if "maxDets=" in line:
+        line = _COCO.sub(r"\1\2\3@\4: ", line)
+    if line.startswith("Train: "):
+        line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
+    if line.startswith("[") and "|" in line[:20]:
+        line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
+    if line[-1:].isalpha() and "oss" in line:
+        line = _VALUE_FIRST.sub(r"\2: \1", line)
+    if "total_" in line:
+        line = _AT_STEP.sub(r"\1step", line)
+    if ", " in line and "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
+        line = _BY_COMMA.sub(r"\1: ", line)
+    if any(map(line.__contains__, _BESIDE_TRAINING)):
+        line = _OF_BOTH.sub(_told_apart, line)
+    if "it/" in line:
+        line = _COUNTED_UNIT.sub(r"\1/\2", line)
+    lower = line.lower()
+    if "epoch" in lower:
+        line = _COUNTERS.sub(r"\1 \4 \2 \5", _COUNT_FIRST.sub(r"\2 \1", line))
+    if "top" in lower:
+        line = _RANKED.sub(r"\1_\2_\3", line)
+    if "ast " in line:
+        line = _WINDOW.sub(r" (\1)", line)
+    line = _HYPHENED.sub(" ", line) if "-" in line else line
+    if _GLUE.search(line):
+        line = _GLUED.sub(r"\1 ", line)
+    return line
+
+
+def _told_apart(match: re.Match[str]) -> str:
+    name, one, other, first, second, behind, *values = match.groups()
+    one, other, name = one or first, other or second, name or behind
+    return f"{one} {name}: {values[0]}, {other} {name}: {values[1]} "
+
+
+def spell_ordinals(line: str) -> str:
+    """``第 3 轮`` as ``epoch 3``, and digits apart from the letters of scripts that put no space between words."""
+
+    def spell_out(match: re.Match[str]) -> str:
+        number, word = (match[1] or match[3]).replace(" ", ""), match[2] or match[4]
+        return f" {'step' if word in ('步', 'ステップ', '스텝') else 'epoch'} {number} "
+
+    return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(spell_out, line))
