@@ -324,7 +324,7 @@ class RunSnapshot:
     argv: tuple[str, ...] = ()
     """What was started, secret words masked."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """What the launch added to the environment, secret values masked."""
+    """The environment on the record of its launch, what it inherited included; secret values masked."""
     paused: bool = False
     held_for: str | None = None
     """What mpstui itself pauses it for (``disk``); None: nothing, or the user did."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,13 +97,14 @@ def columns(
     last = tuple(math.nan if one and one.last is None else one.last if one else None for one in curves)
     ended = (one.ended if one.ended is not None else one.seen for one in snapshots)
     took = (None if one.started is None else end - one.started for one, end in zip(snapshots, ended, strict=True))
+    steps = tuple(_float(one.numbers.step) for one in snapshots)
+    rest = (Column("steps", steps, "position"), Column("took", tuple(took), "seconds"))
     return [
         *found,
         Column("last", last, "last", way),
         *(Column(one.name, one.values) for one in differences(snapshots)),
         *other_bests(snapshots, metric),
-        Column("steps", tuple(_float(one.numbers.step) for one in snapshots), "position"),
-        Column("took", tuple(took), "seconds"),
+        *(one for one in rest if any(value is not None for value in one.values)),
     ]
 
 
@@ -193,14 +195,24 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
 
 
 def settings_of(snapshot: RunSnapshot) -> dict[str, str]:
-    """What a run was started with: profile, recipe, device, arguments, and the environment that was added.
-
-    Not the variables of the run itself, which are different by nature.
-    """
+    """What a run was started with: profile, recipe, device, arguments, and the environment that shapes it."""
     plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.numbers.device.type}
     known = {name: value for name, value in plain.items() if value}
-    added = {name: value for name, value in snapshot.env.items() if not name.startswith("MPSTUI_")}
-    return known | _arguments(snapshot.argv) | added
+    return known | _arguments(snapshot.argv) | shaping(snapshot.env)
+
+
+_SURROUNDINGS = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|PWD|HOSTNAME|LANG|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_\w+|XDG_\w+|MPSTUI_\w+"
+)
+"""Variables that a run only found where it was started, or that are its own: they are no settings of the training."""
+_OUR_FOLDER = "mpstui/agent/boot"
+
+
+def shaping(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a launch that say how it trains: not who started it, nor where."""
+    found = {name: value for name, value in env.items() if not _SURROUNDINGS.fullmatch(name)}
+    folders = [one for one in found.pop("PYTHONPATH", "").split(":") if one and not one.endswith(_OUR_FOLDER)]
+    return found | ({"PYTHONPATH": ":".join(folders)} if folders else {})
 
 
 def asked_totals(argv: Sequence[str]) -> dict[str, float]:

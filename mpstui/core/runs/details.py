@@ -14,7 +14,7 @@ from ...wire.rundir import RunDir
 from ...wire.secrets import masked_words
 from .. import present as shown
 from ..model.snapshot import RunSnapshot, State
-from .comparison import is_named, settings_of
+from .comparison import is_named, settings_of, shaping
 from .state import exit_summary
 
 MOST_DIFF_LINES = 2000
@@ -36,7 +36,7 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
     ours = snapshot.state is not State.WATCHED
     launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
     origin = provenance(snapshot)
-    settings, env = settings_of(snapshot), snapshot.env
+    settings, env = settings_of(snapshot), shaping(snapshot.env)
     # What has no name but its place among the words stands in the command below.
     arguments = tuple(item for item in settings.items() if item[0] not in env and is_named(item[0]))
     found = (
@@ -45,7 +45,7 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
         Section("machine", tuple(_machine(snapshot, origin, launch))),
         Section("attempts", tuple(_attempts(snapshot, run)) if ours else ()),
         Section("code", tuple(_code(origin, launch)), _diff(run, origin)),
-        Section("environment set by the launch", tuple(env.items())),
+        Section("environment", tuple(env.items())),
     )
     return tuple(section for section in found if section.pairs or section.lines)
 

@@ -30,6 +30,7 @@ from ..runs.report import EXPLAINED
 from ..runs.story import story
 from ..series.direction import best, better
 from ..series.series import measured
+from .anonymous import without_the_user
 
 POINTS_ON_A_PAGE = 400_000
 """All curves together: some 10 MB, which a telephone still draws."""
@@ -51,7 +52,7 @@ def page(
     """
     now = time.time() if now is None else now
     title = title or " · ".join(dict.fromkeys(one.name for one in snapshots[:4])) + (" …" if len(snapshots) > 4 else "")
-    names = _names(snapshots)
+    names = [without_the_user(name, snapshots) for name in _names(snapshots)]
     live = [one for one in snapshots if one.state.active]
     made = f"{time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(now))} · mpstui {__version__}"
     body = [
@@ -61,6 +62,7 @@ def page(
         "<section id=charts><noscript><p>The curves need JavaScript.</p></noscript></section>",
         *(_run(one, place, now, names) for place, one in enumerate(snapshots)),
     ]
+    shown_runs = without_the_user("\n".join(body), snapshots)
     reload = f'<meta name="reload" content="{reload_seconds:g}">' if reload_seconds and live else ""
     return "\n".join(
         [
@@ -68,9 +70,9 @@ def page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
             "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">",
-            f"{reload}<title>{_text(title)} – mpstui</title>",
+            f"{reload}<title>{without_the_user(_text(title), snapshots)} – mpstui</title>",
             f"<style>\n{_part('page.css')}</style></head><body>",
-            *body,
+            shown_runs,
             f'<script type="application/json" id="data">{_json(_curves(snapshots, names))}</script>',
             f"<script>\n{_part('page.js')}</script></body></html>\n",
         ]
@@ -247,8 +249,9 @@ def _card(one: RunSnapshot) -> str:
 def _details(one: RunSnapshot) -> Iterable[tuple[str, str, bool]]:
     """The sections of the page of a run in mpstui's own screen, as HTML."""
     for section in details(one):
+        pairs = [(name, text) for name, text in section.pairs if name != "host"]
         lines = "\n".join(_text(line) for line in section.lines)
-        html = _pairs(section.pairs) + (f"<pre>{lines}</pre>" if lines else "")
+        html = _pairs(pairs) + (f"<pre>{lines}</pre>" if lines else "")
         yield section.title.capitalize(), html, section.title == "arguments"
 
 

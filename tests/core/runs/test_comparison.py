@@ -16,6 +16,7 @@ from mpstui.core.runs.comparison import (
     differences,
     metrics_of,
     settings_of,
+    shaping,
     value_at,
 )
 from mpstui.core.series.direction import Better
@@ -55,6 +56,21 @@ def test_only_what_differs_is_told_and_what_is_missing_is_none() -> None:
         Difference("OMP_NUM_THREADS", ("4", "8")),
     ]
     assert differences([one, one]) == []
+
+
+def test_what_a_run_only_found_where_it_was_started_is_no_setting() -> None:
+    found = {
+        "HOME": "/home/a",
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "CONDA_PREFIX": "/c",
+        "PYTHONPATH": "/x/mpstui/agent/boot",
+    }
+    assert settings_of(run(env=found)) == {"word 0": "python", "word 1": "t.py"}
+    assert shaping({"PYTHONPATH": "/x/mpstui/agent/boot:/mine", "HF_HOME": "/d"}) == {
+        "PYTHONPATH": "/mine",
+        "HF_HOME": "/d",
+    }
 
 
 def measured_run(name: str, **values: list[float]) -> RunSnapshot:

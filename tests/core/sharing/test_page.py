@@ -52,6 +52,27 @@ def test_hostile_words_stay_words_and_secrets_stay_away(three: list[RunSnapshot]
     assert "hf_abcdef" not in html
 
 
+def test_a_page_does_not_tell_who_made_it_nor_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/data/homes/maker")
+    home = home_in(tmp_path)
+    run = RunBuilder(home, "digits of /Users/alice/x", NOW, profile="digits").status("ended").exit(code=0)
+    env = {"HOME": "/cluster/alice", "PATH": "/opt/alice/bin:/usr/bin", "LOGNAME": "alice", "OMP_NUM_THREADS": "4"}
+    run.launch(env=env)
+    launch = json.loads(run.run.attempt(1).launch.read_text())
+    run.run.attempt(1).launch.write_text(json.dumps({**launch, "cwd": "/cluster/alice/work"}))
+    spec = json.loads(run.run.spec.read_text())
+    run.run.spec.write_text(json.dumps({**spec, "by": "alice@alices-laptop:4711"}))
+    run.output(
+        "saved /cluster/alice/out/a.pt\nread /data/homes/maker/b and file:///home/bob/c, /mnt/alice/d\nalice in the text\n"
+    )
+    html = page([Monitor(home).snapshot(run.run.run)], now=NOW + 100)
+    without = re.sub(r"<script.*?</script>|<style>.*?</style>", "", html, flags=re.DOTALL)
+    for private in ("/cluster/alice", "/opt/alice", "/Users/alice", "maker", "bob", "alices-laptop", "LOGNAME", "PATH"):
+        assert private not in without, private
+    for kept in ("~/out/a.pt", "~/work", "~/b and file://~/c, /mnt/user/d", "alice in the text", "OMP_NUM_THREADS"):
+        assert kept in without, kept
+
+
 def test_the_curves_keep_gaps_ranges_and_restarts(three: list[RunSnapshot]) -> None:
     charts = data_of(page(three[:1], now=NOW))["charts"]
     assert isinstance(charts, list)

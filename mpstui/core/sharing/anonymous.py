@@ -1,0 +1,44 @@
+"""What a page that is given away does not tell of who made it: home folders, and the names of users in paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ...wire import storage
+from ...wire.records import Spec
+from ...wire.rundir import RunDir
+from ..model.snapshot import RunSnapshot
+
+SOMEBODY = "user"
+_HOMES = ("/home/", "/Users/")
+
+
+def without_the_user(text: str, snapshots: Sequence[RunSnapshot]) -> str:
+    """The text with ``~`` for home folders and ``user`` for whoever started the runs, in paths and before an ``@``."""
+    homes = {os.path.normpath(one) for one in _homes(snapshots) if len(one) > 1 and one.startswith("/")}
+    for home in sorted(homes, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])", "~", text)
+    users = {Path(home).name for home in homes if home.startswith(_HOMES)} | {*_starters(snapshots)}
+    text = re.sub(rf"(?<![\w.~-])(?:{'|'.join(_HOMES)})[\w.-]+", "~", text)
+    named = "|".join(map(re.escape, sorted(filter(None, users), key=len, reverse=True)))
+    if named:
+        text = re.sub(rf"(?<![\w.-])(?:{named})@[\w.-]+(?::\d+)?", SOMEBODY, text)
+        text = re.sub(rf"(?<=/)(?:{named})(?=/)", SOMEBODY, text)
+    return text
+
+
+def _homes(snapshots: Iterable[RunSnapshot]) -> Iterable[str]:
+    """Of who makes the page, and of who started the runs, maybe on another machine."""
+    yield str(Path("~").expanduser())
+    for one in snapshots:
+        yield one.env.get("HOME", "")
+
+
+def _starters(snapshots: Iterable[RunSnapshot]) -> Iterable[str]:
+    """``alice`` of ``alice@box:4711``."""
+    for one in snapshots:
+        spec = storage.read_or_none(Spec, RunDir(one.dir).spec)
+        yield (spec.by or "").partition("@")[0] if spec is not None else ""
