@@ -23,9 +23,9 @@ from ...core.runs.query import Findable
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
-from ..widgets.filter_line import FilterLine
 from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
+from ..widgets.search_line import FilterLine
 from ..widgets.text_field import TextField
 from ..workers.requests import aside
 
@@ -79,7 +79,7 @@ class ProfilesScreen(_LaunchingScreen):
 
     def compose(self) -> ComposeResult:
         yield TitleLine("launch", "choose a profile")
-        yield FilterLine("part of a name, or of what it does")
+        yield FilterLine("part of a name, or of what it does", self._filter_changed, self.action_move)
         yield ProfileList(self._launcher.entries())
         yield KeyLine(footer_keys(Scope.PROFILES))
 
@@ -90,10 +90,9 @@ class ProfilesScreen(_LaunchingScreen):
         self.query_one(FilterLine).open()
 
     def action_back(self) -> None:
-        if not self.query_one(FilterLine).peel():
+        if not self.query_one(FilterLine).drop():
             super().action_back()
 
-    @on(FilterLine.Changed)
     def _filter_changed(self) -> None:
         line, shown, entries = self.query_one(FilterLine), self.query_one(ProfileList), self._launcher.entries()
         found = [one for one in entries if line.wanted is None or line.wanted.matches(_findable(one))]

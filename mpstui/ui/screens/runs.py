@@ -17,10 +17,10 @@ from ...core.present import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import Toast
 from ..rows import clean
-from ..widgets.filter_line import FilterLine
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
 from ..widgets.run_list import RunTable, TopLine
+from ..widgets.search_line import FilterLine
 from ..workers.runs import Focus
 from .acting import ActingScreen, allowed
 
@@ -44,7 +44,8 @@ class RunsScreen(ActingScreen):
 
     def compose(self) -> ComposeResult:
         yield TopLine()
-        yield FilterLine("name, state, profile, tag, lr>=0.01, val_loss<0.2, today, -word")
+        hint = "name, state, profile, tag, lr>=0.01, val_loss<0.2, today, -word"
+        yield FilterLine(hint, self._filter_changed, self.action_move)
         yield RunTable()
         peek = Peek()
         peek.take_lines(0)
@@ -133,7 +134,6 @@ class RunsScreen(ActingScreen):
         paused = self.context.state.paused_queues
         self.query_one(TopLine).show(snapshots, paused, len(self.table.marked), self._hidden)
 
-    @on(FilterLine.Changed)
     def _filter_changed(self) -> None:
         typing = self.query_one(FilterLine).typing
         self.query_one(KeyLine).offer(footer_keys(Scope.FILTER) if typing else _FOOTER)
@@ -239,8 +239,8 @@ class RunsScreen(ActingScreen):
         self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
-        """Stop typing, else show all runs again, else drop the marks."""
-        if not self.query_one(FilterLine).peel():
+        """Show all runs again, else drop the marks."""
+        if not self.query_one(FilterLine).drop():
             self.table.mark_only(())
             self._marked()
 

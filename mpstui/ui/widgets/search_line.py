@@ -1,22 +1,40 @@
-"""A line to type a search in, in place of the footer: what is searched stays in view, and changes as one types."""
+"""A line to type in what is looked for; what it is looked for in stays in view, and changes as one types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
-from ..rows import Row, row
+from ..rows import Row, fit, row
 from .lines import KeyLine, LinePanel
 from .text_field import TextField
 
+if TYPE_CHECKING:
+    from ...core.runs.query import Query
+
+
+class LineWords(LinePanel):
+    """A few words beside the field."""
+
+    def __init__(self, text: str = "", role: str = "dim") -> None:
+        super().__init__()
+        self._text, self._role = text, role
+
+    def tell(self, text: str, role: str = "dim") -> None:
+        self._text, self._role = text, role
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        return [row((fit(self._text, width - 1, "right"), self._role))]
+
 
 class SearchLine(Horizontal):
-    """Hidden until it is opened. Keys that follow at once are its own."""
+    """Hidden until it is opened, and then in place of the footer. Keys that follow at once are its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -24,6 +42,8 @@ class SearchLine(Horizontal):
         Binding("down", "step(1)", show=False),
         Binding("tab,shift+tab", "nothing", show=False),
     ]
+    _hint = ""
+    """What stands in it as long as it is empty."""
 
     def __init__(
         self,
@@ -38,36 +58,40 @@ class SearchLine(Horizontal):
         self.display = False
 
     def compose(self) -> ComposeResult:
-        yield _Hint()
-        yield TextField(compact=True)
+        sign = LineWords(" /", "key strong")
+        sign.add_class("sign")
+        yield sign
+        yield TextField("", self._hint, compact=True)
 
     @property
     def field(self) -> TextField:
         return self.query_one(TextField)
 
+    @property
+    def typing(self) -> bool:
+        return self.screen.focused is self.field
+
     def open(self, text: str = "") -> None:
         """Show it, and take the keys from now on; what is typed replaces ``text``."""
-        self._show(here=True)
         self.field.entered = self._enter
         self.field.value = text
+        self._show(here=True)
         self.field.select_all()
         self.screen.set_focus(self.field)
-
-    def close(self) -> None:
-        self._show(here=False)
-        self.screen.set_focus(None)
 
     def _show(self, *, here: bool) -> None:
         self.display = here
         for footer in self.screen.query(KeyLine):
             footer.display = not here
+        if not here:
+            self.screen.set_focus(None)
 
     def _enter(self, text: str) -> None:
-        self.close()
+        self._show(here=False)
         self._entered(text)
 
     def action_leave(self) -> None:
-        self.close()
+        self._show(here=False)
         self._left()
 
     def action_step(self, by: int) -> None:
@@ -82,8 +106,43 @@ class SearchLine(Horizontal):
             self._typed(event.value)
 
 
-class _Hint(LinePanel):
-    """What stands before the field."""
+class FilterLine(SearchLine):
+    """One above a list, which it leaves the entries that match; it stays as long as there is a filter."""
 
-    def rows(self, width: int, height: int) -> list[Row]:
-        return [row((" /", "key strong"))]
+    def __init__(self, hint: str, changed: Callable[[], object], stepped: Callable[[int], object]) -> None:
+        """``changed``: another query, or letters go elsewhere now."""
+        super().__init__(self._looked_for, lambda text: None, lambda: None, stepped)
+        self._hint, self._changed, self._count = hint, changed, LineWords()
+        self.wanted: Query | None = None
+        """None: everything."""
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self._count.add_class("count")
+
+    def open(self, text: str = "") -> None:
+        super().open(text or self.field.value)
+        self._changed()
+
+    def _show(self, *, here: bool) -> None:
+        self.display = here or bool(self.field.value.strip())
+        if not here:
+            self.screen.set_focus(None)
+            self._changed()
+
+    def _looked_for(self, text: str) -> None:
+        from ...core.runs.query import parse_query
+
+        self.wanted = parse_query(text) if text.strip() else None
+        self._changed()
+
+    def drop(self) -> bool:
+        """Look for nothing; False where nothing was looked for."""
+        there, self.wanted, self.field.value = self.display, None, ""
+        self._show(here=False)
+        return there
+
+    def show(self, count: int, total: int, things: str) -> None:
+        """So many of all match."""
+        mistake = self.wanted.mistake if self.wanted else ""
+        self._count.tell(mistake or f"{count} of {total} {things}", "warn" if mistake else "dim")
