@@ -11,7 +11,7 @@ READS = frozenset({"read_bytes", "read_text"})
 ASK_THE_KERNEL = frozenset(
     {
         *("wire/liveness.py", "supervisor/family.py", "supervisor/memory.py", "core/machine.py"),
-        "core/doctor/machine_check.py",
+        *("core/doctor/machine_check.py", "core/telemetry/procfs.py"),
     }
 )
 """They read /proc, /sys and the system's own settings, which nobody else writes."""

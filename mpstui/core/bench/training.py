@@ -15,14 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import psutil  # type: ignore[import-untyped]
-
 from ...wire import storage
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow import LineTail
 from ..machine import trainer_module
 from ..model.errors import UsageError
+from ..telemetry.procfs import psutil
 
 _LONGEST_FAILURE = 300
 

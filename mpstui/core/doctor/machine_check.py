@@ -70,7 +70,7 @@ def versions() -> dict[str, str | None]:
 
 def memory_facts() -> dict[str, Any]:
     """Total memory, what is available without swapping, and swap in use."""
-    import psutil  # type: ignore[import-untyped]
+    from ..telemetry.procfs import psutil
 
     memory = psutil.virtual_memory()
     return {"total": memory.total, "available": memory.available, "swap_used": psutil.swap_memory().used}

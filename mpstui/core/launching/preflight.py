@@ -148,7 +148,7 @@ def preflight_warnings(
     script = script_of(profile)
     text = free = available = None
     if before.memory_bytes:
-        import psutil  # type: ignore[import-untyped]
+        from ..telemetry.procfs import psutil
 
         available = int(psutil.virtual_memory().available)
     with contextlib.suppress(OSError):

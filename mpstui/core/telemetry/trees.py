@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import psutil  # type: ignore[import-untyped]
-
 from .model import ProcessFacts, TreeSample
+from .procfs import psutil
 from .reading import Reading, sensible
 from .source import Facts, Source, SourceRequest
 

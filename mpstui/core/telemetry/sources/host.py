@@ -6,9 +6,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import psutil  # type: ignore[import-untyped]
-
 from ..model import HostFacts
+from ..procfs import psutil
 from ..source import Facts, Host, Source, SourceRequest
 
 CpuTimes = Mapping[str, float]
