@@ -116,8 +116,9 @@ class MpstuiApp(KeyboardApp):
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
         self._ghost = GhostWorker(services, self.post_message, lambda: self.state.snapshots)
         self._requests = RequestWorker(services, self.post_message)
-        watcher = HintWorker(services.home.runs, self._runs.hint, self.post_message)
-        self._background = (self._runs, self._system, self._ghost, self._requests, watcher)
+        folder = services.watched_folder
+        watchers = [HintWorker(folder, self._runs.hint, self.post_message)] if folder is not None else []
+        self._background = (self._runs, self._system, self._ghost, self._requests, *watchers)
         self.state = AppState(self._requests.explain)
         self.context = Context(
             services=services,

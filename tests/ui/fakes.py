@@ -19,6 +19,8 @@ from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.command import EnvLine
 from mpstui.core.launching.cure import Cure
+from mpstui.core.launching.drafts import Draft, Field, Launcher, Preview
+from mpstui.core.launching.explaining import Explanation
 from mpstui.core.launching.rehearsal import Rehearsed
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
@@ -48,8 +50,7 @@ from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.core.telemetry.run_telemetry import RunTelemetry, TelemetryRecorder
 from mpstui.core.telemetry.sampler import Sampler, Snapshot, Trees
 from mpstui.ui.alarms import Alarm
-from mpstui.ui.drafts import Draft, Field, Launcher, Preview
-from mpstui.ui.services import Explanation, Services
+from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import Ack, Request

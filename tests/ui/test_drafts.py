@@ -11,11 +11,11 @@ import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice, combinations
+from mpstui.core.launching.drafts import AFTER, ARGUMENT, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES, Draft, Launcher
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import profile_of_command
-from mpstui.ui.drafts import AFTER, ARGUMENT, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES, Draft, Launcher
 from mpstui.wire.rundir import create_run_dir
 
 from . import fakes

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.diagnosis.model import Finding, Remedy
+from mpstui.core.launching.drafts import Preview
 from mpstui.core.launching.rehearsal import Rehearsed, Shown
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import needs_attention
 from mpstui.ui.bindings import KEYS
-from mpstui.ui.drafts import Preview
 from mpstui.ui.screens.acting import ActingScreen
 from mpstui.ui.widgets.launching import preview_rows
 from mpstui.wire.records import Rehearsal

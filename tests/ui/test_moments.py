@@ -12,12 +12,12 @@ from mpstui.core import present as shown
 from mpstui.core.launching import branching
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.drafts import Launcher
 from mpstui.core.logview.times import time_at
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.telemetry.headroom import MemoryPoint
-from mpstui.ui.drafts import Launcher
 from mpstui.ui.panels import Moment, RunFacts
 from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.memory import memory_then

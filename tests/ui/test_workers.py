@@ -30,6 +30,7 @@ from mpstui.ui.workers import system as system_worker
 from mpstui.ui.workers.requests import RequestWorker
 from mpstui.ui.workers.runs import Focus, LogWatch, RunWorker, differ
 from mpstui.ui.workers.system import SystemWorker, TerminalWorker
+from mpstui.wire import storage
 from mpstui.wire.records import Ack, Request
 from tests.snapshots import changed as altered
 from tests.waiting import wait_until
@@ -165,7 +166,7 @@ def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
 def test_the_end_of_a_flood_is_drawn_as_soon_as_it_pauses(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("one\n")
-    watch = LogWatch(slow=False)
+    watch = LogWatch(storage.stamp, slow=False)
     assert watch.grew(log, 0.0)
     watch.drawn()
     flood = "flood\n" * 1000

@@ -1,6 +1,7 @@
 """What has changed between two trees of JSON, as a tree of JSON: what a patch costs is what is new.
 
-A list keeps what it begins with, whatever it ends with: a curve that has grown costs its last columns. Nothing that is
+A list keeps what it begins with, whatever it ends with: a curve that has grown costs its last columns, the end of a log
+its new lines. Nothing that is
 patched is changed: parts that stay are the same objects in the old tree and in the new one.
 """
 
@@ -13,7 +14,7 @@ from .forms import Tree
 
 SAME: Any = object()
 """There is nothing to tell."""
-_PUT, _TABLE, _LIST = 0, 1, 2
+_PUT, _TABLE, _LIST, _SLIDE = 0, 1, 2, 3
 _SHORT = 4
 """A list of as many entries as before, of which at most a quarter differs or at most so many, tells those alone."""
 
@@ -54,6 +55,9 @@ def _list_difference(old: list[Tree], new: list[Tree]) -> Tree:
     if len(old) == len(new) and not changed:
         return SAME
     if len(changed) > max(_SHORT, shared // 4):
+        slid = _slid(old, new)
+        if slid:
+            return [_SLIDE, slid, new[len(old) - slid :]]
         begin, end = _ends(old, new)
         return [_PUT, new] if not begin and not end else [_LIST, begin, len(old) - end, new[begin : len(new) - end]]
     return [_LIST, shared, len(old), new[shared:], changed] if changed else [_LIST, shared, len(old), new[shared:]]
@@ -65,6 +69,12 @@ def _ends(old: list[Tree], new: list[Tree]) -> tuple[int, int]:
     begin = next((place for place in range(shared) if old[place] != new[place]), shared)
     most = shared - begin
     return begin, next((place for place in range(most) if old[-1 - place] != new[-1 - place]), most)
+
+
+def _slid(old: list[Tree], new: list[Tree]) -> int:
+    """How many entries have gone at the beginning, where nothing else has but come at the end; 0: it is otherwise."""
+    starts = (place for place in range(1, len(old)) if old[place] == new[0]) if new else iter(())
+    return next((start for start in starts if old[start:] == new[: len(old) - start]), 0)
 
 
 def patched(tree: Tree, patch: Tree) -> Tree:
@@ -89,6 +99,8 @@ def patched(tree: Tree, patch: Tree) -> Tree:
             for place, change in (patch[4] if len(patch) > 4 else {}).items():
                 kept[int(place)] = patched(kept[int(place)], change)
             return [*kept, *patch[3], *tree[patch[2] :]]
+        if kind == _SLIDE and isinstance(tree, list) and 0 < patch[1] <= len(tree):
+            return [*tree[patch[1] :], *patch[2]]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DoesNotFit(f"a patch that does not fit: {error}") from error
     raise DoesNotFit("a patch that does not fit")

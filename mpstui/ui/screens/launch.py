@@ -31,9 +31,9 @@ from ..workers.requests import aside
 
 if TYPE_CHECKING:
     from ...core.launching.cure import Cure
+    from ...core.launching.drafts import Draft, Field, Launcher
     from ...core.profiles.library import ProfileEntry
     from ..context import Context
-    from ..drafts import Draft, Field, Launcher
 
 _LABEL_CELLS = 18
 
@@ -360,7 +360,7 @@ def branch_screen(context: Context, snapshot: RunSnapshot, step: float) -> Scree
         OperationError: it cannot, and why.
     """
     from ...core.launching.branching import branch_at, branch_choice
-    from ..drafts import Draft
+    from ...core.launching.drafts import Draft
 
     launcher = context.services.launcher()
     choice = branch_choice(snapshot, branch_at(snapshot, step))

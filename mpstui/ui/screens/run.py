@@ -67,7 +67,7 @@ class RunScreen(PickingScreen):
         """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
-        self._windows = WindowWorker(self.body.chart.post_message)
+        self._windows = WindowWorker(context.services, self.body.chart.post_message)
         table = self.body.metrics
         self._moments = Moments(self.body, self._show_facts)
         self._filter = SearchLine(table.filter, self._filter_metrics, partial(table.filter, ""), table.scroll_rows)

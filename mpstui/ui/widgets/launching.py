@@ -10,8 +10,8 @@ from textual.events import Blur, Click, Focus
 from textual.message import Message
 from textual.suggester import Suggester
 
+from ...core.launching.drafts import Preview
 from ...core.model.errors import ReportedError
-from ..drafts import Preview
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, visible, wrap
 from .lines import LinePanel
 

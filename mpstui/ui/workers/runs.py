@@ -167,7 +167,7 @@ class RunWorker(Worker):
         self._services = services
         self._pace = Pace(written, slow=services.remote)
         self._draw_seconds = 1.0 if services.remote else 0.25
-        self._log = LogWatch(slow=services.remote)
+        self._log = LogWatch(services.stamp, slow=services.remote)
         self._paused = PausedQueues(services)
         self._monitor: Monitor | None = None
         self._focus = Focus()
@@ -310,11 +310,13 @@ def _age(snapshot: RunSnapshot) -> float | None:
 class LogWatch:
     """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
 
-    def __init__(self, slow: bool) -> None:
+    def __init__(self, stamp: Callable[[Path], tuple[int, ...] | None], *, slow: bool) -> None:
+        """``stamp`` tells what changes when a log does, its size last; None: it is not there."""
+        self._stamp = stamp
         self._path: Path | None = None
         self._slow = slow
-        self._seen: tuple[int, int] | None = None
-        self._peeked: tuple[int, int] | None = None
+        self._seen: tuple[int, ...] | None = None
+        self._peeked: tuple[int, ...] | None = None
         self._next = 0.0
         self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
         self._flooded = self._grew_at = -math.inf
@@ -341,15 +343,13 @@ class LogWatch:
         ends_early = not self._slow and self.floods(now)
         if path is None or not self._drawn.is_set() or (now < self._next and not ends_early):
             return False
-        try:
-            found = path.stat()
-        except OSError:
+        state = self._stamp(path)
+        if state is None:
             return False
-        state = (found.st_size, found.st_mtime_ns)
         waits, self._peeked = now < self._next and state != self._peeked, state
         if state == self._seen or waits:
             return False  # a flood that has paused is drawn at once: nothing more may come
-        grown = state[0] - self._seen[0] if self._seen else 0
+        grown = state[-1] - self._seen[-1] if self._seen else 0
         if grown:
             self._grew_at = now
         self._seen = state
@@ -365,15 +365,11 @@ class PausedQueues:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._queues = services.home.queue
         self._seen: int | None = None
         self._known: tuple[str, ...] | None = None
 
     def read(self) -> tuple[str, ...]:
-        try:
-            changed = self._queues.stat().st_mtime_ns
-        except OSError:
-            changed = 0
+        changed = (self._services.queues_stamp() or (0,))[0]
         if self._known is None or changed != self._seen:
             self._seen = changed if is_settled(changed / 1e9, self._services.clock()) else None
             self._known = self._services.paused_queues()

@@ -10,6 +10,7 @@ from .runs import Post, Worker
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ...core.runs.window import Window, WindowReader
+    from ..services import Services
 
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.002
 """Keys and frames come between the slices."""
@@ -20,8 +21,9 @@ class WindowWorker(Worker):
 
     name = "window"
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, services: Services, post: Post) -> None:
         super().__init__(post)
+        self._services = services
         self._asked: tuple[RunSnapshot, Window] | None = None
         self._reader: WindowReader | None = None
 
@@ -34,11 +36,10 @@ class WindowWorker(Worker):
 
     def _work(self) -> float | None:
         from ...core.follow import Budget
-        from ...core.runs.window import WindowReader
 
         asked, self._asked = self._asked, None
         if asked is not None:
-            self._reader = WindowReader(*asked)
+            self._reader = self._services.window_reader(*asked)
         reader = self._reader
         if reader is None:
             return None

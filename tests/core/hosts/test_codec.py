@@ -124,6 +124,14 @@ def test_a_curve_that_grows_costs_its_last_columns() -> None:
     assert len(json.dumps(patch)) < 60
 
 
+def test_the_end_of_a_log_costs_its_new_lines() -> None:
+    old = [f"line {place} of the log" for place in range(50)]
+    new = [*old[3:], "a new line"]
+    patch = difference(old, new)
+    assert len(json.dumps(patch)) < 40
+    assert patched(old, patch) == new
+
+
 def test_an_unchanged_part_stays_the_same_object_on_either_side() -> None:
     curve = SeriesView("loss", "step", (1.0, 2.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), 2)
     one = RunSnapshot("r", "r", Path("/r"), State.RUNNING, 5.0, series={"loss": curve})

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.drafts import Launcher
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.first_run import Acquaintance, acquaintance, remember
 from mpstui.core.profiles.library import FIRST, load_profile, shipped_profile
 from mpstui.core.profiles.model import Profile
-from mpstui.ui.drafts import Launcher
 
 STRANGER = 12345
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..core.launching.choice import (
+from ...wire.records import QueueRule
+from ..machine import DEVICES, Machine, this_machine
+from ..model.errors import OperationError, UsageError
+from ..profiles.first_run import require_own_profile
+from ..profiles.library import ProfileEntry, list_profiles, load_profile
+from ..profiles.model import RECIPES, ArgumentValue, Profile
+from ..profiles.written import folded, written_options
+from .choice import (
     LaunchChoice,
     combinations,
     commented_arguments,
@@ -24,23 +31,16 @@ from ..core.launching.choice import (
     parse_environment,
     parse_sets,
 )
-from ..core.machine import DEVICES, Machine, this_machine
-from ..core.model.errors import OperationError, UsageError
-from ..core.profiles.first_run import require_own_profile
-from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
-from ..core.profiles.model import RECIPES, ArgumentValue, Profile
-from ..core.profiles.written import folded, written_options
-from ..wire.records import QueueRule
 
 if TYPE_CHECKING:
-    from ..core.launching.actions import Actions
-    from ..core.launching.arguments import Argument
-    from ..core.launching.command import EnvLine
-    from ..core.launching.cure import Cure
-    from ..core.launching.planning import LaunchPlan
-    from ..core.model.home import Home
-    from ..core.model.snapshot import RunSnapshot
-    from ..wire.records import Request
+    from ...wire.records import Request
+    from ..model.home import Home
+    from ..model.snapshot import RunSnapshot
+    from .actions import Actions
+    from .arguments import Argument
+    from .command import EnvLine
+    from .cure import Cure
+    from .planning import LaunchPlan
 
 Words = TypeVar("Words")
 
@@ -116,8 +116,8 @@ class Launcher:
         Raises:
             OperationError: the run's record cannot be read.
         """
-        from ..core.launching.editing import environment_of, recorded_choice
-        from ..wire.rundir import RunDir
+        from ...wire.rundir import RunDir
+        from .editing import environment_of, recorded_choice
 
         run = RunDir(snapshot.dir)
         choice = cure.choice if cure is not None else recorded_choice(run)
@@ -211,7 +211,7 @@ class Draft:
             UsageError: a value is wrong.
             OperationError: the program does not say.
         """
-        from ..core.launching.arguments import known_arguments
+        from .arguments import known_arguments
 
         choice, launcher = self._chosen(values), self._launcher
         planned = self._plan(values, choice, check=False)
@@ -243,7 +243,7 @@ class Draft:
 
     def launch(self, values: Mapping[str, str]) -> str:
         """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none."""
-        from ..core.launching.planning import launch_all
+        from .planning import launch_all
 
         launcher = self._launcher
         plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
@@ -255,9 +255,9 @@ class Draft:
         self._plan(values, choice, check=True)
         rehearsal = None
         if rehearse:
-            from ..core.launching.editing import changes_between, recorded_choice
-            from ..core.launching.rehearsal import rehearsal_of
-            from ..wire.rundir import RunDir
+            from ...wire.rundir import RunDir
+            from .editing import changes_between, recorded_choice
+            from .rehearsal import rehearsal_of
 
             told = self._cure.changes if self._cure else ()
             changes = changes_between(recorded_choice(RunDir(snapshot.dir)), choice, told)
@@ -266,7 +266,7 @@ class Draft:
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""
-        from ..core.launching.editing import save_profile
+        from .editing import save_profile
 
         return save_profile(self._chosen(values), name, self._launcher.home)
 
@@ -342,7 +342,7 @@ class Draft:
             raise _at_field(error, values) from error
 
     def _plan(self, values: Mapping[str, str], choice: LaunchChoice, *, check: bool) -> LaunchPlan:
-        from ..core.launching.planning import plan
+        from .planning import plan
 
         launcher = self._launcher
         try:

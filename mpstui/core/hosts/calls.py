@@ -1,0 +1,94 @@
+"""What was asked of this machine from another one, kept so that it is done once, however often it is asked.
+
+A line may die between a wish and its answer. Whoever wished asks again under the same id: what was done is told again,
+what is being done is waited for, and what was called off is never begun, however late it arrives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...wire import liveness, storage
+from ..model.errors import OperationError
+
+KEPT_SECONDS = 2 * 86_400.0
+PATIENCE_SECONDS = 120.0
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{7,120}")
+CALLED_OFF = "it had been called off"
+
+
+class CallBook:
+    """The calls of one home; any number of processes may use it at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def once(self, call: str, work: Callable[[], dict[str, Any]], *, repeatable: bool) -> dict[str, Any]:
+        """Do it unless it was done; what came of it either way.
+
+        Args:
+            repeatable: doing it again where nobody knows whether it was done changes nothing.
+
+        Raises:
+            OperationError: it was called off, or nobody knows whether it was done.
+        """
+        with self._holding(call):
+            kept = storage.read_json(self._record(call))
+            if kept is not None and "came" in kept:
+                return dict(kept["came"])
+            if kept is not None and kept.get("off"):
+                raise OperationError(CALLED_OFF, "ask again if it is still wanted")
+            if kept is not None and not repeatable:
+                sentence = "it was begun, and what did it has died: whether it was done is not known"
+                raise OperationError(sentence, "look before you ask again")
+            storage.write_json(self._record(call), {"begun": time.time()})
+            came = work()
+            storage.write_json(self._record(call), {"came": came})
+            return came
+
+    def call_off(self, call: str) -> dict[str, Any] | None:
+        """What came of a call that nobody waits for any more; None: it was not begun, and never will be.
+
+        Raises:
+            OperationError: it was begun, and nobody knows whether it was done.
+        """
+        with self._holding(call):
+            kept = storage.read_json(self._record(call))
+            if kept is None:
+                storage.write_json(self._record(call), {"off": True})
+                return None
+            if kept.get("off"):
+                return None
+            if "came" in kept:
+                return dict(kept["came"])
+            raise OperationError("it was begun, and what did it has died: whether it was done is not known")
+
+    def forget(self) -> None:
+        """Drop what is so old that nobody asks again."""
+        with contextlib.suppress(OSError):
+            for path in self._folder.iterdir():
+                if time.time() - path.stat().st_mtime > KEPT_SECONDS:
+                    path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _holding(self, call: str) -> Any:
+        if not _ID.fullmatch(call):
+            raise OperationError("a call without an id of ours")
+        storage.make_private_folder(self._folder)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while (held := liveness.acquire(self._folder / f"{call}.lock")) is None:
+            if time.monotonic() >= until:
+                raise OperationError("it is still being done")
+            time.sleep(0.02)
+        try:
+            yield
+        finally:
+            liveness.release(held)
+
+    def _record(self, call: str) -> Path:
+        return self._folder / f"{call}.json"

@@ -1,0 +1,104 @@
+"""Messages on a line of bytes: JSON, each with its length, through one zlib stream that lasts as long as the line."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from threading import Lock
+from typing import Protocol
+
+from .forms import Tree
+
+MOST_BYTES = 1 << 26
+"""Of one message: whatever says that it is longer is none of ours."""
+_READ_BYTES = 1 << 16
+_FLUSHED = b"\x00\x00\xff\xff"
+"""What a flush ends with, which therefore does not travel."""
+
+
+class Line(Protocol):
+    """A way to another process for bytes, both ways."""
+
+    def read(self, most: int) -> bytes:
+        """What has come, at least one byte; nothing when the line has ended."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of it. Raises OSError when the line is broken."""
+
+    def close(self) -> None:
+        """End it at once, from any thread; a read that waits comes back."""
+
+
+class Garbled(ValueError):
+    """What came over the line is none of our messages."""
+
+
+class Frames:
+    """One side of a line. Any thread may send, one receives."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._sending = Lock()
+        self._packer, self._unpacker = zlib.compressobj(9, zlib.DEFLATED, -15), zlib.decompressobj(-15)
+        self._unread = b""
+        self.sent = self.received = 0
+        """Bytes, as they travel."""
+
+    def send(self, message: Tree) -> int:
+        """Send a message; the bytes it took.
+
+        Raises:
+            OSError: the line is broken.
+        """
+        text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        with self._sending:
+            data = self._packer.compress(text.encode("utf-8", "surrogatepass"))
+            data = (data + self._packer.flush(zlib.Z_SYNC_FLUSH)).removesuffix(_FLUSHED)
+            data = _length(len(data)) + data
+            self._line.write(data)
+            self.sent += len(data)
+        return len(data)
+
+    def receive(self) -> Tree | None:
+        """The next message; None when the line has ended.
+
+        Raises:
+            Garbled: something else came.
+        """
+        size = shift = 0
+        while True:
+            if not self._fill(1):
+                return None
+            byte, self._unread = self._unread[0], self._unread[1:]
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        if size > MOST_BYTES:
+            raise Garbled("a message that is longer than any of ours")
+        if not self._fill(size):
+            return None
+        data, self._unread = self._unread[:size], self._unread[size:]
+        try:
+            text = self._unpacker.decompress(data + _FLUSHED, MOST_BYTES)
+            return json.loads(text.decode("utf-8", "surrogatepass"))
+        except (zlib.error, ValueError) as error:
+            raise Garbled(f"a message that cannot be read: {error}") from error
+
+    def _fill(self, size: int) -> bool:
+        while len(self._unread) < size:
+            data = self._line.read(_READ_BYTES)
+            if not data:
+                return False
+            self.received += len(data)
+            self._unread += data
+        return True
+
+
+def _length(size: int) -> bytes:
+    """Seven bits a byte, the lowest first."""
+    out = bytearray()
+    while size > 0x7F:
+        out.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([*out, size])

@@ -1,0 +1,255 @@
+"""Everything that a screen asks of one machine, here on the machine itself; the far end of a line answers from it too.
+
+The first paint waits for none of it: each part is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...wire import storage
+from ..model.snapshot import State
+
+if TYPE_CHECKING:
+    from ...wire.queues import Queue
+    from ..launching.actions import Actions, SupervisorRecovery
+    from ..launching.drafts import Launcher
+    from ..launching.explaining import Explanation
+    from ..logview.document import LogDocument
+    from ..model.home import Home
+    from ..model.snapshot import RunSnapshot
+    from ..runs.details import Section
+    from ..runs.ghost import GhostFinder
+    from ..runs.listing import ListView
+    from ..runs.monitor import Monitor
+    from ..runs.queueing import Moved
+    from ..runs.removal import Removable, Removed, Remover
+    from ..runs.window import Window, WindowReader
+    from ..settings import Settings
+    from ..sharing.export import Table
+    from ..telemetry.run_telemetry import TelemetryRecorder
+    from ..telemetry.sampler import Sampler
+
+Stamp = tuple[int, int, int]
+
+
+class LocalServices:
+    """Everything the screen asks of the core, for one home. Most of it reads files: call it from a worker."""
+
+    def __init__(
+        self,
+        home: Home,
+        environ: Mapping[str, str],
+        cwd: Path,
+        clock: Callable[[], float],
+        watching: Path | None = None,
+    ) -> None:
+        """``watching``: a file or folder that mpstui did not start, shown beside the runs."""
+        self.home, self.environ, self.clock = home, environ, clock
+        self.remote = bool(environ.get("SSH_CONNECTION"))
+        """Over SSH: draw once a second."""
+        self._cwd, self._watching = cwd, watching
+        self.queues_stamp: Callable[[], Stamp | None] = partial(storage.stamp, home.queue)
+        """What changes when a queue does, its time first."""
+        self.stamp: Callable[[Path], Stamp | None] = storage.stamp
+        """What changes when a log does, its size last; None: it is not there."""
+
+    def monitor(self) -> Monitor:
+        """A new monitor, for the thread that asks for it."""
+        from ..launching.record import available
+        from ..runs.monitor import Monitor
+        from ..runs.summaries import Summaries
+
+        kept = Summaries(self.home.state / "cache" / "runs.jsonl")
+        made = Monitor(self.home, availability=available, kept=kept)
+        if self._watching is not None:
+            made.watch(self._watching)
+        return made
+
+    def ghosts(self) -> GhostFinder:
+        """A new finder of the best earlier run, for the thread that asks for it."""
+        from ..runs.ghost import GhostFinder
+
+        return GhostFinder()
+
+    @cached_property
+    def actions(self) -> Actions:
+        """What sends requests."""
+        from ..launching.actions import Actions
+
+        return Actions(self.environ, self.clock)
+
+    @cached_property
+    def recovery(self) -> SupervisorRecovery:
+        """What gives queued runs whose supervisor has died a new one."""
+        from ..launching.actions import SupervisorRecovery
+
+        return SupervisorRecovery(self.home, self.actions.supervise, self.actions.supervising_many)
+
+    def sampler(self) -> Sampler:
+        """A new reader of the machine; each sample may take a while."""
+        from ..telemetry.sampler import default_sampler
+
+        return default_sampler()
+
+    def recorder(self, snapshot: RunSnapshot) -> TelemetryRecorder:
+        """What notes and recalls the telemetry of one run."""
+        from ..telemetry.run_telemetry import TelemetryRecorder
+
+        return TelemetryRecorder(snapshot)
+
+    def open_log(self, path: Path) -> LogDocument:
+        """A log file by lines."""
+        from ..logview.document import LogDocument
+
+        return LogDocument(path)
+
+    def explain(self, snapshot: RunSnapshot) -> Explanation:
+        """Why its newest attempt ended, and what can be done."""
+        from ..launching.explaining import explain
+
+        return explain(snapshot, self.environ, self.home.arguments)
+
+    def launcher(self) -> Launcher:
+        """Saved profiles and the forms made of them."""
+        from ..launching.drafts import Launcher
+
+        return Launcher(self.home, self.environ, self._cwd, self.actions, self.clock)
+
+    def settings(self) -> Settings:
+        """What ``settings.toml`` says.
+
+        Raises:
+            UsageError: it has mistakes.
+        """
+        from ..settings import load_settings
+
+        return load_settings(self.home)
+
+    def details(self, snapshot: RunSnapshot) -> tuple[Section, ...]:
+        """What is known of a run beside its numbers."""
+        from ..runs.details import details
+
+        return details(snapshot)
+
+    def looked_into(self, runs: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+        """Snapshots of the list with their checkpoints and what can be done with each."""
+        from ..launching.record import looked_into
+
+        return looked_into(runs)
+
+    def table(self, snapshot: RunSnapshot) -> Table:
+        """All points of a run, none thinned."""
+        from ..runs.monitor import Monitor
+        from ..sharing import export
+
+        monitor = Monitor(self.home, columns=export.MOST_POINTS)
+        watched = monitor.watch(Path(snapshot.run)) if snapshot.state is State.WATCHED else snapshot.run
+        return export.table_of(monitor.snapshot(watched))
+
+    def window_reader(self, snapshot: RunSnapshot, window: Window) -> WindowReader:
+        """What reads a part of a run's curves again, point for point."""
+        from ..runs.window import WindowReader
+
+        return WindowReader(snapshot, window)
+
+    @property
+    def watched_folder(self) -> Path | None:
+        """The folder in which something happens when something happens to a run; None: nothing here tells."""
+        return self.home.runs
+
+    # -- queues, whose changes are made at once, under the group's own lock
+
+    def paused_queues(self) -> tuple[str, ...]:
+        """Queues that start nothing, also those that nobody waits in."""
+        from ..runs.queueing import paused_groups
+
+        return paused_groups(self.home)
+
+    def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
+        """Move a queued run ``up`` or ``down`` by one place."""
+        from ...wire.rundir import RunDir
+        from ..runs.queueing import move_run
+
+        return move_run(self.home, RunDir(snapshot.dir), direction)
+
+    def pause_queue(self, group: str, paused: bool) -> Queue:
+        """Start nothing more from a queue, or start again."""
+        from ..runs.queueing import set_paused
+
+        return set_paused(self.home, group, paused)
+
+    # -- the list
+
+    def list_view(self) -> ListView:
+        """How the list was left."""
+        from ..runs.listing import load_view
+
+        return load_view(self.home)
+
+    def keep_list_view(self, view: ListView) -> None:
+        """Remember how the list is left.
+
+        Raises:
+            OperationError: it could not be kept.
+        """
+        from ..runs.listing import save_view
+
+        save_view(self.home, view)
+
+    def likely_program(self) -> str:
+        """A program in the current folder that may train something, by its name."""
+        found = sorted(self._cwd.glob("*train*.py"))
+        return found[0].name if found else "train.py"
+
+    # -- what people say of runs
+
+    def label(self, snapshots: Sequence[RunSnapshot], what: str, before: str, text: str) -> None:
+        """Write down a ``note``, a ``name`` or ``tags``: the text as a person changed it from what stood there before.
+
+        Raises:
+            UsageError: it is too long, or no tag. OperationError: it could not be kept.
+        """
+        from ...wire.rundir import RunDir
+        from ..runs import labelling
+
+        for snapshot in snapshots:
+            run = RunDir(snapshot.dir)
+            if what == "tags":
+                labelling.tag(run, *labelling.tag_changes(text.split(), before.split()))
+            elif what == "name":
+                labelling.rename(run, text)
+            else:
+                labelling.annotate(run, text)
+
+    # -- runs that have ended
+
+    @cached_property
+    def _remover(self) -> Remover:
+        from ..runs.removal import Remover
+
+        return Remover(self.home)
+
+    def examine_removal(self, snapshot: RunSnapshot) -> Removable:
+        """What removing a run would delete.
+
+        Raises:
+            OperationError: it must stay.
+        """
+        from ...wire.rundir import RunDir
+
+        return self._remover.examine(RunDir(snapshot.dir))
+
+    def remove(self, snapshot: RunSnapshot, *, keep_checkpoints: bool) -> Removed:
+        """Delete a run, and what an interrupted removal left.
+
+        Raises:
+            OperationError: it must stay after all.
+        """
+        from ...wire.rundir import RunDir
+
+        self._remover.clean_up()
+        return self._remover.remove(RunDir(snapshot.dir), keep_checkpoints=keep_checkpoints)
