@@ -9,7 +9,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-train faults fuzz audit pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults fuzz audit pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -79,6 +79,10 @@ bench-reading: setup
 
 bench-train: setup
 	$(BIN)/python -m tests.bench.train $(BENCH)
+
+# Beside a bare Textual program (Linux): from the call to the first key that is answered, and what is spent while nobody presses one.
+bench-start: setup
+	$(BIN)/python -m tests.bench.bare_textual $(BENCH)
 
 # Two hundred live runs on this machine (Linux): memory, start and idle time of supervisors, the list's share of a core.
 bench-scale: setup

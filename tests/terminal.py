@@ -44,7 +44,7 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm-256color"}
         environment.pop("NO_COLOR", None)
         environment.update(env or {})
-        self.pid, self.descriptor = _fork_on_terminal(argv, environment, cwd, rows, columns)
+        self.pid, self.descriptor = fork_on_terminal(argv, environment, cwd, rows, columns)
         self.raw = bytearray()
         self._status: int | None = None
 
@@ -124,7 +124,7 @@ class Terminal:
         return code
 
 
-def _fork_on_terminal(
+def fork_on_terminal(
     argv: Sequence[str], environment: Mapping[str, str], cwd: Path | None, rows: int, columns: int
 ) -> tuple[int, int]:
     import pty

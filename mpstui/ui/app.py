@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from .toasts import ANY_RUN, Toasts, answer_text, mistake_text
 from .widgets.text_field import TextField
 from .workers.ghost import GhostWorker
 from .workers.requests import RequestWorker
-from .workers.runs import HintWorker, RunWorker
+from .workers.runs import HintWorker, RunWorker, Worker
 from .workers.system import SystemWorker, TerminalWorker
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from .services import Services
 
 
+_LATER_SECONDS = 1.0
+"""When workers begin that the first rows and keys need not wait for."""
 _PACKET_SECONDS = 0.02
 """Letters of one packet arrive within this time of each other."""
 
@@ -118,7 +122,8 @@ class MpstuiApp(KeyboardApp):
         self._requests = RequestWorker(services, self.post_message)
         folder = services.watched_folder
         watchers = [HintWorker(folder, self._runs.hint, self.post_message)] if folder is not None else []
-        self._background = (self._runs, self._system, self._ghost, self._requests, *watchers)
+        self._background = (self._runs, self._requests)
+        self._later = (*watchers, self._system, self._ghost)
         self.state = AppState(self._requests.explain)
         self.context = Context(
             services=services,
@@ -150,12 +155,16 @@ class MpstuiApp(KeyboardApp):
         if self._terminal is not None:
             self._terminal.end_on_signals(self.exit)
             TerminalWorker(self.post_message, self._terminal).start()
-        self.set_timer(0.03, self._start_workers)
+        # After the first paint: importing what reads would take the interpreter from what writes to the terminal.
+        self.set_timer(0.03, partial(self._start, self._background))
+        self.set_timer(_LATER_SECONDS, partial(self._start, self._later))
 
-    def _start_workers(self) -> None:
-        """After the first paint: importing what reads would take the interpreter from what writes to the terminal."""
-        for worker in self._background:
+    def _start(self, workers: Iterable[Worker]) -> None:
+        for worker in workers:
             worker.start()
+        if workers is not self._later:
+            return
+        gc.freeze()  # nearly all that is there by now stays: no key waits while it is looked through for what does not
         try:
             self.services.settings()
         except SettingsError as error:
@@ -163,7 +172,7 @@ class MpstuiApp(KeyboardApp):
 
     def on_unmount(self) -> None:
         self.write(self._title.restored())
-        for worker in self._background:
+        for worker in (*self._background, *self._later):
             worker.stop()
 
     # -- what the workers bring

@@ -39,6 +39,8 @@ _WEIGHTS = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("
 _SEEN_ON_BLANKS = frozenset("479")
 Cell = tuple[str, Pen]
 """A character and its look. The second half of a wide character is an empty one; a blank has any ink."""
+Changes = dict[int, list[tuple[int, int]]]
+"""Of each row, from the top, the ranges of cells that differ."""
 _UNKNOWN: Cell = ("\0", _PLAIN)
 _CHEAPEST_MOVE = 4
 """Bytes."""
@@ -117,9 +119,8 @@ class Paint:
         """What to write; from then on it stands there."""
         colours = console._color_system or ColorSystem.TRUECOLOR
         if isinstance(update, LayoutUpdate):
-            lines = [_cells(strips, colours) for strips in update.strips]
-            self.rows = [[_UNKNOWN] * len(line) for line in lines]
-            return self._write(dict(enumerate(lines)))
+            self.rows = [_cells(strips, colours) for strips in update.strips]
+            return _differing({y: [(0, len(line))] for y, line in enumerate(self.rows)}, dict(enumerate(self.rows)))
         fresh: dict[int, list[Cell]] = {}
         for y, left, right in update.spans:
             if y >= len(self.rows):
@@ -132,16 +133,17 @@ class Paint:
         return self._write({y: line for y, line in fresh.items() if line != self.rows[y]})
 
     def _write(self, fresh: dict[int, list[Cell]]) -> str:
-        written = _differing(self.rows, fresh)
-        scrolled = self._scrolled(fresh) if len(fresh) >= _FEWEST_SCROLLED else written
+        changed = {y: _stretches(self.rows[y], line) for y, line in sorted(fresh.items())}
+        written = _differing(changed, fresh)
+        scrolled = self._scrolled(changed, fresh) if len(fresh) >= _FEWEST_SCROLLED else None
         for y, line in fresh.items():
             self.rows[y] = line
-        return min(written, scrolled, key=len)
+        return written if scrolled is None or len(written) <= len(scrolled) else scrolled
 
-    def _scrolled(self, fresh: dict[int, list[Cell]]) -> str:
-        """The same by scrolling, where rows that changed now stand some rows higher; else what scrolls nothing."""
-        changed = [_stretches(self.rows[y], line) for y, line in fresh.items()]
-        left, right = min(places[0][0] for places in changed), max(places[-1][1] for places in changed)
+    def _scrolled(self, changed: Changes, fresh: dict[int, list[Cell]]) -> str | None:
+        """The same by scrolling, where rows that changed now stand some rows higher."""
+        places = [ends for ends in changed.values() if ends]
+        left, right = min(ends[0][0] for ends in places), max(ends[-1][1] for ends in places)
         stood = {tuple(self.rows[y][left:right]): y for y in fresh}
         shifts: dict[int, list[int]] = {}
         for y, line in fresh.items():
@@ -150,13 +152,14 @@ class Paint:
                 shifts.setdefault(before - y, []).append(y)
         by, there = max(shifts.items(), key=lambda item: len(item[1]), default=(0, []))
         if len(there) < _FEWEST_SCROLLED:
-            return _differing(self.rows, fresh)
+            return None
         top, bottom = min(there), max(there) + by
         rows = self.rows.copy()
         rows[top : bottom + 1] = [*rows[top + by : bottom + 1], *([_UNKNOWN] * len(rows[top]) for _ in range(by))]
         moved = {y: self.rows[y] for y in range(top, bottom + 1)}
         scrolling = f"\x1b[{top + 1};{bottom + 1}r\x1b[{bottom + 1}H{chr(10) * by}\x1b[r"
-        return scrolling + _differing(rows, moved | fresh)
+        new = moved | fresh
+        return scrolling + _differing({y: _stretches(rows[y], line) for y, line in sorted(new.items())}, new)
 
 
 class _Painted(CompositorUpdate):
@@ -202,17 +205,12 @@ class _Piece(NamedTuple):
     """Whether every terminal ends up in the cell behind it."""
 
 
-def _differing(stands: list[list[Cell]], fresh: dict[int, list[Cell]]) -> str:
+def _differing(changed: Changes, fresh: dict[int, list[Cell]]) -> str:
     """The bytes that turn the rows that stand there into the new ones; the pen is plain before and after.
 
     Row by row, or colour by colour where changing it costs more than moving about.
     """
-    pieces = [
-        piece
-        for y, line in sorted(fresh.items())
-        for start, end in _stretches(stands[y], line)
-        for piece in _pieces(y, start, end, line)
-    ]
+    pieces = [piece for y, places in changed.items() for ends in places for piece in _pieces(y, *ends, fresh[y])]
     return min(_written(pieces), _written(sorted(pieces, key=lambda piece: piece.look)), key=len)
 
 
@@ -261,7 +259,7 @@ def _stretches(stands: list[Cell], line: list[Cell]) -> list[tuple[int, int]]:
             continue
         if start < 0:
             start = x
-        elif x - end > _CHEAPEST_MOVE or not _same_look(line[end - 1 : x]):
+        elif x > end and (x - end > _CHEAPEST_MOVE or not _same_look(line[end - 1 : x])):
             found.append((start, end))
             start = x
         end = x + 1

@@ -8,15 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from mpstui.ui import app
 from mpstui.ui.workers import system
 
 
 @pytest.fixture(autouse=True)
 def same_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """UTC, no colour wishes, no SSH, one host; the list shows its machine only where a test waits for it."""
+    """UTC, no colour wishes, no SSH, one host; all workers at once; the list has its machine only on request."""
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(platform, "node", lambda: "studio.local")
     monkeypatch.setattr(system, "_FIRST_SECONDS", 3600.0)
+    monkeypatch.setattr(app, "_LATER_SECONDS", 0.03)
     for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "TEXTUAL_COLOR_SYSTEM"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()
