@@ -17,11 +17,9 @@ from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
 from .points import Counters, LineReading, Phase, series_name
-from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, LABEL_WORDS, TRAIN_WORDS
+from .settings import are_settings, arguments, is_member, planned_among
+from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
 
-_CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
-_MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,60},?\Z""")
-"""A line of a dictionary that is printed over several: a setting, unless its name is that of a measure."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _LONGEST_NAME = 4
@@ -38,8 +36,6 @@ _STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until "
 """A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
-_MANY = 8
-"""So many values of which few are measures, without a loss and a counter, are the settings of a program."""
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
 _BITS = frozenset(("8", "16", "32", "64"))
@@ -52,14 +48,14 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     ``strict`` also demands that the line looks like a record rather than a sentence; a grammar that has recognised its
     own line by other means turns it off.
     """
-    arguments = _arguments(line, pairs) if "(" in line and "=" in line else ()
-    loss = training_loss([pair for pair in pairs if pair not in arguments] if arguments else pairs)
+    told = arguments(line, pairs) if "(" in line and "=" in line else ()
+    loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
     stray_words = 0  # words of the line that name none of its numbers
     if strict:
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     is_sentence = strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)
-    if is_sentence or (loss is None and _is_member(line, pairs)):
-        return _plan(grammar, line, pairs) if is_sentence else None
+    if is_sentence or (loss is None and is_member(line, pairs)):
+        return planned_among(grammar, line, pairs) if is_sentence else None
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None or any(map(_is_part, pairs)))
@@ -67,18 +63,18 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     named = [
         pair
         for at, pair in enumerate(pairs)
-        if pair.key and pair.name.role in _VALUES and pair not in arguments and not _opens_list(pairs[at : at + 4])
+        if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
     ]
     says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
-        return _plan(grammar, line, pairs)
+        return planned_among(grammar, line, pairs)
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = line.startswith("* ") or (bool(named) and all(pair.scope is NameScope.EVAL for pair in named))
     placed = loss is not None or counters.epoch is not None or counters.shown_step is not None
-    metrics, eval_metrics = _metrics_of(named if placed or not _are_settings(named) else ())
+    metrics, eval_metrics = _metrics_of(named if placed or not are_settings(named) else ())
     return LineReading(
         grammar=grammar,
         counters=counters,
@@ -99,25 +95,6 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
 
 def _are_samples(line: str, counters: Counters) -> bool:
     return or_zero(counters.epoch_steps) >= _FEWEST_SAMPLES and _SAMPLES.search(line) is not None
-
-
-def _plan(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading | None:
-    """What the settings of a program plan that are printed on one line: ``lr: 0.1, data: train, epochs: 20, ...``."""
-    if line.count("=") + line.count(": ") < _MANY // 2 or "{" in line:
-        return None
-    found = [pair for pair in pairs if pair.name.role is Role.EPOCHS and pair.marked and not (pair.unit or pair.total)]
-    return LineReading(grammar, Counters(epochs=found[0].counted), plan=True) if len(found) == 1 else None
-
-
-def _are_settings(named: Sequence[Pair]) -> bool:
-    """Whether many values of which few are measures, without a place in the training, are a program's settings."""
-    few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
-    return len(named) >= _MANY and few and not any(map(_of_evaluation, named))
-
-
-def _is_member(line: str, pairs: Sequence[Pair]) -> bool:
-    """Whether a line is a setting in a dictionary that is printed over several."""
-    return len(pairs) == 1 and _MEMBER.match(line) is not None and not is_measure(pairs[0].key)
 
 
 _SHORT = {"evaluating": "val", "validating": "val", "testing": "test"}
@@ -141,18 +118,6 @@ def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, floa
 def _is_twin(name: str, names: Container[str]) -> bool:
     """Whether a name is that of an evaluation, by that of training beside it: ``vloss`` with ``loss`` or ``tloss``."""
     return name[:1] == "v" and (name[1:] in names or f"t{name[1:]}" in names)
-
-
-def _arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
-    """The arguments of calls: ``AdamW(lr=0.001)``, ``Namespace(loss=0.5)``; a measure or a phase is no function."""
-    found: list[Pair] = []
-    for call in _CALL.finditer(line[:2000]):
-        name = call[1].rpartition(".")[2]
-        if not is_measure(name) and name.lower() not in _SCOPE_WORDS | LABEL_WORDS:
-            close = line.find(")", call.end())
-            end = close if close >= 0 else len(line)
-            found += (p for p in pairs if call.end() < p.start < end and "=" in line[call.end() : p.start])
-    return found
 
 
 def _opens_list(pairs: Sequence[Pair]) -> bool:

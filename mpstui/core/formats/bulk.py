@@ -65,14 +65,18 @@ class BulkReader:
         apply: Callable[[Examined], Sequence[Point]],
         read: Read,
         forget: Callable[[], None],
+        interrupt: Callable[[], None] = lambda: None,
         number: re.Pattern[str] = PRINTED,
     ) -> None:
         """``forget`` is called where lines were passed over, before the next is examined.
+
+        ``interrupt`` is called where lines were read that were not examined.
 
         ``number`` finds what may be other in the next line.
         """
         self._number = number
         self._forget = forget
+        self._interrupt = interrupt
         self._tracker = tracker
         self._examine = examine
         self._apply = apply
@@ -106,6 +110,7 @@ class BulkReader:
             if shape is None:
                 self._learn(block)
             elif columns is not None:
+                self._interrupt()
                 self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
             else:
                 self._mixed(shape, block)
@@ -157,6 +162,8 @@ class BulkReader:
                 self._place(shape, list(zip(*run, strict=True)), last)
                 self._each(block[match.start() :])
                 return
+            if match.start() > position or not fitted:
+                self._interrupt()
             last = match.group()
             run.append(match.groups())
             fitted += 1

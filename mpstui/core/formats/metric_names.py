@@ -99,6 +99,8 @@ class MetricNames:
     def __init__(self) -> None:
         self.shown: dict[str, None] = {}
         """The metrics so far, in the order in which they came."""
+        self.options: set[str] = set()
+        """Names of the options of a configuration: no metrics where they stand alone."""
         self._quantities = {"loss": ("", "loss")}
         """Of every name that is given away, what it stands for."""
         self._names: dict[tuple[str, str], str] = {}
@@ -119,13 +121,15 @@ class MetricNames:
             held: the counters that hold where the reading has none.
         """
         self._came_again = []
+        counted = reading.rank > 1 if reading.bar else reading.counters.positioned
+        beside = reading.certain or counted or reading.loss is not None
+        if self.options and not counted and (not beside or reading.loss_name in self.options):
+            reading, beside = self._without_options(reading), False
         if not (reading.metrics or reading.eval_metrics):
             return reading
         train, evaluated = self.given_to(reading)
         metrics = {train[name]: value for name, value in reading.metrics.items() if train[name]}
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
-        counted = reading.rank > 1 if reading.bar else reading.counters.positioned
-        beside = reading.certain or counted or reading.loss is not None
         alone = beside and reading.loss is None and all(map(is_duration, (*metrics, *eval_metrics)))
         measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         beside = (beside and not alone) or measured
@@ -147,6 +151,13 @@ class MetricNames:
         if metrics == reading.metrics and eval_metrics == reading.eval_metrics:
             return reading
         return replace(reading, metrics=metrics, eval_metrics=eval_metrics)
+
+    def _without_options(self, reading: LineReading) -> LineReading:
+        metrics, eval_metrics = (
+            {name: value for name, value in values.items() if name not in self.options}
+            for values in (reading.metrics, reading.eval_metrics)
+        )
+        return replace(reading, loss=None, series="", metrics=metrics, eval_metrics=eval_metrics)
 
     def given_to(self, reading: LineReading) -> tuple[_Shown, _Shown]:
         """For the names of a reading, of training and of an evaluation, those that are shown; empty for no metric."""

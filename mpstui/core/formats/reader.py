@@ -13,6 +13,7 @@ from .facts import Facts
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
+from .settings import Options
 from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
 
@@ -44,16 +45,18 @@ class LogReader:
         self._grammars: list[LineGrammar]
         self._probes = grammars()
         self._bar_probes = _bar_readers(self._probes)
+        self._tracker = Tracker()
+        self._options = Options(self._tracker.names.options)
         self._forget()
         self._latest = ""
-        self._tracker = Tracker()
         self._rank0 = False
         self._facts = Facts()
         self._decimals = -1
         self._exponent = False
         self._silent = SilentKinds()
         self._too_long = 0
-        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure, self._forget)
+        interrupt = self._options.interrupt
+        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure, self._forget, interrupt)
 
     def feed(self, data: bytes) -> list[MetricPoint]:
         """The points that ``data`` completes, in order."""
@@ -149,6 +152,7 @@ class LogReader:
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         claimed = found is not None or drawn
+        self._options.read(line, found or ())
         if found is None or is_warning(text, line, found):
             return Examined(readings, announced(line) if line else None, line, fact, claimed)
         return Examined([*readings, *found], None, line, fact, claimed)
@@ -198,6 +202,7 @@ class LogReader:
         self._grammars = [grammar for grammar in self._all_grammars() if type(grammar) not in self._broken]
         self._bar_grammars = _bar_readers(self._grammars)
         self._source = SourceLines()
+        self._options.interrupt()
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
         if examined.phase is not None:

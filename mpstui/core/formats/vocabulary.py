@@ -99,7 +99,8 @@ NEVER_A_LOSS = word_set(
     scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
     delta change ratio lambda coef coefs coeff coeffs coefficient factor scaler scaling improved target
     threshold patience explored best_loss old diff initial gap decrease reduction std var norm grad perplexity time
-    times second seconds sec speed memory mem gpu elapsed duration 最小 最佳 最低 ベスト 最良
+    times second seconds sec speed memory mem gpu elapsed duration num wei margin every interval freq flag
+    最小 最佳 最低 ベスト 最良
     """
 )
 """A name with one of these is no training loss, whatever else it says."""

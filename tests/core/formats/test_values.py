@@ -268,6 +268,42 @@ def test_what_a_training_was_told_and_how_long_it_saves_are_no_metrics(line: str
     assert names(text + "".join(epochs) + line.format(5, 5, 5) + "\n" + epochs[0]) == ("loss",)
 
 
+CONFIGURATION = """model: resnet
+optimizer: {
+  name: 'adam'
+  weight_decay: 0.0{0}
+}
+use_flow: True
+data: ./data/train
+MODEL:
+  COSINE_MARGIN: 0.{0}
+  hidden: 1{0}
+  k_mse: {0}.0
+  loss_part_w: 0.{0}
+- one
+acc_goal = 0.{0}
+fid_after: {0}
+device: mps
+"""
+
+
+def test_a_configuration_printed_an_option_to_a_line_has_no_metrics() -> None:
+    text = ""
+    for launch in range(1, 6):
+        text += CONFIGURATION.replace("{0}", str(launch))
+        text += "".join(f"epoch {e} loss 0.{9 - e}5\nval acc: 0.{e}\nscore: {launch}.{e}\n" for e in range(1, 30))
+    assert names(text) == ("loss", "val acc", "score")
+    reader = LogReader()
+    reader.take(text.encode())
+    assert reader.summary().metrics == ("loss", "val acc", "score")
+
+
+def test_a_record_printed_a_value_to_a_line_has_metrics() -> None:
+    record = "Epoch {0}\nloss: 0.{1}\nacc: 0.{0}\nIoU: 0.{0}1\ndice: 0.{0}2\nrecall: 0.{0}3\nF1: 0.{0}4\nauc: 0.{0}5\n"
+    text = "".join(record.format(e, 9 - e) + f"PSNR: 2{e}.5\nsaved: best.pt\n" for e in range(1, 9))
+    assert names(text) == ("loss", "acc", "IoU", "dice", "recall", "F1", "auc", "PSNR")
+
+
 def test_a_label_in_front_of_an_epoch_is_no_step() -> None:
     lines = [f"[000{ticker}][Epoch 0{e}/50] Loss:{e}.5 PV:14" for ticker in (660, 720) for e in (1, 2, 3)]
     reader = LogReader()

@@ -152,7 +152,7 @@ class GrowingLines(Records):
     def start_over(self) -> None:
         """The file is another one now."""
         self._tracker, self._too_long = Tracker(), 0
-        self._bulk = BulkReader(self._tracker, self._examine, self._place, self._read, lambda: None, NUMBER)
+        self._bulk = BulkReader(self._tracker, self._examine, self._place, self._read, lambda: None, number=NUMBER)
 
     def _growth(self, limit: int | None) -> Iterator[bytes]:
         while True:

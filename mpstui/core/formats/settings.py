@@ -1,0 +1,96 @@
+"""What a program was told, beside what it measures: arguments, options, configurations however they are printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .metric_names import is_measure
+from .names import PART, NameScope, Role, classify
+from .pairs import Pair
+from .points import Counters, LineReading
+from .vocabulary import EVAL_WORDS, LABEL_WORDS, TRAIN_WORDS
+
+_CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
+_MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,60},?\Z""")
+"""A line of a dictionary that is printed over several: a setting, unless its name is that of a measure."""
+_MANY = 8
+"""So many values of which few are measures, without a loss and a counter, are the settings of a program."""
+_SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_OPTION = re.compile(
+    r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t)\s{0,40}(?P<value>[^\s:=][^\n]{0,160})"
+)
+_NUMBER = re.compile(r"[-+]?[\d.][\d.,_]{0,24}(?:e[-+]?\d{1,4})?\s?%?,?|[-+]?(?:nan|inf)", re.IGNORECASE)
+_RECORD = re.compile(r"[:=]\s{0,8}[-+]?[\d.]")
+_BETWEEN = re.compile(r"[\w .-]{1,60}:|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}")
+"""A title, a member of a list, a rule, a comment: stand between options, and are none."""
+_LONGEST = 200
+_ROW, _WORDS = 8, 2
+"""So many lines of one option each, of which so many have a value that is no number, are a configuration."""
+
+
+def planned_among(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading | None:
+    """What the settings of a program plan that are printed on one line: ``lr: 0.1, data: train, epochs: 20, ...``."""
+    if line.count("=") + line.count(": ") < _MANY // 2 or "{" in line:
+        return None
+    found = [pair for pair in pairs if pair.name.role is Role.EPOCHS and pair.marked and not (pair.unit or pair.total)]
+    return LineReading(grammar, Counters(epochs=found[0].counted), plan=True) if len(found) == 1 else None
+
+
+def are_settings(named: Sequence[Pair]) -> bool:
+    """Whether many values of which few are measures, without a place in the training, are a program's settings."""
+    few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
+    return len(named) >= _MANY and few and not any(pair.scope is NameScope.EVAL for pair in named)
+
+
+def is_member(line: str, pairs: Sequence[Pair]) -> bool:
+    """Whether a line is a setting in a dictionary that is printed over several."""
+    return len(pairs) == 1 and _MEMBER.match(line) is not None and not is_measure(pairs[0].key)
+
+
+def arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
+    """The arguments of calls: ``AdamW(lr=0.001)``, ``Namespace(loss=0.5)``; a measure or a phase is no function."""
+    found: list[Pair] = []
+    for call in _CALL.finditer(line[:2000]):
+        name = call[1].rpartition(".")[2]
+        if not is_measure(name) and name.lower() not in _SCOPE_WORDS | LABEL_WORDS:
+            close = line.find(")", call.end())
+            end = close if close >= 0 else len(line)
+            found += (p for p in pairs if call.end() < p.start < end and "=" in line[call.end() : p.start])
+    return found
+
+
+def _is_placed(reading: LineReading) -> bool:
+    """Whether a reading is one of training: a "loss_weight" is a part at best, and an option more often."""
+    whole = reading.loss is not None and classify(reading.loss_name).rank < PART
+    return whole or reading.counters.positioned
+
+
+class Options:
+    """Watches for configurations with a line for each option: whatever these are called, they are no metrics."""
+
+    def __init__(self, names: set[str]) -> None:
+        """``names`` takes in those of the options."""
+        self._names = names
+        self._row: list[str] = []
+        self._lines = self._words = 0
+
+    def interrupt(self) -> None:
+        """What comes next does not follow what came before."""
+        if self._lines:
+            self._row, self._lines, self._words = [], 0, 0
+
+    def read(self, line: str, readings: Sequence[LineReading]) -> None:
+        """The next line, and what was read of it."""
+        option = _OPTION.fullmatch(line) if len(line) <= _LONGEST else None
+        placed = any(map(_is_placed, readings))
+        if option is None or placed or _RECORD.search(option["value"]):
+            if placed or _BETWEEN.fullmatch(line) is None:
+                self.interrupt()
+            return
+        self._lines += 1
+        self._words += _NUMBER.fullmatch(option["value"].strip()) is None
+        self._row += (name for reading in readings for name in (*reading.metrics, *reading.eval_metrics))
+        if self._lines >= _ROW and self._words >= _WORDS:
+            self._names.update(self._row)
+            self._row.clear()
