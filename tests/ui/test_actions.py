@@ -326,6 +326,22 @@ def test_what_loses_nothing_is_not_asked(action: str) -> None:
     assert BY_ID[action].question(fakes.running(), "") is None
 
 
+def test_a_question_about_a_run_that_has_a_namesake_says_which_it_is() -> None:
+    twins = tuple(
+        replace(fakes.unsaved(run=f"r{rate}", name="train"), argv=("python", "t.py", "--lr", rate))
+        for rate in ("0.1", "0.02")
+    )
+
+    async def play(driver: Driver) -> None:
+        await driver.press("K")
+        await driver.sees("Kill train (lr=0.1)?")
+        await driver.press("escape", "space", "space", "K")
+        await driver.sees("Kill: 2 runs?")
+        assert "train (lr=0.02)" in driver.text
+
+    drive(fakes.world(twins), play)
+
+
 def test_a_caution_of_the_core_becomes_a_question() -> None:
     asked = BY_ID["restart"].question(fakes.running(), "it will start from step 0: its profile has no [resume] setting")
     assert asked is not None

@@ -384,3 +384,17 @@ def test_a_run_whose_values_are_no_numbers_any_more_is_marked_beside_its_best() 
         assert "✗" not in row_of(driver, "Adam")
 
     drive(world, play, size=(120, 40))
+
+
+def test_runs_of_one_name_are_named_by_their_settings() -> None:
+    twins = tuple(
+        fakes.running(f"r{rate}", name="train", argv=("python", "t.py", "--lr", rate)) for rate in ("0.1", "0.02")
+    )
+
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "space", "C")
+        await driver.sees("2 runs")
+        table = driver.lines[next(at for at, line in enumerate(driver.lines) if " 2 runs" in line) + 1 :]
+        assert sorted(line.split()[2] for line in table[:2]) == ["0.02", "0.1"]
+
+    drive(fakes.world(twins), play, size=(80, 24))

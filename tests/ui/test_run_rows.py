@@ -64,6 +64,20 @@ def test_namesakes_are_told_apart_by_their_start(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [44, 60, 80, 100])
+def test_namesakes_show_the_settings_in_which_they_differ(width: int) -> None:
+    words = ("--lr", "0.1"), ("--lr", "0.01"), ("--lr", "0.01", "--ema")
+    runs = [fakes.finished(f"r{place}", name="train", argv=("python", "t.py", *of)) for place, of in enumerate(words)]
+    rows = [run_row(one, width, names=NameDisambiguator(runs)).text for one in runs]
+    told_apart = ("0.1 ", "0.01 ", "ema" if width > 60 else "0.0")
+    assert all(told in line for told, line in zip(told_apart, rows, strict=True)), rows
+    assert len({len(row) for row in rows}) == 1
+    again = [*runs, fakes.finished("r9", name="train", argv=runs[0].argv, started=fakes.NOW - 600)]
+    if width >= 80:
+        told = run_row(again[-1], width, names=NameDisambiguator(again)).text
+        assert "0.1 11:50" in told or "lr=0.1 11:50" in told, "the same settings twice: when it was, too"
+
+
+@pytest.mark.parametrize("width", [44, 60, 80, 100])
 def test_names_that_begin_alike_show_where_they_differ(width: int) -> None:
     sweep = tuple(fakes.running(f"r{rate}", name=f"Quick start · tiny network lr={rate}") for rate in ("0.1", "0.01"))
     rows = [run_row(one, width, names=NameDisambiguator(sweep)).text for one in sweep]

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ..model.snapshot import RunSnapshot, SeriesView
@@ -194,11 +195,50 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
     return [row for row in rows if len(set(row.values)) > 1]
 
 
-def settings_of(snapshot: RunSnapshot) -> dict[str, str]:
+def told_apart(snapshots: Sequence[RunSnapshot]) -> dict[str, str]:
+    """By the ids of runs that share their name with another one: in which settings they differ (``lr=0.1 ema``).
+
+    Empty for a run whose settings are those of all its namesakes.
+    """
+    found, names = dict[str, str](), dict[str, list[RunSnapshot]]()
+    for one in snapshots:
+        names.setdefault(one.name, []).append(one)
+    for alike in (runs for runs in names.values() if len(runs) > 1):
+        differing = differences(alike)
+        for place, one in enumerate(alike):
+            values = ((row.name, row.values[place]) for row in differing)
+            words = (_word(name, value) for name, value in values if value is not None)
+            found[one.run] = " ".join(words)
+    return found
+
+
+def _word(name: str, value: str) -> str:
+    return value if not is_named(name) else name if value == _FLAG else f"{name}={value}"
+
+
+def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
+    """Its name, and where another run has the same one what tells it apart: the settings that differ, else its id."""
+    alike = [one for one in others if one.name == snapshot.name and one.run != snapshot.run]
+    apart = told_apart([snapshot, *alike])
+    words = apart.get(snapshot.run, "")
+    if not apart:
+        return snapshot.name
+    return f"{snapshot.name} ({words if words and list(apart.values()).count(words) == 1 else snapshot.run})"
+
+
+def settings_of(snapshot: RunSnapshot) -> Mapping[str, str]:
     """What a run was started with: profile, recipe, device, arguments, and the environment that shapes it."""
     plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.numbers.device.type}
-    known = {name: value for name, value in plain.items() if value}
-    return known | _arguments(snapshot.argv) | shaping(snapshot.env)
+    known = tuple((name, value) for name, value in plain.items() if value)
+    return _settings(known, snapshot.argv, tuple(snapshot.env.items()))
+
+
+@lru_cache(4096)
+def _settings(
+    known: tuple[tuple[str, str], ...], argv: tuple[str, ...], env: tuple[tuple[str, str], ...]
+) -> Mapping[str, str]:
+    """A list asks for those of all of its runs again and again."""
+    return dict(known) | _arguments(argv) | shaping(dict(env))
 
 
 _SURROUNDINGS = re.compile(
@@ -228,6 +268,10 @@ def asked_totals(argv: Sequence[str]) -> dict[str, float]:
     return {field: value for field, value in found if field is not None and value is not None and value > 0}
 
 
+_FLAG = "yes"
+"""The value of an option without one."""
+
+
 def is_named(setting: str) -> bool:
     """Whether a setting has a name, and not only a place among the words of the command."""
     return not setting.startswith("word ")
@@ -244,7 +288,7 @@ def _arguments(argv: Sequence[str]) -> dict[str, str]:
         if equals and name.replace("_", "").replace(".", "").replace("-", "").isalnum():
             found[name] = value
         elif word.startswith("--") and name:
-            found[name] = words.pop(0) if words and not words[0].startswith("--") else "yes"
+            found[name] = words.pop(0) if words and not words[0].startswith("--") else _FLAG
         else:
             found[f"word {place}"] = word
             place += 1

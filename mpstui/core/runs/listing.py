@@ -16,7 +16,7 @@ from ..model.snapshot import RunSnapshot, State
 from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, number, rate, size
 from ..series.direction import Better, better
 from ..series.series import is_evaluation, measured
-from .comparison import settings_of
+from .comparison import is_named, settings_of
 
 Value = float | str | None
 FEWEST, MOST_OPEN = 3, 6
@@ -150,7 +150,7 @@ def column(name: str) -> Column | None:
         return BUILT_IN.get(name)
     falls = better(of) is Better.HIGHER
     if f"{kind}:" == _SETTING:
-        return Column(name, of, partial(_setting, of), lambda run, now: settings(run).get(of, "–"))
+        return Column(name, of, partial(_setting, of), lambda run, now: settings_of(run).get(of, "–"))
     if f"{kind}:" == _LAST:
         return Column(name, of, partial(_last, of), lambda run, now: number(_last(of, run, now)), not falls)
     if f"{kind}:" == _BEST:
@@ -162,28 +162,16 @@ def columns_of(runs: Iterable[RunSnapshot]) -> list[Column]:
     """Every column that some of the runs have something in: ours, their settings, their metrics."""
     known, measures = dict[str, None](), dict[str, None]()
     for run in runs:
-        known |= dict.fromkeys(name for name in settings(run) if name not in ("profile", "device") and " " not in name)
+        known |= dict.fromkeys(filter(is_named, settings_of(run)))
         measures |= dict.fromkeys([*run.numbers.metrics, *run.extremes])
-    names = [_SETTING + name for name in known]
+    names = [_SETTING + name for name in known if name not in ("profile", "device")]
     names += [_LAST + name for name in measures if name != "loss"]
     names += [_BEST + name for name in measures if better(name) is not None]
     return [*BUILT_IN.values(), *filter(None, map(column, names))]
 
 
-def settings(run: RunSnapshot) -> Mapping[str, str]:
-    """What it was started with."""
-    return _settings(run.argv, run.recipe, tuple(run.env.items())) if run.argv else {}
-
-
-@lru_cache(4096)
-def _settings(argv: tuple[str, ...], recipe: str | None, env: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    from pathlib import Path
-
-    return settings_of(RunSnapshot("", "", Path(), State.QUEUED, 0.0, recipe=recipe, argv=argv, env=dict(env)))
-
-
 def _setting(name: str, run: RunSnapshot, now: float) -> Value:
-    text = settings(run).get(name)
+    text = settings_of(run).get(name)
     try:
         return None if text is None else float(text)
     except ValueError:

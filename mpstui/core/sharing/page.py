@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -23,7 +22,7 @@ from .. import present as shown
 from ..formats.console import strip_controls
 from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..runs.comparison import columns, is_named, metrics_of
+from ..runs.comparison import columns, full_name, is_named, metrics_of
 from ..runs.details import details
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
@@ -200,12 +199,8 @@ def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
 
 
 def _names(snapshots: Sequence[RunSnapshot]) -> list[str]:
-    """What each run is called on the page: its name, and where several have the same, its number among them."""
-    count, seen, out = Counter(one.name for one in snapshots), Counter[str](), []
-    for one in snapshots:
-        seen[one.name] += 1
-        out.append(f"{one.name} ({seen[one.name]})" if count[one.name] > 1 else one.name)
-    return out
+    """What each run is called on the page: its name, and what tells it from others of that name."""
+    return [full_name(one, snapshots) for one in snapshots]
 
 
 def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -211,14 +212,15 @@ class ActingScreen(Screen[None]):
         if snapshot is not None:
             send = lambda: self.context.services.actions.send(snapshot, action.id)  # noqa: E731
             caution = allowed(snapshot, action).why
-            asked = action.question(snapshot, caution) or (pasted(action, snapshot) if hurried else None)
+            named = self.named(snapshot)
+            asked = action.question(named, caution) or (pasted(action, named) if hurried else None)
             told = "" if asked else action.cost(snapshot, caution)
             self.confirm(asked, lambda: self.context.requests.ask(snapshot, action.name, send, told))
 
     @on(RunsLookedInto)
     def _ask_for_several(self, message: RunsLookedInto) -> None:
         """One question for all that can be done; what ends trainings, and what came of a paste, is always asked."""
-        from .dialogs import question_for_several
+        from .dialogs import MOST_NAMED, question_for_several
 
         action, send = message.action, self.context.services.actions.send
         able = [one for one in message.runs if allowed(one, action).ok]
@@ -230,9 +232,16 @@ class ActingScreen(Screen[None]):
             )
             return
         ends = message.ask or action.request in ("stop", "kill", "restart")
-        asked = question_for_several(action, able, [*refused, *self.beside]) if ends else None
+        named = [*map(self.named, able[:MOST_NAMED]), *able[MOST_NAMED:]]
+        asked = question_for_several(action, named, [*refused, *self.beside]) if ends else None
         each = [(one, partial(send, one, action.id)) for one in able]
         self.confirm(asked, lambda: self.context.requests.ask_all(action.name, each))
+
+    def named(self, snapshot: RunSnapshot) -> RunSnapshot:
+        """For a question: a name that other runs have too says what tells this one apart."""
+        from ...core.runs.comparison import full_name
+
+        return replace(snapshot, name=full_name(snapshot, self.context.state.snapshots or ()))
 
     def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
         """Go, after a yes where something is asked."""
@@ -266,7 +275,7 @@ class ActingScreen(Screen[None]):
             go_on = lambda: self.context.services.actions.go_on(snapshot)  # noqa: E731
             restart, caution = BY_ID["restart"], allowed(snapshot, BY_ID["restart"]).why
             cost = restart.cost(snapshot, caution)
-            asked = restart.question(snapshot, caution) if snapshot.state.active else None
+            asked = restart.question(self.named(snapshot), caution) if snapshot.state.active else None
             self.confirm(asked, lambda: self.context.requests.ask(snapshot, restart.name, go_on, cost))
             return
         asked = None
@@ -318,10 +327,11 @@ class ActingScreen(Screen[None]):
                 except OperationError as error:
                     if len(targets) < 2:
                         raise
-                    refused.append(f"{clean(snapshot.name, 36)} stays: {error.sentence}.")
+                    refused.append(f"{clean(self.named(snapshot).name, 60)} stays: {error.sentence}.")
             if not found:
                 raise OperationError(f"none of the {len(targets)} runs can be removed", refused[0])
-            return RemovalExamined([one for one, _ in found], [one for _, one in found], refused)
+            named = [replace(one, name=self.named(snapshot).name) for snapshot, one in found]
+            return RemovalExamined([snapshot for snapshot, _ in found], named, refused)
 
         self.context.requests.do(action.name, examined, self.post_message)
 
@@ -333,7 +343,7 @@ class ActingScreen(Screen[None]):
 
         def remove(*, keep: bool) -> Toast:
             done = [services.remove(one, keep_checkpoints=keep) for one in runs]
-            what = clean(runs[0].name, 40) if len(runs) == 1 else f"{len(runs)} runs"
+            what = clean(found[0].name, 60) if len(runs) == 1 else f"{len(runs)} runs"
             text = f"removed {what}, freed {shown.size(sum(one.freed_bytes for one in done))}"
             kept = next((one.kept for one in done if one.kept), None)
             text += f"; checkpoints: {clean(str(kept if len(runs) == 1 else kept.parent), 300)}" if kept else ""

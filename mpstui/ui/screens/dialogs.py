@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...core.runs.removal import Removable
 
 _WIDTH = 64
-_MOST_NAMED = 8
+MOST_NAMED = 8
 """Runs that a question about several names."""
 _KEY_CELLS, _LABEL_CELLS = 7, 14
 _HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
@@ -92,7 +92,8 @@ class Confirm(ModalScreen[Answer]):
         keys = [row(("y", "key strong"), f" {asked.yes}")]
         keys += [row(("k", "key strong"), f" {asked.keep}")] if asked.keep else []
         keys.append(row(("esc", "key strong"), (" cancel", "dim")))
-        lines = [row((clean(asked.title, width - 4), "title")), EMPTY, *body, EMPTY, *keys]
+        title = [row((line, "title")) for line in wrap(clean(asked.title), width - 4, 3)]
+        lines = [*title, EMPTY, *body, EMPTY, *keys]
         yield Sheet.fitting(lines, width, self.app.size.height)
 
     def action_scroll_rows(self, by: int) -> None:
@@ -120,7 +121,7 @@ def removal_question(found: Removable, now: float) -> Question:
 def removal_of_several(found: Sequence[Removable], refused: Sequence[str]) -> Question:
     """What removing the marked runs would delete."""
     whole, saved = sum(one.size_bytes for one in found), sum(one.checkpoint_bytes for one in found)
-    named = _first([f"{clean(one.name, 36)}  {shown.size(one.size_bytes)}" for one in found])
+    named = _first([f"{clean(one.name, 60)}  {shown.size(one.size_bytes)}" for one in found])
     lines = (*named, f"{shown.size(saved)} of it are checkpoints." if saved else "They have no checkpoints.", *refused)
     keep = f"keep the checkpoints, delete {shown.size(whole - saved)}" if saved else ""
     return Question(f"Remove {_runs(len(found))} ({shown.size(whole)})?", lines, f"delete {shown.size(whole)}", keep)
@@ -130,7 +131,7 @@ def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: S
     """What is asked before an action on the marked runs: which they are, and the work that is in no checkpoint."""
     stakes = [at_stake(one, at_once=action.id == "kill") for one in runs]
     lost = [f"  {shown.duration(one.seconds)} of work is in no checkpoint" if one else "" for one in stakes]
-    lines = _first([f"{clean(run.name, 36)}{price}" for run, price in zip(runs, lost, strict=True)])
+    lines = _first([f"{clean(run.name, 60)}{price}" for run, price in zip(runs, lost, strict=True)])
     known = [one.seconds for one in stakes if one is not None and one.seconds is not None]
     if len(known) > 1:
         lines = (*lines, f"Together {shown.duration(sum(known))} of work is in no checkpoint.")
@@ -149,8 +150,8 @@ def question_of_launch(names: Sequence[str], known: Expected | None) -> Question
 
 
 def _first(lines: Sequence[str]) -> tuple[str, ...]:
-    more = len(lines) - _MOST_NAMED
-    return (*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else []))
+    more = len(lines) - MOST_NAMED
+    return (*lines[:MOST_NAMED], *([f"and {more} more"] if more > 0 else []))
 
 
 def _runs(count: int) -> str:

@@ -290,7 +290,7 @@ class RunsScreen(ActingScreen):
             self.context.say(f"{what}: mpstui did not start it, and keeps nothing beside it", "warning")
             return
         shared = [tag for tag in runs[0].tags if all(tag in item.tags for item in runs)]
-        of = clean(runs[0].name, 40) if len(runs) == 1 else f"{len(runs)} runs"
+        of = clean(self.named(runs[0]).name, 60) if len(runs) == 1 else f"{len(runs)} runs"
         titles = {"note": f"note on {of}", "tags": f"tags of {of}, one word each", "name": f"another name for {of}"}
         note = runs[0].note.replace("\n", " ") if len({one.note for one in runs}) == 1 else ""
         before = {"note": note, "tags": " ".join(shared), "name": runs[0].name}[what]

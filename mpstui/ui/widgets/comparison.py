@@ -10,7 +10,7 @@ from textual.events import Click, MouseMove, MouseScrollDown, MouseScrollUp
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge
-from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, value_at
+from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, told_apart, value_at
 from ...core.series.direction import better
 from ..charting.plot import GUTTER, ChartView
 from ..panels.chart import navigate
@@ -264,8 +264,14 @@ class Comparison(LinePanel):
         return [row(*clip((Span(f" {' · '.join(told)}", "warn"),), width))] if told else []
 
     @property
+    def _names(self) -> list[str]:
+        """With the settings in which runs of one name differ, and without what all of the names share."""
+        apart = told_apart(self.snapshots)
+        return own_words([clean(f"{one.name} {apart.get(one.run, '')}", 80) for one in self.snapshots])
+
+    @property
     def _name_cells(self) -> int:
-        names = own_words([clean(one.name, 80) for one in self.snapshots])
+        names = self._names
         return min(max(map(width_of, names), default=4), _WIDEST_NAME, max(8, self.size.width // 4))
 
     def _fitting(self, width: int) -> list[tuple[Column, int]]:
@@ -287,7 +293,7 @@ class Comparison(LinePanel):
         """A line for each run, below the names of the columns; the selected one stays in view."""
         if height < 1:
             return []
-        fitting, names = self._fitting(width), own_words([clean(one.name, 80) for one in self.snapshots])
+        fitting, names = self._fitting(width), self._names
         name_cells = self._name_cells
         by = self._sorting
         head = [Span(fit(f" {len(names)} runs", name_cells + 5), "heading")]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
-from ...core.runs.comparison import BROKEN_MARK, broken_since
+from ...core.runs.comparison import BROKEN_MARK, broken_since, told_apart
 from ...core.runs.listing import (
     BUILT_IN,
     Column,
@@ -195,20 +196,38 @@ class NameDisambiguator:
     """How to shorten names so that runs of a list cannot be taken for each other."""
 
     def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
-        self._names = [clean(item.name) for item in snapshots]
-        self._same = Counter(self._names)
+        self._snapshots = list(snapshots)
+        self._same = Counter(clean(item.name) for item in self._snapshots)
+        self._apart: dict[str, dict[str, str]] = {}
+        """Of each name that several runs have, once it is drawn: what tells them apart, by run."""
         self._common: dict[int, dict[str, frozenset[str]]] = {}
         """By width and name cut to it: the words that all names share which are cut to the same."""
 
     def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-        """Where several names begin alike, the words in which they differ; where they are equal, when it started."""
+        """Where several names begin alike, the words in which they differ; where they are equal, the settings that
+        differ, and where these do not tell all of them apart, when it started."""
         name, role = clean(snapshot.name), _name_role(snapshot)
-        moment = shown.moment_of_day(snapshot.started, snapshot.seen)
-        fitting = [text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME]
-        if self._same[name] > 1 and fitting and snapshot.started is not None:
-            left = width - len(fitting[0]) - 1
-            return (Span(fit(self._shortened(name, left), left), role), Span(f" {fitting[0]}", "dim"))
-        return (Span(fit(self._shortened(name, width), width), role),)
+        if self._same[name] < 2:
+            return (Span(fit(self._shortened(name, width), width), role),)
+        if name not in self._apart:
+            self._apart[name] = told_apart([one for one in self._snapshots if clean(one.name) == name])
+        apart = self._apart[name]
+        words = clean(apart.get(snapshot.run, ""), 200)
+        values = " ".join(word.partition("=")[2] or word for word in words.split())
+        moment = "" if snapshot.started is None else shown.moment_of_day(snapshot.started, snapshot.seen)
+        alone = words and list(apart.values()).count(apart[snapshot.run]) == 1
+        times = [""] if alone else [moment, moment[:-3]]
+        for settings, time in [*product((words, values), times), *(("", time) for time in times)]:
+            left = width - width_of(settings) - width_of(time) - bool(settings) - bool(time)
+            if (settings or time) and left >= min(_LEAST_NAME, width_of(name)):
+                told = [Span(f" {settings}", role)] if settings else []
+                told += [Span(f" {time}", "dim")] if time else []
+                return (Span(fit(self._shortened(name, left), left), role), *told)
+        cells = max(0, width - _LEAST_NAME - 1) if values else 0
+        return (
+            Span(fit(self._shortened(name, width - cells), width - cells), role),
+            Span(fit(f" {values}", cells), role),
+        )
 
     def _shortened(self, name: str, width: int) -> str:
         if width_of(name) <= width or width <= _LEAST_NAME:

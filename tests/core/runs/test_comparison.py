@@ -14,9 +14,11 @@ from mpstui.core.runs.comparison import (
     columns,
     curve_of,
     differences,
+    full_name,
     metrics_of,
     settings_of,
     shaping,
+    told_apart,
     value_at,
 )
 from mpstui.core.series.direction import Better
@@ -71,6 +73,23 @@ def test_what_a_run_only_found_where_it_was_started_is_no_setting() -> None:
         "PYTHONPATH": "/mine",
         "HF_HOME": "/d",
     }
+
+
+def test_a_name_that_others_have_says_what_tells_the_run_apart() -> None:
+    words = ((), ("--lr", "0.1", "a.yaml"), ("--lr", "0.2", "b.yaml"), ("--lr", "0.2", "b.yaml"))
+    runs = [run(*of, run=f"r{place}", name="train") for place, of in enumerate(words)]
+    alone = run(run="r9", name="other")
+    assert told_apart([*runs, alone]) == {
+        "r0": "",
+        "r1": "lr=0.1 a.yaml",
+        **dict.fromkeys(("r2", "r3"), "lr=0.2 b.yaml"),
+    }
+    assert [full_name(one, [*runs, alone]) for one in (alone, *runs[:3])] == [
+        "other",
+        "train (r0)",
+        "train (lr=0.1 a.yaml)",
+        "train (r2)",
+    ]
 
 
 def measured_run(name: str, **values: list[float]) -> RunSnapshot:
