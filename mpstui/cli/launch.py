@@ -46,6 +46,7 @@ The run goes on when this terminal closes; several runs are queued. Examples:
 def _add_launch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train (auto: CUDA, else MPS, else CPU)")
     parser.add_argument("--recipe", metavar="safe|classic|fast", help="set of environment variables")
+    parser.add_argument("--on", metavar="HOST", help="send the code to another machine and train there")
     parser.add_argument("--name", metavar="NAME", help="name of the run")
     add_repeatable(parser, "--env", "NAME=VALUE", "set an environment variable")
     add_repeatable(parser, "--after", "RUN[:ok|any|fail]", "wait until RUN has finished (ok), ended or failed")
@@ -111,6 +112,10 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         agent=args.agent,
         queue=QueueRule(args.queue, [parse_condition(session.home, item) for item in args.after]),
     )
+    if args.on not in (None, "local"):
+        from .elsewhere import launch_on
+
+        return launch_on(session, args, combinations(choice))
     machine = this_machine()
     plans = [plan(one, environ=session.environ, machine=machine) for one in combinations(choice)]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):

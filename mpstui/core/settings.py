@@ -67,6 +67,8 @@ class HostSettings:
     """Its MPSTUI_HOME; empty: the platform's folders there."""
     folder: str = ""
     """What relative paths and ``./profiles`` begin at; empty: the user's home."""
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """Where folders of this machine, such as data, lie there: for launches that are sent there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,14 @@ def _far_path(value: Any) -> str | None:
     return None if fits else "a path without quotes, backslashes and exclamation marks"
 
 
+def _paths(value: Any) -> str | None:
+    fits = isinstance(value, dict) and all(
+        here.startswith("/") and checks.text(there) is None and there.startswith(("/", "~/"))
+        for here, there in value.items()
+    )
+    return None if fits else 'a table of whole paths here and there, such as { "/Users/me/data" = "/data" }'
+
+
 def _address(value: Any) -> str | None:
     return None if isinstance(value, str) and is_safe_address(value) else 'an address that begins with "https://"'
 
@@ -183,6 +193,7 @@ _OF_A_HOST: Mapping[str, Check] = {
     "python": _far_path,
     "home": _far_path,
     "folder": _far_path,
+    "paths": _paths,
 }
 
 

@@ -21,6 +21,13 @@ _AMOUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM|N|NEW|TOTAL)(?:_\w+)?_TOKENS?$", re
 _COUNT = re.compile(r"\d{1,7}(?:\.\d*)?|true|false|yes|no|on|off|none|null|", re.IGNORECASE)
 """What options such as ``--max-tokens`` have for a value."""
 _COUNTED_NAME = re.compile(r"(?:^|_)(?:\w*TOKENS?|KEYS?)(?:_|$)", re.IGNORECASE)
+_TOKENS = (
+    re.compile(r"(?<![\w-])(?:sk|pk|rk)-[\w-]{16,}"),
+    re.compile(r"(?<![\w-])(?:hf_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|npm_|pypi-)[\w-]{10,}"),
+    re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),  # a JSON web token
+)
+"""Those of known services: nothing else looks like them."""
 _SHAPES = (
     re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"),  # user:password of an address
     re.compile(r"https?://([^/\s:@]{8,})@"),  # a token in the user's place
@@ -29,11 +36,9 @@ _SHAPES = (
     re.compile(r"(?i)(?<![\w-])(?:account_?key|shared_?access_?key|password|pwd)=([^;\s]+)"),
     re.compile(r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?([^\s\"',;]{6,})"),
     re.compile(r"(?i)\bbearer\s+([\w.~+/=-]{8,})"),
-    re.compile(r"(?<![\w-])(?:sk|pk|rk)-[\w-]{16,}"),
-    re.compile(r"(?<![\w-])(?:hf_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|npm_|pypi-)[\w-]{10,}"),
-    re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
-    re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),  # a JSON web token
+    *_TOKENS,
 )
+_MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d")
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)|\+{0,2}([A-Za-z][\w.-]*)(?==)")
 
 
@@ -64,6 +69,19 @@ def masked_text(text: str) -> str:
     for shape in _SHAPES:
         text = shape.sub(_dots, text)
     return text
+
+
+def token_line(text: str) -> int | None:
+    """The first line of a file's text that holds a private key, or the token of a known service; None without one."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("-----BEGIN ") and "PRIVATE KEY" in line:
+            return number
+        for shape in _TOKENS:
+            found = shape.search(line)
+            # Names of models and packages have such beginnings as well, but not letters and digits without words.
+            if found and any(len(part) >= 10 and _MIXED.search(part) for part in re.split(r"[-_.]", found[0])):
+                return number
+    return None
 
 
 def masked_words(words: Sequence[str]) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ from ...wire.secrets import masked_text
 GIT_SECONDS = 3.0
 """A repository so large, or so far away, is started without."""
 MOST_DIFF_BYTES = 1 << 20
+BROUGHT = ".mpstui-source.json"
+"""In a folder of code that another machine sent: the commit there, and the digests of its files."""
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
 _TOLD_PACKAGES = """
 torch torchvision torchaudio numpy transformers accelerate datasets lightning pytorch_lightning keras timm ultralytics
@@ -61,9 +63,10 @@ def take(folder: Path, program: str, environ: Mapping[str, str]) -> tuple[Proven
         packages=packages,
     )
     if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        return found, ""
+        return _brought(found, folder)
     until = time.monotonic() + GIT_SECONDS
-    told = _git(folder, until, "status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules")
+    words: tuple[str, ...] = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules")
+    told = ask_git(folder, GIT_SECONDS, "status", *words)
     if told is None:
         return found, ""
     lines = told.decode("utf-8", "replace").splitlines()
@@ -73,7 +76,7 @@ def take(folder: Path, program: str, environ: Mapping[str, str]) -> tuple[Proven
     if commit == "(initial)":
         return found._replace(branch=branch, changed_files=changed, diff_is_whole=not changed), ""
     words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", "--")
-    diff = _git(folder, until, *words) if changed else b""
+    diff = ask_git(folder, until - time.monotonic(), *words) if changed else b""
     return found._replace(
         commit=commit,
         branch=None if branch == "(detached)" else branch,
@@ -96,7 +99,22 @@ def _installed(program: str, environ: Mapping[str, str]) -> tuple[str | None, di
     return None, {}
 
 
-def _git(folder: Path, until: float, *words: str) -> bytes | None:
+def _brought(found: Provenance, folder: Path) -> tuple[Provenance, str]:
+    """What the machine that sent the code knew of it."""
+    for parent in (folder, *folder.parents):
+        try:
+            told = storage.read_json(parent / BROUGHT)
+            if told is not None:
+                source = storage.from_json(Provenance, told["provenance"])
+                facts = {name: getattr(source, name) for name in ("commit", "branch", "changed_files", "diff_is_whole")}
+                return found._replace(**facts), masked_text(str(told.get("diff", "")))[:MOST_DIFF_BYTES]
+        except (OSError, storage.UnreadableRecord, KeyError, TypeError):
+            break
+    return found, ""
+
+
+def ask_git(folder: Path, seconds: float, *words: str) -> bytes | None:
+    """What git prints; None where it is not there, fails, or takes longer."""
     environ = {
         **os.environ,
         "GIT_OPTIONAL_LOCKS": "0",
@@ -114,7 +132,7 @@ def _git(folder: Path, until: float, *words: str) -> bytes | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=max(0.1, until - time.monotonic()),
+            timeout=max(0.1, seconds),
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -13,6 +13,7 @@ import tarfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -60,7 +61,7 @@ def small_bundle(monkeypatch: pytest.MonkeyPatch) -> Bundle:
     return made
 
 
-def connected(lab: SshLab, name: str, *, patience: float = 30.0, **settings: str) -> Line:
+def connected(lab: SshLab, name: str, *, patience: float = 30.0, **settings: Any) -> Line:
     hosts = HostsSettings(named={name: HostSettings(**settings)})
     return connect(name, hosts, WORDS, environ=lab.environ, patience=patience)
 
@@ -75,7 +76,7 @@ def heard(line: Line) -> list[str]:
     return found.decode().removesuffix("\0\0").split("\0")
 
 
-def refused(lab: SshLab, name: str, *, patience: float = 30.0, **settings: str) -> HostError:
+def refused(lab: SshLab, name: str, *, patience: float = 30.0, **settings: Any) -> HostError:
     with pytest.raises(HostError) as caught:
         connected(lab, name, patience=patience, **settings).close()
     assert caught.value.sentence.startswith(f"{name}: ")

@@ -1,0 +1,83 @@
+"""Launching on another machine: what travels, then the launch as that machine makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..launching.choice import LaunchChoice
+from ..model.errors import OperationError
+from ..model.home import Home
+from ..settings import HostSettings
+from .parcel import pack
+from .relocation import choice_message, needs_code
+from .sources import SourceTree, manifest_of, source_tree
+from .talk import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What a launch sends to another machine; nothing has been sent yet."""
+
+    tree: SourceTree | None
+    """None: its program is mpstui's own, which is there."""
+    folder: str | None
+    """Where the same code lies there already."""
+    lacking: tuple[str, ...] = ()
+    """Digests of the files that it lacks."""
+    size_bytes: int = 0
+    """Of those, before they are compressed."""
+
+    @property
+    def files(self) -> int:
+        """How many are sent."""
+        return len(self.lacking)
+
+
+def shipment(choice: LaunchChoice, place: Place, home: Home) -> Shipment:
+    """Look at the code of a launch, and ask what of it is missing there.
+
+    Raises:
+        OperationError: it cannot be sent, or its script is among what stays.
+    """
+    profile = choice.profile
+    if not needs_code(profile):
+        return Shipment(None, None)
+    if profile.cwd.resolve() == Path.home().resolve():
+        raise OperationError(
+            f"{profile.name} runs in your home folder, which is not sent", "give its code a folder of its own"
+        )
+    tree = source_tree(profile.cwd, left_out=(home.state, home.config))
+    for one in tree.staying:
+        if str(tree.root / one.name) in {str(profile.cwd / word) for word in profile.command}:
+            raise OperationError(f"{one.name} stays here ({one.why}), and is what the launch runs", "see docs/hosts.md")
+    told = place.ask("code", manifest_of(tree))
+    return Shipment(tree, told["folder"], tuple(told["lacking"]), int(told["bytes"]))
+
+
+def send_code(found: Shipment, place: Place) -> str | None:
+    """Send what is missing; the folder of the code there."""
+    if found.tree is None or found.folder is not None:
+        return found.folder
+    tree = found.tree
+    told = place.ask("stow", manifest_of(tree), lambda out: pack(tree.root, tree.files, found.lacking, out))
+    return str(told["folder"])
+
+
+def launch_there(
+    choices: Sequence[LaunchChoice], found: Shipment, place: Place, host: HostSettings, *, only_plan: bool = False
+) -> dict[str, Any]:
+    """Start the runs there; ``runs`` and ``warnings`` of the answer.
+
+    Raises:
+        OperationError, UsageError: they cannot be started there; none was.
+    """
+    folder = send_code(found, place)
+    cwd, places = "", [[old, new] for old, new in host.paths.items()]
+    if found.tree is not None and folder is not None:
+        cwd = str(Path(folder) / choices[0].profile.cwd.resolve().relative_to(found.tree.root))
+        places.append([str(found.tree.root), folder])
+    fields = {"cwd": cwd, "places": places, "only_plan": only_plan}
+    return place.ask("launch", {**fields, "launches": [choice_message(one) for one in choices]})

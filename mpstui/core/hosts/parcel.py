@@ -1,0 +1,133 @@
+"""Files on their way between two machines: listed with their digests first, so that only what is missing travels.
+
+A file that changes meanwhile, is cut or arrives as something else is found by its digest. Nothing is held in memory
+whole: a checkpoint may be larger than that.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import tarfile
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from ...wire import storage
+from ..model.errors import OperationError
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES = 1 << 20
+_LEVEL = 1
+"""Of the compression: weights do not shrink, and code is small."""
+HINT = "nothing was changed here; try again, with the same mpstui on both sides"
+
+
+class Item(NamedTuple):
+    """One file, or a link to one of the same folder."""
+
+    name: str
+    """Below its folder, with ``/``."""
+    digest: str
+    """SHA-256 in hexadecimal; empty for a link."""
+    size: int = 0
+    executable: bool = False
+    link: str = ""
+    """Where a link leads; empty for a file."""
+
+
+def items_of(manifest: Mapping[str, Any]) -> tuple[Item, ...]:
+    """The files of a list that another machine made, checked: each stays inside its folder.
+
+    Raises:
+        OperationError: it does not.
+    """
+    try:
+        items = tuple(Item(*row) for row in manifest["files"])
+        wrong = next((one.name for one in items if not _is_sound(one)), None)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise OperationError(f"the list of files cannot be read: {error}", HINT) from error
+    if wrong is not None or len({one.name for one in items}) < len(items):
+        raise OperationError(f"the list of files cannot be used: {(wrong or 'a name is there twice')[:80]!r}", HINT)
+    return items
+
+
+def _is_sound(one: Item) -> bool:
+    name, led = PurePosixPath(one.name), PurePosixPath(one.link)
+    if not name.parts or name.is_absolute() or ".." in name.parts or "\0" in one.name + one.link:
+        return False
+    if one.link:  # it may climb within the folder
+        return not led.is_absolute() and led.parts.count("..") < len(name.parts) and not one.digest
+    return _DIGEST.fullmatch(one.digest) is not None and one.size >= 0
+
+
+def digest_of(path: Path) -> tuple[str, int]:
+    """SHA-256 and size of a file as it is now.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    found, size = hashlib.sha256(), 0
+    with storage.open_file(path) as file:
+        while data := file.read(_CHUNK_BYTES):
+            found.update(data)
+            size += len(data)
+    return found.hexdigest(), size
+
+
+def has(folder: Path, one: Item) -> bool:
+    """Whether the file is in ``folder`` as it should be."""
+    path = folder / one.name
+    try:
+        return str(path.readlink()) == one.link if one.link else digest_of(path)[0] == one.digest
+    except OSError:
+        return False
+
+
+def pack(folder: Path, items: Iterable[Item], wanted: Collection[str], out: BinaryIO) -> None:
+    """Write the files whose digests are ``wanted``, each content once, under its digest.
+
+    Raises:
+        OperationError: a file has changed since it was listed.
+    """
+    missing = set(wanted)
+    with (
+        gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for one in items:
+            if one.digest in missing:
+                missing.discard(one.digest)
+                entry = tarfile.TarInfo(one.digest)
+                entry.size = one.size
+                try:
+                    with storage.open_file(folder / one.name) as file:
+                        archive.addfile(entry, file)
+                except OSError as error:  # also where it has become shorter
+                    raise OperationError(f"{one.name} was changed while it was sent: {error}", HINT) from error
+
+
+def unpack(reads: BinaryIO, folder: Path) -> dict[str, Path]:
+    """The files of a parcel by their digests, in ``folder``; what was cut or is another content is not there.
+
+    Raises:
+        OSError, tarfile.TarError, EOFError: the disk is full, or the stream ended early; what was whole by then stays.
+    """
+    storage.make_private_folder(folder)
+    found: dict[str, Path] = {}
+    with tarfile.open(fileobj=reads, mode="r|gz") as archive:
+        for entry in archive:
+            content = archive.extractfile(entry) if entry.isreg() else None
+            if content is None or not _DIGEST.fullmatch(entry.name):
+                raise tarfile.TarError(f"{entry.name[:80]!r} does not belong there")
+            path, seen = folder / f".part-{entry.name}", hashlib.sha256()
+            with storage.create_file(path) as file:
+                while data := content.read(_CHUNK_BYTES):
+                    seen.update(data)
+                    file.write(data)
+                file.flush()
+                storage.flush_to_disk(file.fileno(), drive_cache=False)
+            if seen.hexdigest() == entry.name:
+                found[entry.name] = path.rename(folder / entry.name)
+    return found

@@ -1,0 +1,99 @@
+"""A launch of one machine made one of another: its folder, its interpreter, and the paths it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from ...wire import storage
+from ...wire.records import ChoiceRecord, QueueRule
+from ..launching.choice import LaunchChoice, choice_json
+from ..launching.editing import frozen_text, thaw
+from ..model.errors import UsageError
+from ..profiles.model import ArgumentValue, Profile
+
+_PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+
+
+class Places(NamedTuple):
+    """Where things of one machine lie on another: pairs of paths, the longer ones looked for first."""
+
+    pairs: Sequence[tuple[str, str]]
+
+    def moved(self, text: str) -> str:
+        """The text with every path that lies under a known one where it lies there."""
+        if not self.pairs:
+            return text
+        known = {old.rstrip("/"): new.rstrip("/") for old, new in self.pairs}
+        either = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+        # A path begins a word, or what stands behind an equals sign, a colon, a comma or a quote of one.
+        return re.sub(rf"(?<![^=:,\s\"'])(?:{either})(?=/|$|[:,\s\"'])", lambda found: known[found[0]], text)
+
+    def moved_value(self, value: ArgumentValue) -> ArgumentValue:
+        """The same of an argument."""
+        if isinstance(value, tuple):
+            return tuple(self.moved(one) if isinstance(one, str) else one for one in value)
+        return self.moved(value) if isinstance(value, str) else value
+
+
+def choice_message(choice: LaunchChoice) -> dict[str, Any]:
+    """A launch without its secrets, for :func:`relocated` on another machine."""
+    return {
+        "profile": frozen_text(choice.profile),
+        "slug": choice.profile.slug,
+        "name": choice.profile.name,
+        "choice": choice_json(choice),
+    }
+
+
+def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoice:
+    """The launch as this machine would make it.
+
+    Conditions on other runs stay behind: those runs are not here.
+
+    Raises:
+        UsageError: what was told is no launch.
+    """
+    profile = thaw(str(told["profile"]), path=None, cwd=cwd)
+    try:
+        chosen = storage.from_json(ChoiceRecord, told["choice"])
+    except storage.UnreadableRecord as error:
+        raise UsageError(f"the launch cannot be read: {error}", "both sides need the same mpstui") from error
+    moved = replace(
+        profile,
+        name=str(told["name"]),
+        slug=str(told["slug"]),
+        command=tuple(_word(word, number, places) for number, word in enumerate(profile.command)),
+        python=None,  # of the other machine; {python} is the one that settings name for this one
+        args={key: places.moved_value(value) for key, value in profile.args.items()},
+        env={key: places.moved(value) for key, value in profile.env.items()},
+        watch={key: places.moved(value) for key, value in profile.watch.items()},
+        checkpoints=places.moved(profile.checkpoints) if profile.checkpoints else None,
+    )
+    return LaunchChoice(
+        profile=moved,
+        device=chosen.device,
+        sets={key: places.moved(value) for key, value in chosen.sets.items()},
+        recipe=chosen.recipe,
+        name=chosen.name,
+        env={key: places.moved(value) for key, value in chosen.env.items()},
+        drop_args=tuple(chosen.drop_args),
+        drop_env=tuple(chosen.drop_env),
+        queue=QueueRule(chosen.queue.group),
+        agent=chosen.agent,
+    )
+
+
+def _word(word: str, number: int, places: Places) -> str:
+    moved = places.moved(word)
+    if number == 0 and moved == word and _PYTHON.fullmatch(PurePosixPath(word).name):
+        return "{python}"
+    return moved
+
+
+def needs_code(profile: Profile) -> bool:
+    """Whether its program lies in its folder; our own trainers are everywhere."""
+    return not any("{trainer}" in word for word in profile.command)

@@ -1,0 +1,212 @@
+"""The code that a launch on another machine takes with it: which files of a folder travel, and which stay.
+
+In a git repository: what git tracks and what it does not ignore, as it lies there now, uncommitted changes and all.
+Elsewhere: the folder without environments and caches. Secrets, large files and what is no regular file stay; each is
+named with the reason, before anything is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from ...wire import storage
+from ...wire.records import Provenance
+from ...wire.secrets import token_line
+from ..launching.provenance import BROUGHT, ask_git, take
+from ..model.errors import OperationError
+from .parcel import Item
+
+MOST_FILE_BYTES = 32 << 20
+"""Larger ones are data or checkpoints: they have a place of their own there."""
+MOST_TREE_BYTES, MOST_FILES = 512 << 20, 20_000
+_SCANNED_BYTES = 1 << 20
+"""So much of a file is looked at for secrets."""
+LISTING_SECONDS = 20.0
+
+_SECRET_FILES = [
+    ".env",
+    ".env.*",
+    "*.env",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".pypirc",
+    ".npmrc",
+    ".htpasswd",
+    ".git-credentials",
+    ".vault-token",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.kdbx",
+    "*.ovpn",
+    "credentials",
+    "credentials.*",
+    "*_credentials.json",
+    "client_secret*.json",
+    "service_account*.json",
+    "kaggle.json",
+    "secret.*",
+    "secrets.*",
+    "token",
+    "*.token",
+    "wandb_key*",
+    "api_key*",
+]
+_EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.pub", "secrets.py")
+"""Named like secrets, and kept in repositories on purpose."""
+_PLACES = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"})
+_PASSED_BY = frozenset(
+    {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".ipynb_checkpoints"}
+)
+_PASSED_BY_SUFFIXES = ("_cache", ".egg-info", ".dist-info")
+
+
+class Staying(NamedTuple):
+    """One file that does not travel."""
+
+    name: str
+    why: str
+    """secret, token, large, outside (a link that leads out of the folder) or special (no file)."""
+    line: int | None = None
+    """Where the token is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTree:
+    """A folder as it would travel."""
+
+    root: Path
+    files: tuple[Item, ...]
+    staying: tuple[Staying, ...]
+    provenance: Provenance = field(default_factory=Provenance)
+    diff: str = ""
+    """What differs from the commit, secrets masked."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(one.size for one in self.files)
+
+    @property
+    def digest(self) -> str:
+        """The same for the same files, wherever they lie."""
+        return hashlib.sha256(storage.dump_bytes(list(self.files))).hexdigest()
+
+
+def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:
+    """What of ``folder``, or of the repository that it belongs to, travels.
+
+    Args:
+        left_out: folders of mpstui itself, should they lie inside.
+
+    Raises:
+        OperationError: it is too large to be code, or cannot be read.
+    """
+    folder = folder.resolve()
+    told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel")
+    root = Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder
+    apart = [path.resolve() for path in left_out]
+    files: list[Item] = []
+    staying: list[Staying] = []
+    total = 0
+    try:
+        for path in sorted(set(_listed(root) if told else _walked(root))):
+            if any(path.is_relative_to(one) for one in apart):
+                continue
+            found = _looked_at(path, root)
+            if isinstance(found, Item):
+                files.append(found)
+                total += found.size
+            elif found is not None:
+                staying.append(found)
+            if total > MOST_TREE_BYTES or len(files) > MOST_FILES:
+                hint = "have git ignore data and outputs; [hosts.NAME.paths] of the settings says where data lies there"
+                most = f"{MOST_FILES:,} files or {MOST_TREE_BYTES >> 20} MiB"
+                raise OperationError(f"{root} is not sent: it has more than {most}", hint)
+    except OSError as error:
+        raise OperationError(
+            f"{error.filename or root} cannot be read: {error.strerror}", "nothing was sent"
+        ) from error
+    provenance, diff = take(folder, "", {})
+    return SourceTree(root, tuple(files), tuple(staying), provenance, diff)
+
+
+def _listed(root: Path) -> Iterator[Path]:
+    """What git knows, and what it does not ignore; repositories inside are asked themselves."""
+    told = ask_git(root, LISTING_SECONDS, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if told is None:
+        raise OperationError(f"git did not list the files of {root}", f"try `git -C {root} ls-files`")
+    for name in dict.fromkeys(told.split(b"\0")):
+        path = root / os.fsdecode(name)
+        if not name or ".git" in path.relative_to(root).parts:
+            continue
+        if path.is_dir() and not path.is_symlink():  # a submodule, or a repository that lies inside
+            yield from _listed(path) if (path / ".git").exists() else ()
+        elif path.is_symlink() or path.exists():  # one that was deleted is still tracked
+            yield path
+
+
+def _walked(root: Path) -> Iterator[Path]:
+    for base, folders, names in os.walk(root):
+        here = Path(base)
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _PASSED_BY
+            and not name.endswith(_PASSED_BY_SUFFIXES)
+            and not (here / name / "pyvenv.cfg").exists()
+        ]
+        yield from (here / name for name in names)
+        yield from (here / name for name in folders if (here / name).is_symlink())
+
+
+def _looked_at(path: Path, root: Path) -> Item | Staying | None:
+    name = path.relative_to(root).as_posix()
+    if name == BROUGHT:
+        return None
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        target = path.readlink()
+        inside = not target.is_absolute() and (path.parent / target).resolve().is_relative_to(root)
+        return Item(name, "", link=str(target)) if inside else Staying(name, "outside")
+    if not stat.S_ISREG(found.st_mode):
+        return Staying(name, "special")
+    if _is_secret(PurePosixPath(name)):
+        return Staying(name, "secret")
+    if found.st_size > MOST_FILE_BYTES:
+        return Staying(name, "large")
+    data = storage.read_bytes(path, MOST_FILE_BYTES)
+    if line := token_line(data[:_SCANNED_BYTES].decode("utf-8", "replace")) if b"\0" not in data[:4096] else None:
+        return Staying(name, "token", line)
+    return Item(name, hashlib.sha256(data).hexdigest(), len(data), bool(found.st_mode & 0o100))
+
+
+def _is_secret(name: PurePosixPath) -> bool:
+    if _PLACES & set(name.parts[:-1]):
+        return True
+    last = name.name.lower()
+    return any(fnmatch(last, one) for one in _SECRET_FILES) and not any(fnmatch(last, one) for one in _EXAMPLES)
+
+
+def manifest_of(tree: SourceTree) -> dict[str, Any]:
+    """What the far side is told before it is sent anything; :func:`mpstui.core.hosts.stowing.stow` reads it."""
+    return {
+        "name": tree.root.name,
+        "digest": tree.digest,
+        "files": [list(one) for one in tree.files],
+        "provenance": storage.to_json(tree.provenance),
+        "diff": tree.diff,
+    }

@@ -1,0 +1,262 @@
+"""Questions and answers over a line, one after the other, with files in between.
+
+Everything is a frame: a letter, a length, and so many bytes. While an answer takes its time a sign of life is sent
+every few seconds; a line that stays silent for longer hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+from ...wire import storage
+from ..model.errors import OperationError, UsageError
+from .line import HostError, Line
+
+SIGN_SECONDS = 5.0
+SILENT_SECONDS = 30.0
+"""Without a frame for so long, the line hangs."""
+_MESSAGE, _DATA, _END, _SIGN = b"m", b"d", b"e", b"s"
+_CHUNK_BYTES = 1 << 16
+_MOST_FRAME_BYTES = 64 << 20
+
+
+class _Frame(NamedTuple):
+    kind: bytes
+    data: bytes
+
+
+class _Answered(Exception):
+    """A message came where data was expected: the other end has given up on the data."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        super().__init__("the files end early")
+        self.message = message
+
+
+class Ends(ABC):
+    """One end of a line."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def _read(self, count: int) -> bytes:
+        """Exactly so many bytes; raises EOFError or :class:`HostError` where the line ends."""
+
+    @abstractmethod
+    def _write(self, data: bytes) -> None:
+        """All of it."""
+
+    def put(self, kind: bytes, data: bytes = b"") -> None:
+        """Send one frame."""
+        with self._lock:
+            self._write(kind + len(data).to_bytes(4, "big") + data)
+
+    def get(self) -> _Frame:
+        """The next frame that is no sign.
+
+        Raises:
+            UnreadableRecord: what comes is no frame.
+        """
+        while True:
+            head = self._read(5)
+            length = int.from_bytes(head[1:], "big")
+            if head[:1] not in (_MESSAGE, _DATA, _END, _SIGN) or length > _MOST_FRAME_BYTES:
+                raise storage.UnreadableRecord("it is no frame")
+            data = self._read(length)
+            if head[:1] != _SIGN:
+                return _Frame(head[:1], data)
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send one message."""
+        self.put(_MESSAGE, storage.dump_bytes(message))
+
+    def hear(self) -> dict[str, Any]:
+        """The next message; files nobody has read are passed over."""
+        while (frame := self.get()).kind != _MESSAGE:
+            pass
+        return storage.load_object(frame.data)
+
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[BinaryIO]:
+        """A file whose content goes over the line; its end is told on leaving, and not where leaving was an error."""
+        with io.BufferedWriter(_Sending(self), _CHUNK_BYTES) as out:
+            yield out
+        self.put(_END)
+
+    def receiving(self) -> BinaryIO:
+        """The file that the other end sends."""
+        return io.BufferedReader(_Receiving(self), _CHUNK_BYTES)
+
+
+class _Sending(io.RawIOBase):
+    def __init__(self, ends: Ends) -> None:
+        self._ends = ends
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        part = bytes(memoryview(data)[:_CHUNK_BYTES])
+        self._ends.put(_DATA, part)
+        return len(part)
+
+
+class _Receiving(io.RawIOBase):
+    def __init__(self, ends: Ends) -> None:
+        self._ends, self._here, self._over = ends, memoryview(b""), False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._here and not self._over:
+            frame = self._ends.get()
+            if frame.kind == _MESSAGE:
+                raise _Answered(storage.load_object(frame.data))
+            self._here, self._over = memoryview(frame.data), frame.kind == _END
+        count = min(len(self._here), len(buffer))
+        buffer[:count] = self._here[:count]
+        self._here = self._here[count:]
+        return count
+
+
+class _Near(Ends):
+    def __init__(self, line: Line, silent_seconds: float) -> None:
+        super().__init__()
+        self._line, self._silent = line, silent_seconds
+
+    def _read(self, count: int) -> bytes:
+        found = bytearray()
+        while len(found) < count:
+            self._wait([self._line.reads], [])
+            if not (part := self._line.reads.read(min(count - len(found), _CHUNK_BYTES))):
+                raise self._line.failure()
+            found += part
+        return bytes(found)
+
+    def _write(self, data: bytes) -> None:
+        for start in range(0, len(data), select.PIPE_BUF):  # so much a pipe that is ready takes without waiting
+            self._wait([], [self._line.writes])
+            self._line.send(data[start : start + select.PIPE_BUF])
+
+    def _wait(self, reads: list[Any], writes: list[Any]) -> None:
+        if not any(select.select(reads, writes, [], self._silent)):
+            text = f"nothing has moved on the line for {self._silent:.0f} s: it hangs"
+            raise HostError(self._line.host, "frozen", text)
+
+
+class _Far(Ends):
+    """A process's own standard input and output, which nothing else uses from then on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reads, self._writes = os.dup(0), os.dup(1)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(2, 1)
+
+    def _read(self, count: int) -> bytes:
+        found = bytearray()
+        while len(found) < count:
+            if not (part := os.read(self._reads, min(count - len(found), _CHUNK_BYTES))):
+                raise EOFError
+            found += part
+        return bytes(found)
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._writes, data) :]
+
+
+Answer = Callable[[dict[str, Any], Ends], Mapping[str, Any]]
+
+
+def serve(answers: Mapping[str, Answer]) -> None:
+    """Answer what is asked over this process's streams until the line ends; a failure is an answer too."""
+    ends = _Far()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            asked, over = ends.hear(), threading.Event()
+            signs = threading.Thread(target=_give_signs, args=(ends, over), daemon=True)
+            signs.start()
+            try:
+                answer = answers.get(str(asked.get("ask")), _not_understood)
+                told: Mapping[str, Any] = {"ok": True, **answer(asked, ends)}
+            except (OperationError, UsageError) as error:
+                told = {"ok": False, "sentence": error.sentence, "hint": error.hint, "field": error.field}
+                told = {**told, "use": isinstance(error, UsageError)}
+            finally:
+                over.set()
+                signs.join()
+            ends.tell(told)
+
+
+def _not_understood(asked: dict[str, Any], ends: Ends) -> Mapping[str, Any]:
+    raise OperationError(f"{asked.get('ask')!r} is not understood there", "update mpstui")
+
+
+def _give_signs(ends: Ends, over: threading.Event) -> None:
+    with contextlib.suppress(OSError):
+        while not over.wait(SIGN_SECONDS):
+            ends.put(_SIGN)
+
+
+class Place:
+    """One machine that is asked things; with a limit to its silence, not to the time it takes."""
+
+    def __init__(self, line: Line, silent_seconds: float = SILENT_SECONDS) -> None:
+        self.host = line.host
+        self._line, self._ends = line, _Near(line, silent_seconds)
+
+    def ask(
+        self,
+        what: str,
+        fields: Mapping[str, Any],
+        send: Callable[[BinaryIO], None] | None = None,
+        receive: Callable[[BinaryIO], None] | None = None,
+    ) -> dict[str, Any]:
+        """The answer to a question.
+
+        Args:
+            send: writes the files that go along.
+            receive: reads the files that come before the answer.
+
+        Raises:
+            OperationError, UsageError: it cannot be done there, and why.
+            HostError: the line broke; whether it was done is not known.
+        """
+        self._ends.tell({**fields, "ask": what})
+        if send is not None:
+            with self._ends.sending() as out:
+                send(out)
+        try:
+            if receive is not None:
+                receive(self._ends.receiving())
+            told = self._ends.hear()
+        except _Answered as early:
+            told = early.message
+        except storage.UnreadableRecord as error:
+            raise HostError(self.host, "noise", f"what comes over the line is no answer: {error}") from error
+        if told.get("ok"):
+            return told
+        kind = UsageError if told.get("use") else OperationError
+        sentence, hint = str(told.get("sentence", "no reason was told")), str(told.get("hint", ""))
+        raise kind(f"{self.host}: {sentence}", hint, field=told.get("field"))
+
+    def close(self) -> None:
+        """End the far process."""
+        self._line.close()
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -1,0 +1,137 @@
+"""Launching on another machine: a far process of its own with a home of its own, real code, real runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.hosts.elsewhere import launch_there, shipment
+from mpstui.core.hosts.relocation import Places
+from mpstui.core.hosts.ssh import connect
+from mpstui.core.hosts.talk import Place
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.model.errors import OperationError, UsageError
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.model import profile_of_command
+from mpstui.core.settings import HostSettings, HostsSettings
+from mpstui.wire import storage
+from mpstui.wire.records import ExitRecord, LaunchRecord, Provenance
+from mpstui.wire.rundir import RunDir
+from tests.waiting import wait_until
+
+PROGRAM = "import helper, sys; print('args', sys.argv[1:], helper.NAME)\n"
+
+
+@pytest.fixture
+def near(tmp_path: Path) -> Home:
+    return Home(tmp_path / "near", tmp_path / "near")
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Home:
+    return Home(tmp_path / "far", tmp_path / "far")
+
+
+@pytest.fixture
+def place(far: Home) -> Iterator[Place]:
+    with Place(connect(f"local:{far.state}", HostsSettings(), ("transfer",), environ=os.environ)) as opened:
+        yield opened
+
+
+def choice(folder: Path, *arguments: str, python: str = sys.executable) -> LaunchChoice:
+    (folder / "code").mkdir(parents=True, exist_ok=True)
+    (folder / "code" / "train.py").write_text(PROGRAM)
+    (folder / "code" / "helper.py").write_text("NAME = 'here'\n")
+    (folder / "pyproject.toml").write_text("")
+    profile = profile_of_command((python, "train.py", *arguments), cwd=folder / "code", name="mine", agent=False)
+    return LaunchChoice(profile)
+
+
+def ended(far: Home, run: str) -> RunDir:
+    found = RunDir(far.runs / run)
+    wait_until(lambda: found.attempt(1).exit.exists(), what="the end of the run")
+    return found
+
+
+def test_code_is_sent_and_trained_there_with_paths_as_they_are_there(tmp_path: Path, near: Home, place: Place) -> None:
+    data = f"--data={tmp_path}/data/train"
+    made = choice(
+        tmp_path / "project", data, "--config", f"{tmp_path}/project/code/a.yaml", python="/opt/none/bin/python3"
+    )
+    found = shipment(made, place, near)
+    assert (found.files, found.folder) == (2, None)
+    host = HostSettings(paths={f"{tmp_path}/data": "/data"})
+    answer = launch_there([made], found, place, host)
+    far = Home(tmp_path / "far", tmp_path / "far")
+    run = ended(far, answer["runs"][0])
+    record = storage.read(LaunchRecord, run.attempt(1).launch)
+    assert record is not None
+    code = Path(record.cwd)
+    assert code.is_relative_to(far.state / "code")
+    assert list(record.argv)[:2] == [sys.executable, "train.py"]
+    assert {"--data=/data/train", "--config", f"{code}/a.yaml"} <= set(record.argv)
+    assert "here" in run.attempt(1).output.read_text()
+    ending = storage.read(ExitRecord, run.attempt(1).exit)
+    assert ending is not None
+    assert ending.code == 0
+
+
+def test_the_same_code_is_sent_once(tmp_path: Path, near: Home, place: Place) -> None:
+    made = choice(tmp_path / "project")
+    first = launch_there([made], shipment(made, place, near), place, HostSettings(), only_plan=True)
+    again = shipment(made, place, near)
+    assert again.folder is not None
+    assert again.lacking == ()
+    assert first["argv"][0][1] == "train.py"
+
+
+def test_what_cannot_be_launched_there_is_told_and_starts_nothing(tmp_path: Path, near: Home, place: Place) -> None:
+    made = LaunchChoice(choice(tmp_path / "project").profile, device="mps")
+    with pytest.raises((UsageError, OperationError), match=r"^local:.*mps"):
+        launch_there([made], shipment(made, place, near), place, HostSettings())
+    assert not (tmp_path / "far" / "runs").exists()
+    with pytest.raises(OperationError, match=r"not understood there"):
+        place.ask("anything", {})
+
+
+def test_a_script_that_stays_here_is_told_before_anything_is_sent(tmp_path: Path, near: Home, place: Place) -> None:
+    made = choice(tmp_path / "project")
+    (tmp_path / "project" / "code" / "train.py").write_text("KEY = 'hf_" + "a1B2c3D4e5" * 3 + "'\n")
+    with pytest.raises(OperationError, match=r"train\.py stays here \(token\)"):
+        shipment(made, place, near)
+
+
+def test_the_run_there_knows_the_commit_it_came_from(tmp_path: Path, near: Home, place: Place) -> None:
+    made = choice(tmp_path / "project")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "a")):
+        subprocess.run(["git", *who, *words], cwd=tmp_path / "project", check=True, capture_output=True)
+    (tmp_path / "project" / "code" / "helper.py").write_text("NAME = 'changed'\n")
+    answer = launch_there([made], shipment(made, place, near), place, HostSettings())
+    run = ended(Home(tmp_path / "far", tmp_path / "far"), answer["runs"][0])
+    kept = storage.read(Provenance, run.provenance)
+    assert kept is not None
+    assert (len(kept.commit or ""), kept.changed_files) == (40, 1)
+    assert "+NAME = 'changed'" in run.source_diff.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        ("/home/me/data", "/data"),
+        ("/home/me/data/x.bin", "/data/x.bin"),
+        ("--a=/home/me/data/x,/home/me/code/y", "--a=/data/x,/c/y"),
+        ("/home/me/database", "/home/me/database"),
+        ("/mnt/home/me/data", "/mnt/home/me/data"),
+        ("/home/me/data/deep/x", "/deep/x"),
+        ("words", "words"),
+    ],
+)
+def test_paths_are_told_where_they_lie_there(text: str, there: str) -> None:
+    places = Places([("/home/me/data", "/data"), ("/home/me/data/deep", "/deep/"), ("/home/me/code/", "/c")])
+    assert places.moved(text) == there

@@ -1,0 +1,221 @@
+"""Which code travels to another machine, what stays, and how it arrives: real folders, real git, real tar streams."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.hosts.parcel import pack
+from mpstui.core.hosts.sources import SourceTree, manifest_of, source_tree
+from mpstui.core.hosts.stowing import arrived, code_folder, lacking, stow
+from mpstui.core.launching.provenance import take
+from mpstui.core.model.errors import OperationError
+from mpstui.core.model.home import Home
+
+TOKEN = "hf_" + "a1B2c3D4e5" * 3
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Home:
+    return Home(tmp_path / "far", tmp_path / "far")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "my project"
+    (made / "src").mkdir(parents=True)
+    (made / "train.py").write_text("print('training')\n")
+    (made / "src" / "model.py").write_text("layers = 3\n")
+    (made / "run.sh").write_text("#!/bin/sh\n")
+    (made / "run.sh").chmod(0o755)
+    return made
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def send(tree: SourceTree, home: Home) -> Path:
+    manifest = manifest_of(tree)
+    out = io.BytesIO()
+    pack(tree.root, tree.files, lacking(manifest, home), out)
+    return stow(manifest, io.BytesIO(out.getvalue()), home)
+
+
+def names(tree: SourceTree) -> list[str]:
+    return [one.name for one in tree.files]
+
+
+def test_a_folder_travels_without_environments_caches_and_secrets(folder: Path) -> None:
+    for path in (
+        ".venv/bin/python",
+        "env2/pyvenv.cfg",
+        "env2/lib.py",
+        "__pycache__/a.pyc",
+        ".mypy_cache/b",
+        ".git/HEAD",
+    ):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("x")
+    for path in (".env", ".env.local", "id_rsa", "server.key", ".aws/config", "kaggle.json"):
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text("x")
+    (folder / ".env.example").write_text("HF_TOKEN=\n")
+    (folder / "config.py").write_text(f"a = 1\nkey = '{TOKEN}'\n")
+    (folder / ".git" / "HEAD").unlink()
+    (folder / ".git").rmdir()
+    tree = source_tree(folder)
+    assert names(tree) == [".env.example", "run.sh", "src/model.py", "train.py"]
+    assert {one.name: one.why for one in tree.staying} == {
+        **dict.fromkeys([".aws/config", ".env", ".env.local", "id_rsa", "kaggle.json", "server.key"], "secret"),
+        "config.py": "token",
+    }
+    assert [one.line for one in tree.staying if one.why == "token"] == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["use sk-learn-compatible-estimators", "pip install npm_something_else", "password=None", "ghp_ is a prefix"],
+)
+def test_words_that_look_like_tokens_keep_no_file_back(folder: Path, text: str) -> None:
+    (folder / "README.md").write_text(text)
+    assert "README.md" in names(source_tree(folder))
+
+
+def test_of_a_repository_what_git_does_not_ignore_travels_with_its_changes(folder: Path) -> None:
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text("data/\n*.pt\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "a")
+    (folder / "data").mkdir()
+    (folder / "data" / "images.bin").write_text("x")
+    (folder / "best.pt").write_text("x")
+    (folder / "train.py").write_text("print('changed')\n")
+    (folder / "new ü\n.py").write_text("untracked\n")
+    (folder / "run.sh").unlink()
+    tree = source_tree(folder / "src")
+    assert tree.root == folder
+    assert names(tree) == [".gitignore", "new ü\n.py", "src/model.py", "train.py"]
+    assert tree.provenance.commit is not None
+    assert tree.provenance.changed_files == 2
+    assert "+print('changed')" in tree.diff
+
+
+def test_a_repository_inside_another_is_asked_itself(folder: Path) -> None:
+    git(folder, "init", "-q")
+    inner = folder / "third" / "lib"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    (inner / ".gitignore").write_text("build\n")
+    (inner / "lib.py").write_text("x")
+    (inner / "build").write_text("x")
+    assert {"third/lib/lib.py", "third/lib/.gitignore"} <= set(names(source_tree(folder)))
+    assert "third/lib/build" not in names(source_tree(folder))
+
+
+def test_links_travel_where_they_lead_inside_and_stay_where_they_lead_out(folder: Path) -> None:
+    (folder / "inside").symlink_to("src/model.py")
+    (folder / "data").symlink_to("/usr/share")
+    (folder / "up").symlink_to("../elsewhere")
+    os.mkfifo(folder / "pipe")
+    tree = source_tree(folder)
+    assert [one.link for one in tree.files if one.name == "inside"] == ["src/model.py"]
+    assert {(one.name, one.why) for one in tree.staying} == {
+        ("data", "outside"),
+        ("up", "outside"),
+        ("pipe", "special"),
+    }
+
+
+def test_what_is_no_code_stays_and_a_folder_of_data_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpstui.core.hosts.sources.MOST_FILE_BYTES", 100)
+    (folder / "weights.bin").write_bytes(b"x" * 101)
+    assert [(one.name, one.why) for one in source_tree(folder).staying] == [("weights.bin", "large")]
+    monkeypatch.setattr("mpstui.core.hosts.sources.MOST_FILES", 2)
+    with pytest.raises(OperationError, match="is not sent"):
+        source_tree(folder)
+
+
+def test_it_arrives_as_it_was_with_its_commit_and_once(folder: Path, far: Home) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "a")
+    (folder / "src" / "same.py").symlink_to("model.py")
+    tree = source_tree(folder)
+    assert arrived(manifest_of(tree), far) is None
+    there = send(tree, far)
+    assert there.parent == code_folder(far)
+    assert (there / "train.py").read_text() == "print('training')\n"
+    assert (there / "run.sh").stat().st_mode & 0o777 == 0o700
+    assert (there / "src" / "same.py").read_text() == "layers = 3\n"
+    assert there.stat().st_mode & 0o077 == 0
+    assert arrived(manifest_of(tree), far) == there
+    assert take(there / "src", "", {})[0].commit == tree.provenance.commit
+    assert send(tree, far) == there
+    assert [path.name for path in code_folder(far).iterdir()] == [there.name]
+
+
+def test_only_what_changed_is_sent_again(folder: Path, far: Home) -> None:
+    first = send(source_tree(folder), far)
+    (folder / "train.py").write_text("print('other')\n")
+    tree = source_tree(folder)
+    changed = [one.digest for one in tree.files if one.name == "train.py"]
+    assert lacking(manifest_of(tree), far) == changed
+    second = send(tree, far)
+    assert second != first
+    assert (first / "train.py").read_text() == "print('training')\n"
+    assert (second / "src" / "model.py").read_text() == "layers = 3\n"
+
+
+def test_a_folder_that_a_program_has_changed_is_neither_used_nor_taken_away(folder: Path, far: Home) -> None:
+    tree = source_tree(folder)
+    first = send(tree, far)
+    (first / "train.py").write_text("changed there\n")
+    assert arrived(manifest_of(tree), far) is None
+    second = send(tree, far)
+    assert second != first
+    assert (second / "train.py").read_text() == "print('training')\n"
+    assert (first / "train.py").read_text() == "changed there\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "swapped", "none"])
+def test_what_arrives_in_part_or_as_something_else_leaves_nothing_behind(folder: Path, far: Home, damage: str) -> None:
+    tree = source_tree(folder)
+    manifest, out = manifest_of(tree), io.BytesIO()
+    pack(tree.root, tree.files, [] if damage == "none" else lacking(manifest, far), out)
+    data = out.getvalue()
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    if damage == "swapped":
+        other = source_tree(folder)
+        files = [one._replace(digest="0" * 64) if one.name == "train.py" else one for one in other.files]
+        manifest["files"] = [list(one) for one in files]
+    with pytest.raises(OperationError):
+        stow(manifest, io.BytesIO(data), far)
+    assert list(code_folder(far).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "row", [["../a", "0" * 64, 1], ["/a", "0" * 64, 1], ["a", "x", 1], ["l", "", 0, False, "../b"]]
+)
+def test_a_list_that_leads_out_of_the_folder_is_refused(far: Home, row: list[object]) -> None:
+    with pytest.raises(OperationError, match="cannot be used"):
+        stow({"name": "a", "digest": "0" * 64, "files": [row]}, io.BytesIO(), far)
+
+
+def test_a_file_that_changes_while_it_is_sent_is_told(folder: Path, far: Home) -> None:
+    tree = source_tree(folder)
+    wanted, out = lacking(manifest_of(tree), far), io.BytesIO()
+    (folder / "train.py").write_text("short\n")
+    with pytest.raises(OperationError, match=r"train\.py was changed"):
+        pack(tree.root, tree.files, wanted, out)
+    (folder / "train.py").write_text("print('tEaInINg')\n")
+    out = io.BytesIO()
+    pack(tree.root, tree.files, wanted, out)
+    with pytest.raises(OperationError, match=r"train\.py did not arrive whole"):
+        stow(manifest_of(tree), io.BytesIO(out.getvalue()), far)
