@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
+from ..core.engines.engine import CLUSTER, ENGINES, LOCAL
 from ..core.launching.choice import (
     ACCELERATOR_QUEUE,
     LaunchChoice,
@@ -46,7 +47,11 @@ The run goes on when this terminal closes; several runs are queued. Examples:
 def _add_launch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train (auto: CUDA, else MPS, else CPU)")
     parser.add_argument("--recipe", metavar="safe|classic|fast", help="set of environment variables")
-    parser.add_argument("--on", metavar="HOST", help="send the code to another machine and train there")
+    parser.add_argument(
+        "--on",
+        metavar="HOST|slurm|local",
+        help="train on another machine, as a job of Slurm, or here",
+    )
     parser.add_argument("--name", metavar="NAME", help="name of the run")
     add_repeatable(parser, "--env", "NAME=VALUE", "set an environment variable")
     add_repeatable(parser, "--after", "RUN[:ok|any|fail]", "wait until RUN has finished (ok), ended or failed")
@@ -57,6 +62,7 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="wait for a slot in that queue (default: that of the accelerator; on CUDA, for a GPU of its own)",
     )
+    add_repeatable(parser, "--job", "OPTION[=VALUE]", "set an option of the scheduler, such as partition=gpu")
     parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help=AGENT_HELP)
     parser.add_argument("--json", action="store_true", help='print {"run": ID}')
 
@@ -110,9 +116,11 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         name=args.name,
         env=parse_environment(args.env),
         agent=args.agent,
+        on=args.on if args.on in (LOCAL, CLUSTER, *ENGINES) else None,
+        job={key.strip().lstrip("-"): value for key, _, value in (item.partition("=") for item in args.job)},
         queue=QueueRule(args.queue, [parse_condition(session.home, item) for item in args.after]),
     )
-    if args.on not in (None, "local"):
+    if args.on not in (None, LOCAL, CLUSTER, *ENGINES):
         from .elsewhere import launch_on
 
         return launch_on(session, args, combinations(choice))

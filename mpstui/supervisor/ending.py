@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..wire import storage
+from ..wire.jobs import REQUEUE
 from ..wire.records import ExitRecord, Request, Spec
 from . import alerts, conclusion, launches, machine, witnesses
 from .attempt import Attempt
@@ -60,7 +61,8 @@ def watch(supervision: Supervision, attempt: Attempt) -> None:
     if step is StopStep.GONE:
         status: dict[str, Any] = {"tree": [], "survivors": [], "paused": False, "asked_at": None, "message": None}
         # An attempt that ends for the next one leaves no moment in which the run looks as if that were all.
-        restarts = supervision.accepted and all(request.action == "restart" for request in supervision.accepted)
+        next_comes = {"restart", REQUEUE}
+        restarts = supervision.accepted and all(request.action in next_comes for request in supervision.accepted)
         supervision.end_attempt(**status, **({} if restarts else {"phase": "ended", **NO_REQUEST}))
     elif step is StopStep.STUCK:
         _stuck(supervision, attempt)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..wire import liveness, storage
+from ..wire.jobs import RENDEZVOUS
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import (
     AFTER_CHECKPOINT,
@@ -29,7 +30,7 @@ from . import checkpoints
 from .attempt import Attempt, Child
 from .family import Family
 from .journal import Journal, complain
-from .machine import Machine
+from .machine import Machine, rendezvous
 
 
 class Plan(NamedTuple):
@@ -313,6 +314,8 @@ def compose(
     env = {name: _fill(value, values) for name, value in variant.env.items()}
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     env |= dict(zip(RUN_VARIABLES, (run.run, str(place or run.path), str(attempt)), strict=True))
+    if any(RENDEZVOUS in word for word in argv):
+        values[RENDEZVOUS] = rendezvous()
     words = tuple(_fill(word, values) for word in argv)
     _require_startable(words, env, template.cwd)
     return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset), totals=template.totals)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Mapping
 
-from ..wire.records import TRAINER_ACTIONS, Request, Spec, Status
+from ..wire.jobs import REQUEUE, WARNING
+from ..wire.records import ENDS, TRAINER_ACTIONS, Request, Spec, Status
 from ..wire.rundir import RunDir
-from . import ending, launches, starting
+from . import ending, job, launches, starting
 from .alerts import STOPPED_BY_ANOTHER, StallWatch
 from .attempt import Attempt, Child
 from .disk_space import DiskWatch, LogLimit, watch_disk_space
@@ -35,7 +36,7 @@ class Supervisor:
         self._disk = DiskWatch(run.path, machine.clock)
         self._stall = StallWatch(run, spec, machine.clock)
         self._stacks = StackDumps(self.state)
-        self._term = False
+        self._term = self._warned = False
         self._last_failure = ""
 
     def run(
@@ -53,6 +54,9 @@ class Supervisor:
             child: the trainer, where this process is its parent already.
         """
         signal.signal(signal.SIGTERM, self._on_term)
+        if self.state.machine.in_job:
+            signal.signal(WARNING, self._on_warning)
+            self.state.job = job.job_here(self.state.spec.engine)
         starting.arrive(self.state)
         found = self.state.attempt
         if child and found and found.family.leader and found.family.leader.pid == child.pid:
@@ -71,9 +75,13 @@ class Supervisor:
         """Requests first, then the attempt, then answers, then what is due to start."""
         supervision = self.state
         supervision.journal.retry()
+        if self._warned:
+            self._warned = False
+            job.warn(supervision, limit=True)
         if self._term:
             self._term = False
-            stop_from_outside(supervision)
+            if supervision.job is None or not job.warn(supervision, limit=False):
+                stop_from_outside(supervision)
         for request in supervision.inbox.poll(trainer_lives=supervision.trainer_lives()):
             self._handle(request)
         if supervision.attempt is not None:
@@ -92,7 +100,8 @@ class Supervisor:
         supervision = self.state
         if not supervision.run.path.is_dir():
             return supervision.trainer_lives()
-        busy = supervision.attempt is not None or supervision.upcoming is not None or supervision.journal.pending
+        due = supervision.upcoming is not None and supervision.starts_here
+        busy = supervision.attempt is not None or due or supervision.journal.pending
         return busy or self._stacks.busy or supervision.inbox.waiting()
 
     def _is_quiet(self) -> bool:
@@ -112,6 +121,8 @@ class Supervisor:
 
     def _handle(self, request: Request) -> None:
         """The inbox hands out a request once: a mistake of ours must not lose those that came with it."""
+        if not self.state.starts_here and request.action not in ENDS:
+            return  # for whoever supervises it in its job
         try:
             earlier = 0 < request.attempt < self.state.journal.status.attempt
             if request.action == "dump_stacks" and self.state.trainer_lives() and not earlier:
@@ -154,6 +165,9 @@ class Supervisor:
 
     def _on_term(self, number: int, frame: object) -> None:
         self._term = True
+
+    def _on_warning(self, number: int, frame: object) -> None:
+        self._warned = True
 
 
 def note_request(supervision: Supervision, request: Request) -> None:
@@ -201,7 +215,10 @@ def stop_from_outside(supervision: Supervision) -> None:
 def answer_accepted(supervision: Supervision) -> None:
     """The stop sequence is over: answer its requests, and start what one of them wants to follow."""
     accepted = supervision.take_accepted()
-    ends = [request for request in accepted if request.action != "restart"]
+    if accepted and all(request.action == REQUEUE for request in accepted):
+        job.hand_back(supervision, limit=any(request.options.get("limit") for request in accepted))
+        return
+    ends = [request for request in accepted if request.action not in ("restart", REQUEUE)]
     restarts = [request for request in accepted if request.action == "restart"]
     for request in ends:
         text = f"Attempt {supervision.journal.status.attempt} has ended. None of its processes is left."

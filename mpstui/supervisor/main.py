@@ -8,14 +8,16 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..wire import liveness, storage
+from ..wire.jobs import IN_JOB, id_of_job
 from ..wire.records import LaunchTemplate, Spec, Status
 from ..wire.rundir import ALREADY_SUPERVISED, EACH, RunDir, open_supervisor_log
 from ..wire.storage import UnreadableRecord
-from . import witnesses
+from . import job, witnesses
 from .family import adopt_orphans, show_run
 from .journal import complain, complain_of
 from .loop import Supervisor
@@ -37,6 +39,8 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
     """
     if arguments[:1] == [EACH]:
         return start_each(build)
+    if arguments[:1] == [IN_JOB]:
+        return stay(arguments[1:], build)
     if len(arguments) != 1 or not Path(arguments[0]).is_dir():
         complain("usage: python -I -S mpstui/supervisor/__main__.py RUN_DIR (an existing folder)")
         return WRONG_USE
@@ -57,6 +61,36 @@ def start_each(build: Build) -> int:
         with contextlib.suppress(OSError):  # whoever asked is gone; the others that it named are started all the same
             os.write(sys.stdout.fileno(), bytes([code]))
     return READY
+
+
+def stay(arguments: Sequence[str], build: Build) -> int:
+    """Supervise as the first process of a scheduler's job: in this very process, until the run has ended.
+
+    Args:
+        arguments: the variable that says which of the run directories behind it is this job's, counted from 0; it is
+            not looked at where there is only one.
+
+    Returns:
+        What the training ended with; 0 where it goes on later; else as :func:`main`.
+    """
+    runs = list(map(Path, arguments[1:]))
+    place = os.environ.get(arguments[0], "") if len(runs) > 1 else "0"
+    if not place.isdecimal() or not int(place) < len(runs) or not runs[int(place)].is_dir():
+        complain(f"there is no run directory {place or '(no number)'} among {len(runs)}")
+        return WRONG_USE
+    run = RunDir(runs[int(place)].resolve())
+    log = open_supervisor_log(run)
+    os.dup2(log, 2)
+    os.close(log)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    # A supervisor that only answers elsewhere leaves at once.
+    while (code := supervise(run, lambda: None, build, in_job=True)) == ALREADY_SUPERVISED:
+        if time.monotonic() > deadline:
+            complain(f"{run.run} has a supervisor elsewhere: this job leaves it alone")
+            return code
+        time.sleep(0.5)
+    status = storage.read_or_none(Status, run.status)
+    return job.exit_code(run, status) if code == READY and status is not None else code
 
 
 def _next_path() -> bytes:
@@ -108,10 +142,10 @@ def _stand_alone(run: Path) -> None:
     show_run(run, EACH)
 
 
-def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor) -> int:
+def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor, *, in_job: bool = False) -> int:
     """Take the lock and supervise until nothing is left to do. See :func:`main` for the codes."""
     wakeup = install_signals()
-    machine, child = this_machine()._replace(adopts=adopt_orphans()), None
+    machine, child = this_machine()._replace(adopts=adopt_orphans(), in_job=in_job), None
     while True:
         if run.supervisor_lock.is_dir():
             keep_aside(run.supervisor_lock, IsADirectoryError("a folder is in the place of the lock"))
@@ -121,6 +155,10 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
         try:
             supervisor = _open(run, machine, build)
             if supervisor is None:
+                return FAILED
+            engine = supervisor.state.spec.engine
+            if in_job and engine is not None and (why := job.take(run, id_of_job(engine, os.environ))):
+                complain(why)
                 return FAILED
             moved = functools.partial(_moved_to, run, lock)
             supervisor.run(ready, lambda seconds: wait_for_signal(wakeup, seconds), moved, child)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..wire import rundir
 from ..wire.records import ExitRecord, Status
-from . import ending, launches, machine, witnesses
+from . import ending, job, launches, machine, witnesses
 from .attempt import Attempt, Ending
 from .disk_space import lacking_disk_space
 from .family import infer_leader
@@ -31,7 +31,9 @@ def arrive(supervision: Supervision) -> None:
     if duty is not Duty.ADOPT:
         ending.remove_pid_file(supervision)
     supervision.journal.keep_reserves()
-    if duty is Duty.BEGIN:
+    if duty is not Duty.BEGIN and duty is not Duty.ADOPT and (plan := job.goes_on(supervision, seen)) is not None:
+        supervision.schedule(plan, phase="starting" if supervision.job is not None else "queued")
+    elif duty is Duty.BEGIN:
         branch = supervision.spec.branch
         source = branch.checkpoint if branch is not None else None
         first = Plan(1, "launched", by=supervision.spec.by, source=source, queued=True)
@@ -115,7 +117,7 @@ def _close_lost(supervision: Supervision) -> None:
 def start_when_due(supervision: Supervision) -> None:
     """Start what is due, unless something still has to be waited for."""
     upcoming = supervision.upcoming
-    if upcoming is None or supervision.now < upcoming.due:
+    if upcoming is None or supervision.now < upcoming.due or not supervision.starts_here:
         return
     plan = upcoming.plan
     if _has_slot(supervision, plan) and _memory_is_back(supervision, plan) and _has_disk_space(supervision, plan):

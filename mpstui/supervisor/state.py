@@ -31,7 +31,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..wire import storage
 from ..wire.liveness import ProcessIdentity
@@ -48,6 +48,9 @@ from .launches import Plan
 from .machine import Machine
 from .memory import MemoryWatch
 from .queue import QueueSlot
+
+if TYPE_CHECKING:
+    from .job import Job
 
 NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
 """What the status says of the request being carried out when there is none."""
@@ -87,6 +90,8 @@ class Supervision:
         self.machine = machine
         self.found = status
         """The status the supervisor before us left."""
+        self.job: Job | None = None
+        """The scheduler's job that this supervisor is the first process of."""
         self.journal = Journal(run, base, machine.clock)
         self.inbox = Inbox(run, machine.clock)
         self.queue_slot = QueueSlot(run, spec.queue, machine, spec.gpus)
@@ -102,6 +107,11 @@ class Supervision:
         """What the attempt was started with, as far as that is on record."""
         self.first_step: int | None = None
         """Of a rehearsal: where its steps are counted from."""
+
+    @property
+    def starts_here(self) -> bool:
+        """Whether attempts begin here: those of a job begin in it alone, elsewhere it is only called off."""
+        return self.spec.engine is None or self.job is not None
 
     @property
     def now(self) -> float:
@@ -175,7 +185,8 @@ class Supervision:
     def own_mark(self) -> dict[str, Any]:
         """This supervisor's mark in the status."""
         me = self.machine.table.find(os.getpid())
-        return {"supervisor": me.identity if me else None, "boot_id": self.machine.boot_id}
+        mark = {"supervisor": me.identity if me else None, "boot_id": self.machine.boot_id}
+        return {**mark, "job": self.job.start} if self.job is not None else mark
 
     def leading_request(self) -> Request | None:
         """The request that ends the attempt: the newest kill, else the newest other."""

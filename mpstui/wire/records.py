@@ -9,6 +9,7 @@ record, nor what it holds, is ever changed in place.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
+from .jobs import EngineRule
 from .liveness import ProcessIdentity
 from .storage import SCHEMA
 
@@ -202,6 +203,8 @@ class ChoiceRecord(NamedTuple):
     drop_env: Sequence[str] = []
     queue: QueueRule = QueueRule()
     agent: Optional[bool] = None
+    on: Optional[str] = None
+    job: Mapping[str, str] = {}
 
 
 class Branch(NamedTuple):
@@ -244,6 +247,8 @@ class Spec(NamedTuple):
     """None: made by an older mpstui, which did not say."""
     branch: Optional[Branch] = None
     """None: it begins by itself."""
+    engine: Optional[EngineRule] = None
+    """The scheduler whose job it is; None: it runs where it was launched."""
 
 
 class Status(NamedTuple):
@@ -277,7 +282,7 @@ class Status(NamedTuple):
     next_start: Optional[float] = None
     """Unix seconds at which the next attempt starts by itself; only while backing off."""
     waiting_for: Optional[str] = None
-    """What a queued run waits for: ``runs``, ``group`` (it is paused), ``slot`` or ``disk``."""
+    """What a queued run waits for: ``runs``, ``group`` (it is paused), ``slot``, ``disk``, a scheduler's ``job``."""
     started: Optional[float] = None
     """When the attempt's program was started, Unix seconds."""
     restarts: Sequence[Mapping[str, Any]] = []
@@ -286,6 +291,8 @@ class Status(NamedTuple):
     message: Optional[str] = None
     template: Optional[Mapping[str, Any]] = None
     """A launch template that replaced the spec's at a restart; None: the spec's holds."""
+    job: Optional[str] = None
+    """The start of the scheduler's job that this supervisor is part of: ``17.0``, and ``17.1`` when it was requeued."""
 
 
 class Rehearsal(NamedTuple):

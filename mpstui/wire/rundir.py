@@ -85,6 +85,8 @@ class RunDir(_Run):
     """What was asked, frozen."""
     status = _File("status.json")
     """The supervisor's own record: phase, attempt, pids."""
+    job = _File("job.json")
+    """The scheduler's job that it was submitted as."""
     supervisor_lock = _File("supervisor.lock")
     """Held by the supervisor as long as it lives."""
     run_lock = _File("run.lock")

@@ -84,6 +84,8 @@ def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoic
         drop_env=tuple(chosen.drop_env),
         queue=QueueRule(chosen.queue.group),
         agent=chosen.agent,
+        on=chosen.on,
+        job=chosen.job,
     )
 
 

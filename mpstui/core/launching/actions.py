@@ -20,6 +20,7 @@ from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
 from ..runs.waiting import is_abandoned
+from .jobs import attend, interim_answer
 from .record import RecordedRun, availability, plan_restart, read_run
 from .supervisors import Supervisors, start_supervisor
 
@@ -108,6 +109,9 @@ class Actions:
         run = RunDir(run_dir)
         by_signal = request_id.startswith(BY_SIGNAL)
         found = _ended_by_signal(run, request_id) if by_signal else rundir.answer_to(run, request_id)
+        if found is None and (recorded := read_run(run)) is not None and recorded.spec.engine is not None:
+            request = storage.read_or_none(Request, run.request(request_id))
+            found = interim_answer(run, recorded.spec.engine, request) if request is not None else None
         if found is None and self.clock() - self.nudged.get(run_dir, 0.0) >= NUDGE_SECONDS:
             self.nudged[run_dir] = self.clock()
             if not by_signal:
@@ -132,6 +136,9 @@ class Actions:
         recorded = read_run(run)
         wanted = recorded.spec.secret_env if recorded else []
         environ = {**_profile_secrets(recorded), **self.environ, **secrets}
+        if recorded is not None and recorded.spec.engine is not None:
+            attend(run, recorded.spec.engine, environ, submits=noting)
+            return
         missing = [name for name in wanted if name not in environ]
         if noting and missing:
             text = f"started again without {', '.join(missing)}: secrets are not kept, this shell has none"

@@ -48,6 +48,10 @@ class LaunchChoice:
     """Whether the agent is put into the program; None: as the profile says."""
     branch: Branch | None = None
     """The run and checkpoint that a new run begins from."""
+    on: str | None = None
+    """``local``, or the scheduler that starts it; None: as the profile says."""
+    job: Mapping[str, str] = field(default_factory=dict)
+    """Options for the scheduler, beside those of the profile."""
 
 
 def choice_json(choice: LaunchChoice) -> dict[str, Any]:

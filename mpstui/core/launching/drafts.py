@@ -237,6 +237,7 @@ class Draft:
             epochs=planned.template.totals.epochs,
             waits_for=(
                 *([f"a slot in queue {planned.queue.group}"] if planned.queue.group else []),
+                *([f"nodes from {planned.engine.title}"] if planned.engine else []),
                 *(f"the end ({one['when']}) of {one['run']}" for one in planned.queue.after),
             ),
         )

@@ -64,6 +64,8 @@ def _choice_of(run: RunDir, found: RecordedRun, choice: ChoiceRecord) -> LaunchC
         drop_env=tuple(choice.drop_env),
         queue=choice.queue,
         agent=choice.agent,
+        on=choice.on,
+        job=choice.job,
     )
 
 

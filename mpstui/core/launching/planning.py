@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import rundir, storage
+from ...wire.jobs import EngineRule
 from ...wire.liveness import machine_id
 from ...wire.records import (
     AFTER_CHECKPOINT,
@@ -35,6 +36,7 @@ from .choice import LaunchChoice, choice_json, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
+from .jobs import OF_THIS_MACHINE, JobPlan, Submission, job_plan
 from .preflight import preflight_warnings, require_modules, require_program, require_text
 from .provenance import ProvenanceNotes
 from .supervisors import Supervisors, start_supervisor
@@ -63,6 +65,8 @@ class LaunchPlan:
     """What must be true before the run starts."""
     gpus: GpuRule | None = None
     """The GPUs it may be given when it starts; None: none are chosen for it."""
+    engine: EngineRule | None = None
+    """The scheduler that starts it; None: it starts here."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values for the supervisor's environment alone: never written, printed or logged."""
 
@@ -88,25 +92,24 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     """
     choice = split_device(choice)
     profile = choice.profile if choice.agent is None else replace(choice.profile, agent=choice.agent)
-    environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
+    profile, choice, job = job_plan(profile, choice)
+    hidden = {*choice.drop_env, *(OF_THIS_MACHINE if job is not None else ())}
+    environ = {name: value for name, value in environ.items() if name not in hidden}
     recipe = choice.recipe or profile.recipe
     plain, notes = launch_arguments(choice)
     faster, doubts = _with_recipe_arguments(plain, choice, recipe)
-    environment = run_environment(
-        profile, recipe, choice.env, environ=environ, machine=machine, without=choice.drop_env
-    )
-    command, on_cpu = (_command(choice, words, machine) for words in (faster, plain))
+    without, extra = choice.drop_env, choice.env
+    environment = run_environment(profile, recipe, extra, environ=environ, machine=machine, without=without)
+    command, on_cpu = (_command(choice, words, machine, job) for words in (faster, plain))
     whole = {**environ, **environment.recorded}
-    variants = compile_variants(profile, command, accelerator("auto", whole, machine), on_cpu, whole)
+    best = job.accelerator if job is not None else accelerator("auto", whole, machine)
+    variants = compile_variants(profile, command, best, on_cpu, whole)
     device = _device(choice, command, variants)
-    arguments = plain if accelerator(device, whole, machine) == "cpu" else faster
+    arguments = plain if (best if device == "auto" else device) == "cpu" else faster
     notes += doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
-    if check:  # what must be there, cheapest first
-        every = {**whole, **environment.secrets}
-        require_text([*command, *choice.env.values(), choice.name or ""])
-        require_program(profile, command, every)
-        require_device(device, command[0], every, machine)
-        require_modules(command, every, machine)
+    if check:
+        # A node has devices of its own.
+        _require_there(choice, command, "auto" if job else device, {**whole, **environment.secrets}, machine)
     queue = queue_rule(choice, device, whole, machine)
     notes += _warnings(choice, arguments, variants, environment)
     chosen = variants.found[device]
@@ -121,10 +124,21 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         warnings=tuple(notes),
         recipe=recipe,
         queue=queue,
+        engine=job.rule if job is not None else None,
         gpus=gpu_rule(choice, queue, device, chosen.argv, whole, machine),
         secret_names=environment.secret_names,
         secrets=environment.secrets,
     )
+
+
+def _require_there(
+    choice: LaunchChoice, command: list[str], device: str, environ: Mapping[str, str], machine: Machine
+) -> None:
+    """What must be there, cheapest first."""
+    require_text([*command, *choice.env.values(), choice.name or ""])
+    require_program(choice.profile, command, environ)
+    require_device(device, command[0], environ, machine)
+    require_modules(command, environ, machine)
 
 
 def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) -> str:
@@ -160,7 +174,9 @@ def _with_recipe_arguments(
     return arguments, notes
 
 
-def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine) -> list[str]:
+def _command(
+    choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine, job: JobPlan | None
+) -> list[str]:
     """The command without its device: placeholders filled in, arguments appended, launcher put before it."""
     profile = choice.profile
     python = profile.python or machine.python
@@ -176,7 +192,8 @@ def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machi
     words = [word.replace("{python}", python).replace("{trainer}", trainer_module()) for word in words]
     if "/" in words[0] and not words[0].startswith("/"):
         words[0] = str(profile.cwd / words[0])
-    return wrapped(words, profile.processes, python) if profile.launcher == "torchrun" else words
+    words = wrapped(words, profile.processes, python) if profile.launcher == "torchrun" else words
+    return job.over_nodes(words) if job is not None else words
 
 
 def _template(
@@ -236,13 +253,13 @@ def launch_all(
     Raises: see :func:`launch`.
         UsageError: a value that the program would refuse.
     """
-    if len(plans) == 1:
+    if len(plans) == 1 and plans[0].engine is None:
         return [launch(plans[0], home, environ, clock())]
     for ask, made in zip([True, *[False] * len(plans)], plans, strict=False):
         whole = {**environ, **{line.name: line.value for line in made.env}}
         require_values(made.argv, launch_arguments(made.choice)[0], made.choice.profile.cwd, whole, ask=ask)
     provenance = ProvenanceNotes()
-    with Supervisors(home.runs) as supervisors:
+    with Submission(plans[0].engine) if plans[0].engine is not None else Supervisors(home.runs) as supervisors:
         return [launch(plan, home, environ, clock(), supervisors.start, provenance) for plan in plans]
 
 
@@ -319,5 +336,6 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
         origin=_origin(run),
         branch=plan.choice.branch,
+        engine=plan.engine,
     )
     return {**storage.to_json(spec), "choice": choice_json(plan.choice)}

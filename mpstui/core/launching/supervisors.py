@@ -21,10 +21,10 @@ from ..runs.waiting import distrust_of_run
 READY_SECONDS = 10.0
 POLL_SECONDS = 0.003
 _LONGEST_ID = 54
-_PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
+PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
 
 
-def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = _PROGRAM) -> None:
+def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = PROGRAM) -> None:
     """Start a supervisor and return once it holds the run (some tens of milliseconds).
 
     Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
@@ -37,7 +37,7 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
     Raises:
         OperationError: it could not take the run; its own words are in ``supervisor.log``.
     """
-    _require_trust(run)
+    require_trust(run)
     command = [sys.executable, "-I", "-S", str(program), str(run.path)]
     log = open_supervisor_log(run)
     try:
@@ -83,7 +83,7 @@ class Supervisors:
 
     def start(self, run: RunDir, environ: Mapping[str, str]) -> None:
         """See :func:`start_supervisor`, whose answer is not waited for here."""
-        _require_trust(run)
+        require_trust(run)
         if self._process is None and sys.platform == "linux":
             self._begin(environ)
         if self._process is None or self._process.stdin is None or environ != self._environ:
@@ -98,7 +98,7 @@ class Supervisors:
         folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len(f"{EACH} "))
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_PROGRAM), EACH, folder],
+                [sys.executable, "-I", "-S", str(PROGRAM), EACH, folder],
                 bufsize=0,
                 env=_without_marks(environ),
                 stdin=subprocess.PIPE,
@@ -130,7 +130,12 @@ class Supervisors:
             raise failures[0]
 
 
-def _require_trust(run: RunDir) -> None:
+def require_trust(run: RunDir) -> None:
+    """Nothing is started on a run that another user could write.
+
+    Raises:
+        OperationError: another user can.
+    """
     if why := distrust_of_run(run):
         raise OperationError(f"{run.run} is not started: {why}", HINT_OWN)
 

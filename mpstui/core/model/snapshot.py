@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from ...wire.records import Branch
+from .jobs import JobView
 
 UNIX = "Unix seconds"
 Moment = Annotated[float, UNIX]
@@ -328,6 +329,8 @@ class RunSnapshot:
     paused: bool = False
     held_for: str | None = None
     """What mpstui itself pauses it for (``disk``); None: nothing, or the user did."""
+    job: JobView | None = None
+    """What its scheduler says of it; None: no scheduler starts it."""
     queue: QueuePlace | None = None
     """Where it stands in line; None unless it is queued."""
     output: Path | None = None

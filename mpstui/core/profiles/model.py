@@ -185,6 +185,8 @@ class Profile:
     restart: RestartRule = field(default_factory=RestartRule)
     roles: Mapping[str, str] = field(default_factory=dict)
     """Role -> the argument's name in this program; see :data:`ROLES`."""
+    jobs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Scheduler -> its options, by its own names; a profile that has them is started by the (first) one named."""
     pid_file: str | None = None
     """Holds the trainer's pid while it lives; relative to ``cwd``."""
     max_log_bytes: int = DEFAULT_MAX_LOG_BYTES

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...wire.records import RESTART_CAUSES, RestartRule, StopRule
 from ...wire.rundir import slug
+from ..engines.engine import ENGINES, engine_named
 from ..model import checks
 from ..model.checks import Check, KeyPath, LineIndex, Problem, ProfileError, size_in_bytes
 from ..model.toml import TomlMistake, load_toml
@@ -77,6 +78,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         watch=dict(data.get("watch", {})),
         restart=RestartRule(**data.get("restart", {})),
         roles={**roles, **{DIAGNOSIS_ROLES[role]: roles[role] for role in roles if role in DIAGNOSIS_ROLES}},
+        jobs={name: job_options(data[name]) for name in data if name in ENGINES},
         pid_file=data.get("pid_file"),
         max_log_bytes=size_in_bytes(data.get("max_log", DEFAULT_MAX_LOG_BYTES)) or 0,
         min_free_bytes=size_in_bytes(data.get("min_free_disk", DEFAULT_MIN_FREE_BYTES)) or 0,
@@ -84,6 +86,11 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         path=path,
         text=text,
     )
+
+
+def job_options(table: Mapping[str, Any]) -> dict[str, str]:
+    """A table as options of a scheduler: ``true`` is a bare flag, ``false`` leaves one out."""
+    return {key: "" if value is True else str(value) for key, value in table.items() if value is not False}
 
 
 DEVICE = checks.one_of("auto", "mps", "cuda", "cpu")
@@ -121,8 +128,8 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
     },
     "roles": dict.fromkeys(ROLES, checks.text),
 }
-FREE_SECTIONS = ("env", "args", "sweep", "defaults")
-"""Tables whose keys are the person's own."""
+FREE_SECTIONS = ("env", "args", "sweep", "defaults", *ENGINES)
+"""Tables whose keys are the person's own, or a scheduler's."""
 
 
 def _top_level(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
@@ -150,6 +157,11 @@ def _section(section: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
             yield from _value(("env", name), item, checks.environment_value)
     elif section == "sweep":
         pass
+    elif section in ENGINES:
+        for key, item in value.items():
+            yield from _value((section, key), item, checks.scalar)
+        if wrong := engine_named(section).check(job_options(value)):
+            yield (section, wrong.partition("`")[2].partition("`")[0]), f"[{section}]: {wrong}"
     elif section in ("args", "defaults"):
         for path, item in flattened(value):
             yield from _value((section, *path), item, checks.argument)

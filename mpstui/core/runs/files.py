@@ -20,6 +20,7 @@ from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last
 from ..model.snapshot import SeriesView, State
 from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
+from .scheduled import JobReader, derive_scheduled
 from .state import RunWitnesses, StateVerdict, derive
 from .waiting import elsewhere
 
@@ -88,6 +89,7 @@ class WitnessReader:
         """The newest attempt's."""
         self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
         self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
+        self._job = JobReader(run)
         self.attempt = self.attempts = 0
         self._rehearsed: dict[int, int] = {}
         """Rehearsals that are over, and the attempts that they rehearsed for."""
@@ -130,7 +132,8 @@ class WitnessReader:
         """
         seen = replace(self.seen, phase=phase)
         if seen != self._judged:
-            self._judged, self.verdict, self.trainer_lives = seen, derive(seen), seen.trainer_lives
+            verdict = derive_scheduled(seen, seen.job) if seen.job is not None and not seen.newer else derive(seen)
+            self._judged, self.verdict, self.trainer_lives = seen, verdict, seen.trainer_lives
             self.settled = not (self.verdict.state.active or seen.supervisor_held or self.trainer_lives)
         return self.verdict
 
@@ -156,12 +159,13 @@ class WitnessReader:
         self.spec.read()
         self.status.read()
         self._find_attempt()
-        status, ended = self.status.value, self.exit.value
+        status, ended, job = self.status.value, self.exit.value, self._job.view(self.spec.value)
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
         files = (self.spec, self.status, self.exit)
         return RunWitnesses(
             spec=self.spec.value,
+            job=job,
             status=status,
             exit=ended,
             attempt=self.attempt,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...wire import heartbeat, labels, storage
-from ...wire.records import Branch, LaunchRecord
+from ...wire.records import Branch, LaunchRecord, Spec
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked, masked_words
 from ..follow import Budget, LineTail, Occasional, RecordFile
@@ -34,6 +34,10 @@ _MORE_THAN_ANY = 1 << 62
 MOST_EVENTS = 500
 _KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
+
+
+def _of_spec(spec: Spec | None) -> dict[str, Any]:
+    return {name: getattr(spec, name, None) for name in ("profile", "recipe", "branch")}
 
 
 class EventReader:
@@ -345,9 +349,8 @@ class RunReader(RunFollower):
             seen=self.machine.clock(),
             health=condition.health if condition else None,
             health_note=condition.note if condition else "",
-            profile=spec.profile if spec else None,
-            recipe=spec.recipe if spec else None,
-            branch=spec.branch if spec else None,
+            **_of_spec(spec),
+            job=seen.job,
             numbers=numbers,
             device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,

@@ -16,6 +16,7 @@ from ..model.snapshot import RunSnapshot, State
 from ..series.direction import best_point
 from .details import provenance
 
+_OF_A_JOB = ("engine", "id", "phase", "state", "reason", "nodes", "partition", "starts", "ends", "silent_since")
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 """Ends that ask for an explanation."""
 
@@ -46,6 +47,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "ended": snapshot.ended,
         "updated": snapshot.updated,
         "exit": ended and {name: getattr(ended, name) for name in ("code", "signal", "cause", "requested_by")},
+        "job": snapshot.job and {name: getattr(snapshot.job, name) for name in _OF_A_JOB},
         "tags": snapshot.tags,
         "note": snapshot.note or None,
     }

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...wire.records import ExitRecord, Spec, Status
+from ..model.jobs import JobView
 from ..model.snapshot import ExitSummary, State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
@@ -50,6 +51,8 @@ class RunWitnesses:
     """Everything a state is told from, gathered at one moment."""
 
     spec: Spec | None = None
+    job: JobView | None = None
+    """What its scheduler says, where it is one's job: see :mod:`.scheduled`."""
     status: Status | None = None
     exit: ExitRecord | None = None
     """Of the newest attempt."""
@@ -123,7 +126,7 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
         return StateVerdict(state, f"never started: {asker} asked for a {record.action} before it began")
     if record.action == "kill":
         return StateVerdict(State.KILLED, f"{_how(record)}: killed as {asker} asked")
-    if record.action in ("stop", "restart"):
+    if record.action in ("stop", "restart", "requeue"):
         return StateVerdict(State.STOPPED, f"{_how(record)} after {asker} asked for a {record.action}")
     cause = f" ({record.cause})" if record.cause else ""
     if record.signal is not None and record.signal in SENT_SIGNALS:

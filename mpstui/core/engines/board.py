@@ -1,0 +1,224 @@
+"""What a scheduler says of this user's jobs: asked in one call for all, every few seconds, in the background.
+
+The last answer is kept in a file for every screen and command of this home: ten commands a second are still one
+question every few seconds, and what was known of a job outlives the scheduler's own memory of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...wire import storage
+from ...wire.jobs import plain_environment
+from ...wire.storage import UnreadableRecord
+from ..model.errors import UsageError
+from ..model.jobs import JobPhase, JobView
+from .engine import Engine, engine_named
+
+ASK_EVERY_SECONDS = 4.0
+FIRST_ANSWER_SECONDS = 3.0
+"""How long the first look of a process waits for an answer; later ones never wait."""
+GIVE_UP_SECONDS = 20.0
+"""squeue itself waits ten seconds and more for a controller that is away."""
+JUST_SUBMITTED_SECONDS = 3.0
+MOST_KEPT = 2000
+
+
+class JobBoard:
+    """The jobs of one scheduler, as last heard of. Safe to be asked from several threads."""
+
+    def __init__(self, engine: Engine, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """``path``: the file that all processes of this home share."""
+        self.engine = engine
+        self._path, self._clock = path, clock
+        self._lock = threading.Lock()
+        self._views: dict[str, JobView] = {}
+        self._listed: set[str] = set()
+        """Ids in the newest answer."""
+        self._asked = self._answered = 0.0
+        self._silent_since: float | None = None
+        self._why = ""
+        self._question: _Question | None = None
+        self._stamp: object = None
+        self._waited = False
+
+    def view(self, job: str, submitted: float = 0.0) -> JobView:
+        """A job as last heard of; asks in the background where that is some seconds old.
+
+        Args:
+            submitted: Unix seconds; an answer from before that says nothing of it.
+        """
+        with self._lock:
+            self._refresh()
+            if not self._waited and self._asked > self._answered:
+                deadline = time.monotonic() + FIRST_ANSWER_SECONDS
+                while self._question is not None and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                    self._refresh()
+            self._waited = True
+            return self._view(job, submitted)
+
+    def all(self) -> tuple[JobView, ...]:
+        """Every job in the newest answer."""
+        self.view("")
+        with self._lock:
+            return tuple(self._view(job) for job in sorted(self._listed))
+
+    def hurry(self) -> None:
+        """Something was just changed: the next look asks again."""
+        with self._lock:
+            self._asked = min(self._asked, self._clock() - ASK_EVERY_SECONDS)
+            self._waited = False
+
+    def _view(self, job: str, submitted: float = 0.0) -> JobView:
+        found = self._views.get(job) or JobView(engine=self.engine.name, title=self.engine.title, id=job)
+        if self._silent_since is not None:
+            return replace(found, silent_since=self._silent_since, why_silent=self._why)
+        heard = self._answered > submitted + JUST_SUBMITTED_SECONDS
+        if job and heard and job not in self._listed and not found.phase.is_over:
+            return replace(found, phase=JobPhase.GONE, state=None, reason=None)
+        return found
+
+    def _refresh(self) -> None:
+        self._take_answer()
+        now = self._clock()
+        if self._question is None and now - self._asked >= ASK_EVERY_SECONDS:
+            self._read()
+            if now - self._asked >= ASK_EVERY_SECONDS or self._asked > now:
+                self._asked = now
+                self._write()  # before the answer: other processes need not ask as well
+                self._question = _Question(self.engine.listing(), now)
+                self._take_answer()
+
+    def _take_answer(self) -> None:
+        question = self._question
+        if question is None or not question.is_over():
+            return
+        self._question = None
+        if question.error:
+            self._silent_since = self._silent_since or self._answered or question.asked
+            self._why = question.error
+        else:
+            views = {view.id: view for view in self.engine.listed(question.output)}
+            self._listed = set(views)
+            self._remember_lost(views)
+            self._views |= views
+            self._answered, self._silent_since, self._why = self._clock(), None, ""
+        self._write()
+
+    def _remember_lost(self, views: Mapping[str, JobView]) -> None:
+        """Ask the accounting, where there is one, for jobs that went out of the list between two looks at it."""
+        lost = [job for job, view in self._views.items() if job not in views and not view.phase.is_over][:100]
+        command = self.engine.history(lost) if lost else []
+        if not command:
+            return
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            done = subprocess.run(command, capture_output=True, timeout=5.0, env=plain_environment())
+            found = self.engine.remembered(done.stdout.decode("utf-8", "replace")) if done.returncode == 0 else []
+            self._views |= {view.id: view for view in found}
+
+    def _read(self) -> None:
+        """What another process has heard since."""
+        stamp = storage.stamp(self._path)
+        if stamp is None or stamp == self._stamp:
+            return
+        self._stamp = stamp
+        with contextlib.suppress(OSError, UnreadableRecord, TypeError, ValueError, KeyError):
+            found = storage.read_json(self._path) or {}
+            views = {one["id"]: _read_view(one) for one in found["jobs"]}
+            self._asked = max(self._asked, float(found["asked"]))
+            if float(found["answered"]) >= self._answered:
+                self._views = {**self._views, **views}
+                self._listed = set(found["listed"])
+                self._answered = float(found["answered"])
+                self._silent_since, self._why = found["silent_since"], str(found["why"])
+
+    def _write(self) -> None:
+        kept = dict(sorted(self._views.items(), key=lambda item: item[1].starts or 0.0)[-MOST_KEPT:])
+        record: dict[str, Any] = {
+            "asked": self._asked,
+            "answered": self._answered,
+            "silent_since": self._silent_since,
+            "why": self._why,
+            "listed": sorted(self._listed),
+            "jobs": [{name: getattr(view, name) for name in _KEPT} for view in kept.values()],
+        }
+        with contextlib.suppress(OSError):  # a full or read-only disk: each process asks for itself
+            storage.make_private_folder(self._path.parent)
+            storage.write_json(self._path, record, sync=False)
+            self._stamp = storage.stamp(self._path)
+
+
+_KEPT = ("id", "phase", "state", "reason", "nodes", "partition", "user", "name", "starts", "ends", "engine", "title")
+
+
+def _read_view(found: Mapping[str, Any]) -> JobView:
+    fields: dict[str, Any] = {name: found.get(name) for name in _KEPT}
+    return JobView(**{**fields, "phase": JobPhase(found["phase"])})
+
+
+class _Question:
+    """A scheduler's command that runs in the background."""
+
+    def __init__(self, command: Collection[str], asked: float) -> None:
+        self.asked = asked
+        self.output, self.error = "", ""
+        self._deadline = time.monotonic() + GIVE_UP_SECONDS
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said = bytearray()
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=plain_environment(),
+            )
+            if self._process.stdout is not None:
+                os.set_blocking(self._process.stdout.fileno(), False)
+        except OSError as error:
+            self.error = f"{next(iter(command))}: {error.strerror}"
+
+    def is_over(self) -> bool:
+        """Whether the answer, or the reason why there is none, is there; never waits."""
+        process = self._process
+        if process is None:
+            return True
+        if process.stdout is not None:
+            with contextlib.suppress(BlockingIOError):
+                while data := os.read(process.stdout.fileno(), 1 << 16):
+                    self._said += data
+        if process.poll() is None:
+            if time.monotonic() < self._deadline:
+                return False
+            process.kill()
+            process.wait()
+            self.error = f"no answer within {GIVE_UP_SECONDS:g} s"
+        elif process.returncode != 0:
+            said = process.stderr.read(4096).decode("utf-8", "replace") if process.stderr is not None else ""
+            self.error = " ".join(said.split())[:200] or f"exit code {process.returncode}"
+        if process.stdout is not None and process.stderr is not None:
+            with contextlib.suppress(OSError):
+                self._said += process.stdout.read() or b""
+            process.stdout.close()
+            process.stderr.close()
+        self.output, self._process = self._said.decode("utf-8", "replace"), None
+        return True
+
+
+@lru_cache(maxsize=16)
+def board_of(engine: str, state: Path) -> JobBoard | None:
+    """The board of a scheduler for the home with this state folder; None where nobody knows that scheduler."""
+    try:
+        return JobBoard(engine_named(engine), state / "cache" / f"jobs-{engine}.json")
+    except UsageError:
+        return None

@@ -1,0 +1,200 @@
+"""Slurm, from 20.11 on, through sbatch, squeue, scontrol, scancel and, where accounting is kept, sacct."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...wire.jobs import EngineRule
+from ..model.jobs import JobPhase, JobView
+from .engine import JobOptions
+
+_PHASES = {
+    "PENDING": JobPhase.PENDING,
+    "REQUEUED": JobPhase.PENDING,
+    "REQUEUE_FED": JobPhase.PENDING,
+    "REQUEUE_HOLD": JobPhase.HELD,
+    "SPECIAL_EXIT": JobPhase.HELD,
+    "RESV_DEL_HOLD": JobPhase.HELD,
+    "CONFIGURING": JobPhase.STARTING,
+    "POWER_UP_NODE": JobPhase.STARTING,
+    "RUNNING": JobPhase.RUNNING,
+    "RESIZING": JobPhase.RUNNING,
+    "SIGNALING": JobPhase.RUNNING,
+    "SUSPENDED": JobPhase.SUSPENDED,
+    "STOPPED": JobPhase.SUSPENDED,
+    "COMPLETING": JobPhase.ENDING,
+    "STAGE_OUT": JobPhase.ENDING,
+    "COMPLETED": JobPhase.COMPLETED,
+    "FAILED": JobPhase.FAILED,
+    "LAUNCH_FAILED": JobPhase.FAILED,
+    "RECONFIG_FAIL": JobPhase.FAILED,
+    "CANCELLED": JobPhase.CANCELLED,
+    "REVOKED": JobPhase.CANCELLED,
+    "TIMEOUT": JobPhase.TIMED_OUT,
+    "DEADLINE": JobPhase.TIMED_OUT,
+    "PREEMPTED": JobPhase.PREEMPTED,
+    "NODE_FAIL": JobPhase.NODE_FAILED,
+    "BOOT_FAIL": JobPhase.NODE_FAILED,
+    "OUT_OF_MEMORY": JobPhase.OUT_OF_MEMORY,
+}
+"""The words of ``squeue -o %T`` and ``sacct -o State``."""
+_HOLDS = ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue")
+_SEPARATOR = "\x1f"
+_FIELDS = ("%i", "%T", "%r", "%N", "%P", "%S", "%e", "%u", "%j")
+_HISTORY = "JobID,State,Reason,NodeList,Partition,Start,End,User,JobName"
+_OURS = {
+    "array": "mpstui submits a sweep as one",
+    "chdir": "the profile's cwd says where the program runs",
+    "error": "the run directory has the output",
+    "output": "the run directory has the output",
+    "job-name": "--name names the run",
+    "parsable": "mpstui needs its output",
+    "test-only": "it submits nothing",
+    "wait": "`mpstui wait` does that",
+    "wrap": "the profile's command is what runs",
+}
+"""Options of sbatch that cannot be set, and why."""
+_DEFAULTS = {"signal": "B:USR1@60", "requeue": "", "open-mode": "append"}
+_OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Slurm:
+    """The scheduler of most clusters."""
+
+    name, title, program, index = "slurm", "Slurm", "sbatch", "SLURM_ARRAY_TASK_ID"
+
+    def check(self, options: JobOptions) -> str:
+        """See :class:`.engine.Engine`."""
+        for key, value in options.items():
+            if key in _OURS:
+                return f"`{key}` cannot be set: {_OURS[key]}"
+            if not _OPTION.fullmatch(key):
+                return f"`{key}` is no long option of sbatch, such as partition, nodes, gpus, time or account"
+            if any(not letter.isprintable() for letter in value):
+                return f"`{key}` has a character that cannot be printed"
+        if options.get("nodes") and not re.fullmatch(r"[1-9][0-9]*", options["nodes"]):
+            return f"`nodes` is a whole number here, not {options['nodes']!r}: processes are counted by it"
+        return ""
+
+    def nodes(self, options: JobOptions) -> int:
+        """See :class:`.engine.Engine`."""
+        return int(options.get("nodes") or 1)
+
+    def asks_for_gpus(self, options: JobOptions) -> bool:
+        """See :class:`.engine.Engine`."""
+        return any(key.startswith("gpus") for key in options) or "gpu" in options.get("gres", "")
+
+    def rule(self, options: JobOptions) -> EngineRule:
+        """See :class:`.engine.Engine`."""
+        return EngineRule(
+            name=self.name,
+            title=self.title,
+            ids=["{SLURM_ARRAY_JOB_ID}_{SLURM_ARRAY_TASK_ID}", "{SLURM_JOB_ID}"],
+            restarts="SLURM_RESTART_COUNT",
+            look=["squeue", "-h", "-t", "all", "-j", "{job}", "-O", "State:20,PreemptTime:30"],
+            given_notice=r"RUNNING\s+(?!N/A)\S+",
+            untouched=r"RUNNING\s+N/A",
+            requeue=["scontrol", "requeue", "{job}"],
+            options=dict(options),
+            nodes=self.nodes(options),
+        )
+
+    def on_every_node(self, argv: Sequence[str], options: JobOptions) -> list[str]:
+        """See :class:`.engine.Engine`. One that fails ends the others: they would wait for it for half an hour."""
+        count = str(self.nodes(options))
+        cpus = options.get("cpus-per-task")  # sbatch's own is not handed on since 22.05
+        each = [f"--cpus-per-task={cpus}"] if cpus else []
+        tasks = [f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", *each]
+        return ["srun", *tasks, "--kill-on-bad-exit=1", "--export=ALL", *argv]
+
+    def submission(self, folder: Path, name: str, command: Sequence[str], options: JobOptions, count: int) -> list[str]:
+        """See :class:`.engine.Engine`."""
+        place = str(folder).replace("%", "%%")
+        asked = {**_DEFAULTS, **options}
+        if "no-requeue" in asked:
+            del asked["requeue"]
+        words = [f"--{key}={value}" if value else f"--{key}" for key, value in asked.items()]
+        words += [f"--array=0-{count - 1}"] if count > 1 else []
+        log = f"{place}/job{'-%a' if count > 1 else ''}.log"
+        own = ["--parsable", f"--job-name={name}", f"--chdir={folder}", f"--output={log}"]
+        return [self.program, *own, *words, str(folder / "job.sh"), *command]
+
+    def submitted(self, output: str, count: int) -> list[str]:
+        """See :class:`.engine.Engine`: ``17`` or ``17;cluster``."""
+        lines = output.split()
+        job = lines[-1].partition(";")[0] if lines else ""
+        if not job.isdecimal():
+            return []
+        return [job] if count == 1 else [f"{job}_{place}" for place in range(count)]
+
+    def listing(self) -> list[str]:
+        """See :class:`.engine.Engine`."""
+        mine = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
+        return [*mine, f"--format={_SEPARATOR.join(_FIELDS)}"]
+
+    def listed(self, output: str) -> list[JobView]:
+        """See :class:`.engine.Engine`."""
+        return list(self._views(output, _SEPARATOR))
+
+    def history(self, ids: Sequence[str]) -> list[str]:
+        """See :class:`.engine.Engine`."""
+        if not shutil.which("sacct"):
+            return []
+        wanted = ["--noheader", "--allocations", "--parsable2", f"--delimiter={_SEPARATOR}"]
+        return ["sacct", *wanted, f"--jobs={','.join(ids)}", f"--format={_HISTORY}"]
+
+    def remembered(self, output: str) -> list[JobView]:
+        """See :class:`.engine.Engine`."""
+        return list(self._views(output, _SEPARATOR))
+
+    def change(self, action: str, job: str) -> list[str]:
+        """See :class:`.engine.Engine`."""
+        known = {
+            "cancel": ["scancel", job],
+            "kill": ["scancel", "--full", "--signal=KILL", job],
+            "hold": ["scontrol", "hold", job],
+            "release": ["scontrol", "release", job],
+            "top": ["scontrol", "top", job],
+        }
+        return known.get(action, [])
+
+    def output_of(self, job: str) -> list[str]:
+        """See :class:`.engine.Engine`."""
+        return ["scontrol", "show", "job", job]
+
+    def output_path(self, output: str) -> str:
+        """See :class:`.engine.Engine`."""
+        found = re.search(r"^\s*StdOut=(/.*)$", output, re.MULTILINE)
+        return found[1].strip() if found else ""
+
+    def _views(self, output: str, separator: str) -> Iterator[JobView]:
+        for line in output.splitlines():
+            fields = line.split(separator, len(_FIELDS) - 1)
+            if len(fields) != len(_FIELDS):
+                continue
+            job, state, reason, nodes, partition, starts, ends, user, name = (field.strip() for field in fields)
+            word = state.partition(" ")[0].rstrip("+")  # sacct writes ``CANCELLED by 1000``
+            phase = _PHASES.get(word, JobPhase.UNKNOWN)
+            yield JobView(
+                engine=self.name,
+                title=self.title,
+                id=job,
+                phase=JobPhase.HELD if phase is JobPhase.PENDING and reason in _HOLDS else phase,
+                state=word,
+                reason=None if reason in ("", "None") else reason,
+                nodes=nodes or None,
+                partition=partition or None,
+                user=user or None,
+                name=name or None,
+                starts=_moment(starts),
+                ends=_moment(ends),
+            )
+
+
+def _moment(text: str) -> float | None:
+    """``SLURM_TIME_FORMAT=%s`` writes Unix seconds; ``N/A``, ``NONE`` and ``Unknown`` are none."""
+    return float(text) if text.isdecimal() else None

@@ -1,0 +1,112 @@
+"""A scheduler's job as it is shown: the scheduler's own words for it, and what they mean here. None means unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from time import localtime, strftime
+
+
+class JobPhase(StrEnum):
+    """Where a job is, in one vocabulary for all schedulers."""
+
+    PENDING = "pending"
+    HELD = "held"
+    STARTING = "starting"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    ENDING = "ending"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    PREEMPTED = "preempted"
+    NODE_FAILED = "node_failed"
+    OUT_OF_MEMORY = "out_of_memory"
+    GONE = "gone"
+    """The scheduler knows it no more; how it ended is not on record."""
+    UNKNOWN = "unknown"
+    """The scheduler has said nothing of it yet."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no nodes yet."""
+        return self in (JobPhase.PENDING, JobPhase.HELD)
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether something of it may run now."""
+        return self in (JobPhase.STARTING, JobPhase.RUNNING, JobPhase.SUSPENDED, JobPhase.ENDING)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as far as the scheduler goes."""
+        return not (self.waits or self.has_nodes or self is JobPhase.UNKNOWN)
+
+
+_WORDS = {
+    JobPhase.PENDING: "is pending",
+    JobPhase.HELD: "is held",
+    JobPhase.STARTING: "is given its nodes",
+    JobPhase.RUNNING: "runs",
+    JobPhase.SUSPENDED: "is suspended by the scheduler",
+    JobPhase.ENDING: "is ending",
+    JobPhase.COMPLETED: "has completed",
+    JobPhase.FAILED: "has failed",
+    JobPhase.CANCELLED: "was cancelled through the scheduler",
+    JobPhase.TIMED_OUT: "ran into its time limit",
+    JobPhase.PREEMPTED: "was preempted and not requeued",
+    JobPhase.NODE_FAILED: "was ended by the failure of a node",
+    JobPhase.OUT_OF_MEMORY: "was ended for using too much memory",
+    JobPhase.GONE: "is no longer known to the scheduler",
+    JobPhase.UNKNOWN: "was submitted",
+}
+_SAYS_NOTHING = ("", "None", "none", "N/A", "(null)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One job, as its scheduler described it last."""
+
+    engine: str
+    title: str
+    """The scheduler, as people call it."""
+    id: str
+    phase: JobPhase = JobPhase.UNKNOWN
+    state: str | None = None
+    """In the scheduler's word: ``PENDING``."""
+    reason: str | None = None
+    """Why it waits, or ended, in the scheduler's word: ``Priority``."""
+    nodes: str | None = None
+    """As the scheduler writes them: ``n[1-2]``."""
+    partition: str | None = None
+    user: str | None = None
+    name: str | None = None
+    starts: float | None = None
+    """When it was started, or is expected to be, Unix seconds."""
+    ends: float | None = None
+    """When its time limit ends it, Unix seconds."""
+    silent_since: float | None = None
+    """Since when the scheduler has not answered; None: what is said here is what it says now."""
+    why_silent: str = ""
+
+    def sentence(self) -> str:
+        """``Slurm job 17 is pending: Priority``, ``Slurm job 17 runs on n[1-2]``; see :meth:`silence`."""
+        why = f": {self.reason}" if self.reason not in (None, *_SAYS_NOTHING) and not self.phase.has_nodes else ""
+        where = f" on {self.nodes}" if self.nodes and self.phase.has_nodes else ""
+        return f"{self.title} job {self.id} {_WORDS[self.phase]}{where}{why}"
+
+    def silence(self) -> str:
+        """That the scheduler does not answer, and since when; empty where it does."""
+        if self.silent_since is None:
+            return ""
+        since = strftime("%H:%M:%S", localtime(self.silent_since))
+        return f"; {self.title} does not answer since {since}" + (f" ({self.why_silent})" if self.why_silent else "")
+
+    def short(self) -> str:
+        """A few words beside the state in a list: ``pending: Priority``, ``n[1-2]``."""
+        silent = "?" if self.silent_since is not None else ""
+        if self.phase.has_nodes and self.nodes:
+            return f"{self.id}{silent} {self.nodes}"
+        said = self.reason if self.reason not in (None, *_SAYS_NOTHING) and self.phase.waits else None
+        return f"{self.id}{silent} {said or self.phase.replace('_', ' ')}"

@@ -1,0 +1,141 @@
+"""Where a run is that a scheduler starts: the scheduler's word and the run's own records, told together.
+
+Locks and process numbers prove nothing here: they are those of the node that it runs on, and the records of a boot that
+is not ours tell of no reboot. A lock that is seen to be held counts, one that is free does not.
+
+=================  ==================================  =====================================================
+the job            the run's own records               meaning
+=================  ==================================  =====================================================
+waits              any                                 queued, with the scheduler's reason
+has its nodes      an end, and nothing to come         as the end says: the job is about to complete
+has its nodes      an attempt goes on                  as its supervisor's status says
+has its nodes      of an earlier start, or none        starting
+is over            an end that was not for its sake    as the end says
+is over            no end, or one for its sake         as the scheduler says: cancelled, timed out, node failed ...
+not heard of yet   any                                 as the run's own records say
+=================  ==================================  =====================================================
+
+A scheduler that does not answer changes nothing of what was last heard; the reason says since when it is silent.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...wire import storage
+from ...wire.jobs import REQUEUE, JobRecord
+from ...wire.records import ExitRecord, Spec
+from ...wire.rundir import RunDir
+from ..engines.board import board_of
+from ..follow import RecordFile
+from ..model.jobs import JobPhase, JobView
+from ..model.snapshot import State
+from .state import RunWitnesses, StateVerdict, ended
+
+_OVER = {
+    JobPhase.CANCELLED: State.KILLED,
+    JobPhase.TIMED_OUT: State.KILLED,
+    JobPhase.PREEMPTED: State.KILLED,
+    JobPhase.NODE_FAILED: State.FAILED,
+    JobPhase.OUT_OF_MEMORY: State.FAILED,
+    JobPhase.FAILED: State.FAILED,
+}
+
+
+class JobReader:
+    """The job of one run, as its scheduler described it last."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._state = run.path.parent.parent
+        self._record = RecordFile(run.job, partial(storage.from_json, JobRecord))
+
+    def view(self, spec: Spec | None) -> JobView | None:
+        """None for a run that no scheduler starts."""
+        rule = spec.engine if spec is not None else None
+        board = board_of(rule.name, self._state) if rule is not None else None
+        if rule is None or board is None:
+            return None
+        self._record.read()
+        record = self._record.value
+        if record is None or record.id is None:
+            return JobView(engine=rule.name, title=rule.title, id="(without a number yet)")
+        return board.view(record.id, record.submitted)
+
+
+def derive_scheduled(seen: RunWitnesses, job: JobView) -> StateVerdict:
+    """The state of a run that is a scheduler's job, by both truths."""
+    found = _by_both(seen, job)
+    return found._replace(reason=found.reason + job.silence())
+
+
+def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
+    if job.phase.waits and not seen.supervisor_held:
+        # Its last supervisor may not have left when the job is back in the queue: what it wrote down says why.
+        message = seen.status.message if seen.status is not None and seen.status.phase == "queued" else None
+        return StateVerdict(State.QUEUED, job.sentence() + (f" ({message})" if message and seen.begun else ""))
+    if job.phase.has_nodes or seen.supervisor_held or job.phase is JobPhase.UNKNOWN:
+        return _alive(seen, job)
+    return _over(seen, job)
+
+
+def _has_ended(seen: RunWitnesses) -> bool:
+    """Whether the newest attempt has ended and nothing is to follow it."""
+    status = seen.status
+    if seen.exit is None or seen.exit.action == REQUEUE:
+        return seen.exit is not None and status is not None and status.phase == "ended"
+    return status is None or status.phase in ("ended", "dependency_failed", "stopping", "running")
+
+
+def _recorded(record: ExitRecord, seen: RunWitnesses) -> StateVerdict:
+    """As the end on record says; of one for the scheduler's sake also why nothing came after it."""
+    verdict = ended(record, seen.phase)
+    note = seen.status.message if seen.status is not None and record.action == REQUEUE else None
+    return verdict._replace(reason=f"{verdict.reason}; {note}") if note else verdict
+
+
+def _alive(seen: RunWitnesses, job: JobView) -> StateVerdict:
+    status, where = seen.status, job.sentence()
+    if _has_ended(seen) and seen.exit is not None:
+        return _recorded(seen.exit, seen)
+    if status is None or (not seen.begun and status.phase in ("queued", "starting", "running")):
+        coming = job.phase is not JobPhase.UNKNOWN or seen.supervisor_held
+        why = f"{where}: its supervisor is coming up" if coming else f"{where} {_not_heard(job)}"
+        return StateVerdict(State.STARTING if coming else State.QUEUED, why)
+    began = status.job is None or status.job.rpartition(".")[0] == job.id
+    match status.phase:
+        case "queued" if job.phase.has_nodes and not seen.supervisor_held:
+            return StateVerdict(State.STARTING, f"{where}: it is about to go on")
+        case "queued":
+            return StateVerdict(State.QUEUED, status.message or where)
+        case "backing_off":
+            return StateVerdict(State.BACKING_OFF, f"{status.message or 'waits before it starts again'}; {where}")
+        case "starting" if seen.exit is not None or status.trainer is None:
+            return StateVerdict(State.STARTING, f"{status.message or 'the next attempt is being started'}; {where}")
+        case "stop_failed":
+            return StateVerdict(State.STOP_FAILED, f"{status.message or 'could not be ended'}; {where}")
+        case "stopping":
+            doing = status.message or f"a {status.action or 'stop'} is being carried out"
+            return StateVerdict(State.STOPPING, f"{doing}; {where}")
+    if not began:
+        return StateVerdict(State.STARTING, f"{where}: its supervisor is coming up")
+    state = State.STOPPING if job.phase is JobPhase.ENDING else State.RUNNING
+    return StateVerdict(state, where)
+
+
+def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
+    status = seen.status
+    if seen.exit is not None and (seen.exit.action != REQUEUE or job.phase in (JobPhase.COMPLETED, JobPhase.GONE)):
+        return _recorded(seen.exit, seen)
+    by_us = status is not None and status.action in ("stop", "kill") and job.phase is JobPhase.CANCELLED
+    if by_us or (status is not None and status.phase == "ended" and not seen.begun):
+        asker = status.asker if status is not None and status.asker else "somebody"
+        return StateVerdict(State.STOPPED, f"{job.sentence()}, as {asker} asked")
+    begun = "" if seen.begun else "; its program was never started"
+    not_ours = ", not by mpstui" if job.phase is JobPhase.CANCELLED else ""
+    if job.phase in _OVER:
+        return StateVerdict(_OVER[job.phase], f"{job.sentence()}{not_ours}{begun}")
+    return StateVerdict(State.LOST, f"{job.sentence()}, and nobody recorded how the training ended{begun}")
+
+
+def _not_heard(job: JobView) -> str:
+    return "" if job.silent_since is not None else f"and {job.title} has not said more of it yet"

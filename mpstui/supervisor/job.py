@@ -1,0 +1,169 @@
+"""The supervisor as the first process of a scheduler's job: its id, the scheduler's signals, and going on later.
+
+A job is ended for its time limit or to make room for others. Both are announced by a signal; the training saves, and
+the job goes back into the queue. Whoever supervises it next, on whatever node, begins the next attempt from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..wire import storage
+from ..wire.jobs import REQUEUE, WAITS_FOR_JOB, EngineRule, JobRecord, filled, id_of_job, plain_environment
+from ..wire.records import Request, Status
+from ..wire.rundir import RunDir
+from . import ending, launches
+from .launches import Plan
+from .state import NO_FILE, NO_REQUEST, Supervision
+from .witnesses import Witnesses, read_exit
+
+ASK_SECONDS = 20.0
+"""A scheduler's command that takes longer gets no answer: a controller may be away for minutes."""
+NAMED_SECONDS = 15.0
+"""How long whoever submitted a job may take to write down its id."""
+
+
+class Job(NamedTuple):
+    """The job that this process is the first one of."""
+
+    rule: EngineRule
+    id: str
+    start: str
+    """Names this start of it among its restarts: ``17.0``."""
+
+    @property
+    def title(self) -> str:
+        return self.rule.title or self.rule.name
+
+    def ask(self, command: Sequence[str]) -> tuple[int | None, str]:
+        """Exit code of a scheduler's command, None where it cannot be run; and what it says."""
+        try:
+            done = subprocess.run(
+                filled(command, self.id),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=ASK_SECONDS,
+                env=plain_environment(),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return None, str(error)
+        return done.returncode, done.stdout.decode("utf-8", "replace").strip()
+
+
+def job_here(rule: EngineRule | None) -> Job | None:
+    """The job of this process's environment; None where it is in none."""
+    found = id_of_job(rule, os.environ) if rule is not None else ""
+    if rule is None or not found:
+        return None
+    return Job(rule, found, f"{found}.{os.environ.get(rule.restarts, '') or 0}")
+
+
+def take(run: RunDir, job: str) -> str:
+    """Make the job of this id the run's own; why not, where the run has been given to another one since."""
+    deadline = time.monotonic() + NAMED_SECONDS
+    while (record := storage.read_or_none(JobRecord, run.job)) is not None and record.id not in (None, job):
+        if job in record.earlier or time.monotonic() > deadline:
+            return f"the run is that of job {record.id} now, not of {job}"
+        time.sleep(0.2)  # the id of a job that starts at once is written a moment later
+    if record is not None and record.id is None:
+        with contextlib.suppress(OSError):
+            storage.write_json(run.job, record._replace(id=job))
+    return ""
+
+
+def goes_on(supervision: Supervision, seen: Witnesses) -> Plan | None:
+    """The attempt to begin because the scheduler started the job again; None where that is no reason for one."""
+    status = supervision.journal.status
+    waits = status.phase == "queued" and status.waiting_for == WAITS_FOR_JOB
+    job = supervision.job
+    killed = job is not None and not seen.ended and seen.begun and not seen.alive and status.job != job.start
+    asked = status.action in ("stop", "kill")
+    if not waits and (not killed or asked):
+        return None
+    by = job.title if job is not None else "the scheduler"
+    return Plan(seen.attempt + 1, f"{by} started its job again", by=by, source="latest")
+
+
+def warn(supervision: Supervision, *, limit: bool) -> Request | None:
+    """The scheduler wants its nodes back: ask the training to save and end, by the request that is returned.
+
+    None: it is not asked.
+
+    Args:
+        limit: for the time limit, some time before it. Else the job is being ended now, or somebody sent SIGTERM.
+    """
+    job, attempt = supervision.job, supervision.attempt
+    if job is None or attempt is None or attempt.ending is not None:
+        return None
+    template = launches.template_of(supervision.spec, supervision.journal.status)
+    if limit and template.resume_args is None:
+        text = "its time limit is near; it cannot be resumed, so it is left to train until then"
+        supervision.journal.event("note", text, job=job.id)
+        return None
+    now, number = supervision.machine.clock.wall(), supervision.journal.status.attempt
+    why = "its time limit is near" if limit else "its job is being ended"
+    supervision.journal.event("request", f"{why}: asked to save and end", action=REQUEUE, by=job.title, job=job.id)
+    request = Request(f"{NO_FILE}{REQUEUE}-{int(now * 1000)}", REQUEUE, number, job.title, now, {"limit": limit})
+    ending.begin_stop(supervision, request)
+    return request
+
+
+def hand_back(supervision: Supervision, *, limit: bool) -> None:
+    """The attempt has ended for the scheduler's sake: the job is to go on later, by its own doing or by ours."""
+    job, status = supervision.job, supervision.journal.status
+    if job is None:
+        return
+    meant = "" if limit else job.ask(job.rule.look)[1]
+    by_us = limit or bool(re.fullmatch(job.rule.given_notice, meant))
+    if re.fullmatch(job.rule.untouched, meant):
+        text = f"ended by a SIGTERM that {job.title} did not send"
+        supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
+        return
+    if limit and not launches.saved_since(supervision.run, supervision.spec, status, status.started):
+        text = "not requeued: no checkpoint was saved in this attempt, the next one would come no further"
+        supervision.journal.event("note", text)
+        supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
+        return
+    why = "its time limit was near" if limit else f"{job.title} took its nodes"
+    # Before it is requeued: that ends this process.
+    message = f"{why}; it goes on when its job starts again"
+    supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
+    supervision.journal.event("phase", message, job=job.id)
+    if by_us and (refused := _requeue(supervision.run, job)):
+        text = f"not requeued: {refused}"
+        supervision.journal.event("note", text)
+        supervision.journal.update(phase="ended", waiting_for=None, message=text)
+
+
+def _requeue(run: RunDir, job: Job) -> str:
+    """Put the job back into the queue, or submit it anew; why neither worked."""
+    code, said = job.ask(job.rule.requeue) if job.rule.requeue else (1, "the scheduler has no way to")
+    if code == 0:
+        return ""
+    record = storage.read_or_none(JobRecord, run.job)
+    if record is None or not record.argv or job.id != job.id.partition("_")[0]:
+        return said
+    again, answer = job.ask(record.argv)
+    fresh = answer.partition(";")[0].strip()
+    if again != 0 or not fresh:
+        return f"{said}; {answer}"
+    named = JobRecord(record.engine, time.time(), fresh, record.argv, [*record.earlier, job.id])
+    storage.write_json(run.job, named)
+    return ""
+
+
+def exit_code(run: RunDir, status: Status) -> int:
+    """What the job exits with: the code of its training, so that jobs that depend on it see how that ended."""
+    record = read_exit(run, status.attempt)
+    if record is None or status.phase == "queued" or record.action is not None:
+        return 0
+    if record.signal is not None:
+        return 128 + record.signal
+    return record.code if record.code is not None else 1

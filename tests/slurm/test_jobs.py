@@ -1,0 +1,282 @@
+"""Runs as jobs of a scheduler: submitted, told by both truths, acted upon, requeued and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.launching.actions import Actions
+from mpstui.core.model.checks import ProfileError
+from mpstui.core.model.errors import OperationError, UsageError
+from mpstui.core.model.jobs import JobPhase
+from mpstui.core.model.snapshot import State
+from mpstui.core.runs.report import as_json
+from mpstui.wire import storage
+from mpstui.wire.jobs import JobRecord
+from mpstui.wire.records import Ack
+from mpstui.wire.rundir import RunDir
+
+from .conftest import PROFILE, Cluster
+from .fake import FakeCluster
+
+
+def answered(actions: Actions, run: Path, request: str) -> Ack:
+    found = actions.answer(run, request)
+    while found is None:
+        found = actions.answer(run, request)
+    return found
+
+
+def test_a_profile_with_a_slurm_table_is_submitted_with_every_option_as_one_argument(
+    runs: Cluster, cluster: FakeCluster
+) -> None:
+    profile = PROFILE + 'account = "a b; touch x"\ngpus-per-node = 2\nexclusive = true\n'
+    (run,) = runs.launch(profile, name="weird $(touch y) 'name")
+    words = json.loads((cluster.folder / "calls").read_text().splitlines()[0])
+    assert {"--partition=gpu", "--account=a b; touch x", "--gpus-per-node=2", "--exclusive"} <= set(words)
+    assert {"--job-name=weird $(touch y) 'name", "--requeue", "--signal=B:USR1@60"} <= set(words)
+    folder = runs.home.runs / run
+    assert words[-2:] == ["SLURM_ARRAY_TASK_ID", str(folder)]
+    assert (folder / "job.sh").read_text().endswith('exec "$@"\n')  # nothing of the user's in any shell
+    record = storage.read(JobRecord, RunDir(folder).job)
+    assert record is not None
+    assert (record.engine, record.id) == ("slurm", "10")
+    found = runs.see(run)
+    assert found.state is State.QUEUED
+    assert found.reason == "Slurm job 10 is pending: Priority"
+    told = as_json(found, full=False)["job"]
+    assert told == {
+        **{"engine": "slurm", "id": "10", "phase": "pending", "state": "PENDING", "reason": "Priority"},
+        **{"nodes": None, "partition": "gpu", "starts": None, "ends": None, "silent_since": None},
+    }
+
+
+def test_a_job_runs_its_supervisor_and_ends_with_the_exit_code_of_the_training(
+    runs: Cluster, cluster: FakeCluster
+) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    found = runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    assert (found.state, found.reason) == (State.RUNNING, "Slurm job 10 runs on n1")
+    runs.enough()
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED
+    while cluster.job("10")["state"] == "RUNNING":
+        pass
+    assert cluster.job("10")["state"] == "COMPLETED"
+    assert runs.see(run).state is State.FINISHED
+
+
+def test_what_the_scheduler_refuses_leaves_no_run(runs: Cluster, cluster: FakeCluster) -> None:
+    with pytest.raises(OperationError, match="Slurm refuses: sbatch: error: invalid partition specified: none"):
+        runs.launch(job={"partition": "none"})
+    assert not list(runs.home.runs.iterdir())
+
+
+def test_without_slurm_the_sentence_says_so(runs: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin" if not Path("/usr/bin/sbatch").exists() else "/nowhere")
+    with pytest.raises(OperationError, match="there is no program sbatch here"):
+        runs.launch(PROFILE)
+
+
+def test_wrong_options_are_named_with_their_line(runs: Cluster) -> None:
+    with pytest.raises(ProfileError, match=r"`wrap` cannot be set"):
+        runs.launch(PROFILE + 'wrap = "rm -rf"\n')
+    with pytest.raises(UsageError, match="`nodes` is a whole number"):
+        runs.launch(job={"nodes": "2-4"})
+    with pytest.raises(UsageError, match="none starts this run"):
+        runs.launch(on="local", job={"time": "1"})
+    with pytest.raises(UsageError, match="there is no scheduler 'pbs'"):
+        runs.launch(on="pbs")
+    with pytest.raises(UsageError, match="nothing starts the program on the other nodes"):
+        runs.launch(job={"nodes": "2"})
+
+
+def test_a_pending_job_that_is_stopped_is_cancelled_and_never_starts(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    seen, actions = runs.see(run), Actions(dict(os.environ))
+    answer = answered(actions, seen.dir, actions.send(seen, "stop").id)
+    assert (answer.ok, answer.text) == (True, "cancelled: attempt 1 will not start")
+    assert cluster.job("10")["state"] == "CANCELLED"
+    found = runs.wait(run, lambda seen: seen.state is State.STOPPED)
+    assert found.reason.startswith("never started: ")
+
+
+def test_a_running_job_is_stopped_by_its_own_supervisor(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    seen = runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    actions = Actions(dict(os.environ))
+    answer = answered(actions, seen.dir, actions.send(seen, "stop").id)
+    assert answer.ok
+    assert runs.see(run).state is State.STOPPED
+    assert not any("scancel" in line for line in (cluster.folder / "calls").read_text().splitlines())
+
+
+def test_a_cancellation_behind_our_back_is_told_as_that(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.kill("10")
+    cluster.set("10", state="CANCELLED")
+    found = runs.wait(run, lambda seen: seen.state is State.KILLED)
+    assert found.reason == "Slurm job 10 was cancelled through the scheduler, not by mpstui"
+
+
+def test_a_scheduler_that_does_not_answer_ends_nothing(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.state is State.RUNNING)
+    cluster.down = True
+    found = runs.wait(run, lambda seen: seen.job is not None and seen.job.silent_since is not None)
+    assert found.state is State.RUNNING
+    assert "; Slurm does not answer since " in found.reason
+    assert "Unable to contact slurm controller" in found.reason
+    runs.enough()
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED  # its own records say so
+    cluster.down = False
+    runs.wait(run, lambda seen: seen.job is not None and seen.job.silent_since is None)
+
+
+def test_a_job_that_the_scheduler_has_forgotten_keeps_its_last_word(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.set("10", state="CANCELLED")
+    runs.wait(run, lambda seen: seen.state is State.KILLED)
+    (cluster.folder / "jobs" / "10.json").unlink()
+    before = (cluster.folder / "calls").stat().st_size
+    while (cluster.folder / "calls").stat().st_size == before:
+        assert runs.see(run).state is State.KILLED
+    assert runs.see(run).state is State.KILLED
+
+
+def test_before_its_time_limit_it_saves_is_requeued_and_goes_on(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.signal("10", signal.SIGUSR1)
+    found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    assert found.state is State.QUEUED
+    assert "its time limit was near; it goes on when its job starts again" in found.reason
+    assert found.exit is None
+    cluster.start("10")
+    again = runs.wait(run, lambda seen: seen.attempt == 2 and seen.output is not None)
+    assert again.output is not None
+    runs.wait(run, lambda seen: "begun at 1" in (seen.output.read_text() if seen.output else ""))
+    runs.enough()
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED
+
+
+def test_one_without_checkpoints_is_not_requeued_for_ever(runs: Cluster, cluster: FakeCluster) -> None:
+    (runs.folder / "train.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    (run,) = runs.launch(PROFILE)
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.signal("10", signal.SIGUSR1)
+    found = runs.wait(run, lambda seen: not seen.state.active)
+    assert found.state is State.STOPPED
+    assert "not requeued: no checkpoint was saved in this attempt" in found.reason
+
+
+def test_a_job_killed_without_a_word_goes_on_from_its_checkpoint(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    folder = runs.home.runs / run
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    (folder / "checkpoints" / "7.ckpt").write_text("x")
+    cluster.kill("10")  # a node that failed, or a preemption without grace
+    cluster.set("10", state="PENDING", reason="BeginTime", restarts=1)
+    runs.wait(run, lambda seen: seen.state is State.QUEUED)
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.attempt == 2 and "begun at 7" in (seen.output.read_text() if seen.output else ""))
+    runs.enough()
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED
+
+
+def test_a_preempted_job_that_was_given_notice_is_requeued_as_soon_as_it_has_saved(
+    runs: Cluster, cluster: FakeCluster
+) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.set("10", preempt="2026-11-23T04:22:16")
+    cluster.signal("10", signal.SIGTERM)
+    found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    assert "Slurm took its nodes" in found.reason
+
+
+def test_a_requeued_job_can_be_called_off(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.signal("10", signal.SIGUSR1)
+    seen = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    actions = Actions(dict(os.environ))
+    answer = answered(actions, seen.dir, actions.send(seen, "kill").id)
+    assert answer.ok
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.KILLED
+    assert cluster.job("10")["state"] == "CANCELLED"
+
+
+def test_a_restart_of_what_has_ended_is_a_new_job(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.enough()
+    seen = runs.wait(run, lambda seen: seen.state is State.FINISHED and seen.job is not None and seen.job.phase.is_over)
+    (runs.folder / "enough").unlink()
+    (seen.dir / "checkpoints" / "5.ckpt").write_text("x")
+    actions = Actions(dict(os.environ))
+    answer = answered(actions, seen.dir, actions.restart(seen).id)
+    assert (answer.ok, answer.text) == (True, "Slurm job 20 is pending: Priority; it goes on when the job starts")
+    assert runs.see(run).state is State.QUEUED
+    cluster.start("20")
+    runs.wait(run, lambda seen: seen.attempt == 2 and "begun at 5" in (seen.output.read_text() if seen.output else ""))
+    runs.enough()
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED
+
+
+def test_a_sweep_is_one_array_and_each_task_its_own_run(runs: Cluster, cluster: FakeCluster) -> None:
+    found = runs.launch(sweep={"seed": ("1", "2", "3")})
+    assert [job["id"] for job in cluster.jobs()] == ["10_0", "10_1", "10_2"]
+    cluster.start("10_1")
+    runs.wait(found[1], lambda seen: seen.state is State.RUNNING and seen.argv[-1:] == ("2",))
+    assert runs.see(found[0]).state is State.QUEUED
+    runs.enough()
+    runs.wait(found[1], lambda seen: seen.state is State.FINISHED)
+
+
+def test_several_nodes_start_a_torchrun_on_each_that_meet_on_the_first(runs: Cluster) -> None:
+    profile = 'launcher = "torchrun"\nprocesses = 2\n' + PROFILE + "nodes = 2\n"
+    (run,) = runs.launch(profile)
+    spec = json.loads((runs.home.runs / run / "spec.json").read_text())
+    argv = spec["launch"]["variants"]["auto"]["argv"]
+    assert argv[:5] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+    assert argv[argv.index("--nnodes") : argv.index("--nnodes") + 6] == [
+        *("--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "{rendezvous}")
+    ]
+    assert "--standalone" not in argv
+
+
+def test_looking_at_runs_starts_no_job_here(runs: Cluster, cluster: FakeCluster) -> None:
+    from mpstui.core.launching.actions import SupervisorRecovery
+
+    (run,) = runs.launch()
+    assert SupervisorRecovery(runs.home, Actions(dict(os.environ)).supervise).respawn_missing() == []
+    assert runs.see(run).state is State.QUEUED
+
+
+def test_many_looks_are_one_question_every_few_seconds(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mpstui.core.engines import board
+
+    found = runs.launch(sweep={"seed": tuple("123456")})
+    runs.wait(found[0], lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 60.0)
+    before = (cluster.folder / "calls").read_text().count('"squeue"')
+    for _ in range(3):
+        board.board_of.cache_clear()  # as another process
+        assert {runs.see(run).state for run in found} == {State.QUEUED}
+    assert (cluster.folder / "calls").read_text().count('"squeue"') <= before + 1
