@@ -6,6 +6,7 @@ They submit a request, wait for its answer, print it, and exit with what it says
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -108,6 +109,9 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
         metavar="latest|best|scratch|PATH",
         help="checkpoint to continue from (default: latest)",
     )
+    parser.add_argument(
+        "--command", dest="words", metavar="WORDS", help="another command, as one text: 'python train.py --lr 0.1'"
+    )
     add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
     add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
     parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help="turn the agent on or off")
@@ -137,13 +141,14 @@ def run_restart(args: argparse.Namespace) -> int:
 
     if args.device is not None and args.device not in DEVICES:
         raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
-    sets, env = parse_sets(args.set), parse_environment(args.env)
+    sets, env, words = parse_sets(args.set), parse_environment(args.env), _words(args.words or "")
 
     def edited(snapshot: RunSnapshot) -> tuple[LaunchChoice | None, Cure | None]:
         cure = _fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
         choice = cure.choice if cure else None
-        if sets or env or args.agent is not None:
+        if sets or env or words or args.agent is not None:
             choice = choice or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
+            choice = choice.with_command(words) if words else choice
             agent = choice.agent if args.agent is None else args.agent
             choice = replace(choice, sets={**choice.sets, **sets}, env={**choice.env, **env}, agent=agent)
             for note in effective_arguments(choice.profile, sets)[1]:
@@ -174,6 +179,13 @@ def run_restart(args: argparse.Namespace) -> int:
         return 0
     before = max(Session().run(args.run).dir.attempt_numbers(), default=0)
     return _act(args, ask, (lambda run: _watch_rehearsal(run, before)) if args.rehearse is not None else None)
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        raise UsageError("--command: a quotation mark is not closed", "write it as in a shell") from None
 
 
 def _watch_rehearsal(run: RunDir, before: int) -> Ack:

@@ -278,7 +278,7 @@ ACTIONS: tuple[Action, ...] = (
         request="restart",
         key="R",
         label="edit",
-        help="change the arguments, then restart",
+        help="change command, arguments or variables, then restart",
         footer=11,
         screen_action="edit",
     ),

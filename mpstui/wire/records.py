@@ -205,6 +205,8 @@ class ChoiceRecord(NamedTuple):
     agent: Optional[bool] = None
     on: Optional[str] = None
     job: Mapping[str, str] = {}
+    command: Sequence[str] = []
+    """In place of the profile's; none: as it says."""
 
 
 class Branch(NamedTuple):

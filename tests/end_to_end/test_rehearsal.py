@@ -78,6 +78,8 @@ def test_a_remedy_proves_itself_and_then_goes_on_for_real(mpstui: CommandLine, c
         "would change batch 64 -> 32, accumulate 1 -> 2",
         "9 steps (0s) since the checkpoint at step 20 are done again.",
     ]
+    other = mpstui.call("restart", crashed, "--command", "{python} train.py --stop 9", "--dry-run")
+    assert other.stdout.splitlines()[0] == "would change stop 60 -> 9"
     done = mpstui.call("restart", crashed, "--fix", "--rehearse", "15")
     assert done.returncode == 0, done.stderr
     assert "batch 64: 64.0 MiB ✗ → 32 × 2: 32.0 MiB ✓, loss equal to" in done.stdout

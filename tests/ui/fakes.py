@@ -19,8 +19,9 @@ from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.command import EnvLine
 from mpstui.core.launching.cure import Cure
-from mpstui.core.launching.drafts import Draft, Field, Launcher, Preview
+from mpstui.core.launching.drafts import Draft, Launcher
 from mpstui.core.launching.explaining import Explanation
+from mpstui.core.launching.form_fields import Field, Preview
 from mpstui.core.launching.rehearsal import Rehearsed
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine

@@ -6,12 +6,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice, combinations
-from mpstui.core.launching.drafts import AFTER, ARGUMENT, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES, Draft, Launcher
+from mpstui.core.launching.drafts import Draft, Launcher
+from mpstui.core.launching.form_fields import AFTER, ARGUMENT, COMMAND, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
@@ -277,6 +279,61 @@ def test_the_options_of_a_command_without_a_profile_are_fields(launcher: Launche
     changes = {f"{ARGUMENT}lr": "0.3", f"{ARGUMENT}amp": "false", f"{ARGUMENT}epochs": "9"}
     assert draft.preview(values(draft, **changes)).command == "python train.py --lr=0.3 --epochs 9"
     assert draft.preview(values(draft)).command == "python train.py --lr=0.1 --amp --epochs 3"
+
+
+def edited(launcher: Launcher, tmp_path: Path, *words: str, **chosen: Any) -> Draft:
+    """The form of a new attempt of a command."""
+    choice = LaunchChoice(profile_of_command(words, cwd=tmp_path), **chosen)
+    return Draft(launcher, choice, environ={}, before=choice)
+
+
+def test_the_command_of_a_run_can_be_written_anew_and_what_changes_is_told(launcher: Launcher, tmp_path: Path) -> None:
+    draft = edited(launcher, tmp_path, "python", "train.py", "data a", "--lr=0.1", "--amp", "--epochs", "3")
+    shown = values(draft)
+    assert shown[COMMAND] == "python train.py 'data a' --lr=0.1 --amp --epochs 3"
+    assert draft.preview(shown).changes == ()
+    preview = draft.preview(shown | {COMMAND: "python other.py 'data b' --lr=0.2 --epochs 3 --wd 1"})
+    assert preview.command == "python other.py 'data b' --lr=0.2 --epochs 3 --wd 1"
+    assert preview.changes == (
+        "command python train.py 'data a' -> python other.py 'data b'",
+        "amp true -> not given",
+        "lr 0.1 -> 0.2",
+        "wd not given -> 1",
+    )
+    both = shown | {COMMAND: "python train.py --lr=0.2 --epochs 5", f"{ARGUMENT}epochs": "9", f"{ARGUMENT}amp": "true"}
+    assert draft.preview(both).command == "python train.py --lr=0.2 --epochs 9", "a field of its own is the last word"
+    assert draft.preview(shown | {VARIABLES: "A=1", "recipe": "fast"}).changes == (
+        "A unset -> 1",
+        "recipe safe -> fast",
+    )
+    for wrong in ("", "python 'train.py"):
+        with pytest.raises(UsageError) as told:
+            draft.preview(shown | {COMMAND: wrong})
+        assert told.value.field == COMMAND
+
+
+def test_variables_can_be_left_out_by_name(launcher: Launcher, tmp_path: Path) -> None:
+    draft = edited(launcher, tmp_path, "python", "train.py", env={"A": "1", "B": "2"}, drop_env=("C",))
+    shown = values(draft)
+    assert shown[VARIABLES] == "A=1 B=2 -C"
+    preview = draft.preview(shown | {VARIABLES: "B=2 -C -D"})
+    assert preview.changes == ("A 1 -> unset", "D set -> unset")
+    with pytest.raises(UsageError, match="leaves out no variable"):
+        draft.preview(shown | {VARIABLES: "-1x"})
+
+
+def test_a_secret_of_a_command_is_not_shown_and_goes_on(launcher: Launcher, tmp_path: Path) -> None:
+    words = ("python", "train.py", "--token", "sesame", "--api-key", "open-it", "--lr", "1")
+    draft = edited(launcher, tmp_path, *words)
+    shown = values(draft)
+    assert shown[COMMAND] == "python train.py --token ••• --api-key ••• --lr 1"
+    changed = draft._chosen(shown | {COMMAND: "python train.py --api-key ••• --lr 2"})
+    assert changed.command == ("python", "train.py", "--api-key", "open-it", "--lr", "2")
+    preview = draft.preview(shown | {COMMAND: "python train.py --token alibaba --lr 1"})
+    assert "sesame" not in str(preview)
+    assert "alibaba" not in str(preview)
+    with pytest.raises(UsageError, match="stands for a secret"):
+        draft.preview(shown | {COMMAND: "python train.py --password •••"})
 
 
 KNOWING = """

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.diagnosis.model import Finding, Remedy
-from mpstui.core.launching.drafts import Preview
+from mpstui.core.launching.form_fields import Preview
 from mpstui.core.launching.rehearsal import Rehearsed, Shown
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
@@ -91,7 +91,7 @@ def test_a_mistake_is_shown_at_its_field_and_nothing_starts() -> None:
         await driver.sees("--epochs 200")
         await driver.press("tab", "tab", "tab", "x")
         await driver.sees("✗ epochs: 'x' is not a number · write a whole number")
-        below = driver.lines.index(next(line for line in driver.lines if line.strip().startswith("epochs")))
+        below = driver.lines.index(next(line for line in driver.lines if line.strip("● ").startswith("epochs")))
         assert "is not a number" in driver.lines[below + 1]
         await driver.press("ctrl+s")
         await driver.hears("Not started")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ from ..model.errors import UsageError
 from ..model.home import Home
 from ..profiles.model import ArgumentValue, Profile, Scalar
 from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
-from ..profiles.written import written_options
+from ..profiles.written import folded, replace_option, written_options
 from ..runs.find import find_run
 
 ACCELERATOR_QUEUE = "auto"
@@ -52,6 +52,49 @@ class LaunchChoice:
     """``local``, or the scheduler that starts it; None: as the profile says."""
     job: Mapping[str, str] = field(default_factory=dict)
     """Options for the scheduler, beside those of the profile."""
+    command: tuple[str, ...] = ()
+    """What somebody wrote in place of the profile's command, which is that of :attr:`profile` by now."""
+
+    def with_command(self, words: Sequence[str]) -> LaunchChoice:
+        """The same launch of another command, which has the last word on options in it and in the old one."""
+        told = {folded(one.key) for command in (self.written_command, words) for one in written_options(command)}
+        return replace(
+            self,
+            profile=rewritten(self.profile, words),
+            command=tuple(words),
+            sets={key: text for key, text in self.sets.items() if folded(key) not in told},
+            drop_args=tuple(key for key in self.drop_args if folded(key) not in told),
+        )
+
+    @property
+    def written_command(self) -> tuple[str, ...]:
+        """The command as a person wrote it, with what this launch changes in it: without the arguments of a profile."""
+        from .command import argument_words  # with the first form of a run
+
+        words, others = written_words(self, launch_arguments(self)[0])
+        return (*words, *(() if self.profile.path else argument_words(others, self.profile.arg_style)))
+
+
+def rewritten(profile: Profile, words: Sequence[str]) -> Profile:
+    """The profile with another command, and with those arguments alone that do not stand in it."""
+    told = {folded(one.key) for one in written_options(words)}
+    args = {key: value for key, value in profile.args.items() if profile.path and folded(key) not in told}
+    return replace(profile, command=tuple(words), args=args)
+
+
+def written_words(
+    choice: LaunchChoice, arguments: Mapping[str, ArgumentValue]
+) -> tuple[list[str], dict[str, ArgumentValue]]:
+    """The profile's command with those arguments changed that stand in it, and the others."""
+    words, others = list(choice.profile.command), dict(arguments)
+    for key in choice.drop_args:
+        replace_option(words, key, False)
+    for key, value in arguments.items():
+        if key not in choice.profile.args and not isinstance(value, tuple):
+            text = value if isinstance(value, bool) else str(value)
+            if replace_option(words, key, text):
+                del others[key]
+    return words, others
 
 
 def choice_json(choice: LaunchChoice) -> dict[str, Any]:

@@ -10,16 +10,19 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ...wire.records import QueueRule
+from ...wire.secrets import HIDDEN, masked_words
 from ..machine import DEVICES, Machine, this_machine
+from ..model.checks import environment_name
 from ..model.errors import OperationError, UsageError
 from ..profiles.first_run import require_own_profile
 from ..profiles.library import ProfileEntry, list_profiles, load_profile
-from ..profiles.model import RECIPES, ArgumentValue, Profile
+from ..profiles.model import RECIPES
 from ..profiles.written import folded, written_options
 from .choice import (
     LaunchChoice,
@@ -31,56 +34,36 @@ from .choice import (
     parse_environment,
     parse_sets,
 )
+from .form_fields import (
+    AFTER,
+    ARGUMENT,
+    COMMAND,
+    MORE,
+    MORE_SWEPT,
+    QUEUE,
+    SWEEP,
+    VARIABLES,
+    Field,
+    Preview,
+    at_field,
+    named,
+    read,
+    split,
+)
 
 if TYPE_CHECKING:
     from ...wire.records import Request
+    from ..diagnosis.remedy import Change
     from ..model.home import Home
     from ..model.snapshot import RunSnapshot
     from .actions import Actions
     from .arguments import Argument
-    from .command import EnvLine
     from .cure import Cure
     from .planning import LaunchPlan
 
-Words = TypeVar("Words")
-
-ARGUMENT = "arg:"
-"""Before the key of a field that is one of the program's own arguments."""
-SWEEP = "sweep:"
-"""Before the key of a field that holds several values of one, one run for each."""
-MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "more", "env", "swept", "queue.after", "queue"
-"""Fields for what the profile has no field for, and for when to start."""
 _A_PATH = re.compile(
     r"(?:^|_)(?:data|dataset|dir|directory|path|file|folder|root|cache|checkpoint|fasta|bed|npz|csv)(?:_|$)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One line of the launch form. ``choices`` make it a choice, else it is text."""
-
-    key: str
-    label: str
-    value: str
-    choices: tuple[str, ...] = ()
-    hint: str = ""
-    """Shown in an empty field: what may stand there. An argument left empty is not passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Exactly what would be started."""
-
-    command: str
-    environment: tuple[EnvLine, ...] = ()
-    warnings: tuple[str, ...] = ()
-    cwd: str = ""
-    runs: tuple[str, ...] = ()
-    """Names of all runs where there are several; ``command`` is that of the first."""
-    profile: str | None = None
-    epochs: float | None = None
-    waits_for: tuple[str, ...] = ()
-    """What must be true before it starts: a slot in a queue, the end of other runs."""
 
 
 class Launcher:
@@ -120,8 +103,9 @@ class Launcher:
         from .editing import environment_of, recorded_choice
 
         run = RunDir(snapshot.dir)
-        choice = cure.choice if cure is not None else recorded_choice(run)
-        return Draft(self, choice, cure, environment_of(run, self.environ, self.machine))
+        before = recorded_choice(run)
+        choice = cure.choice if cure is not None else before
+        return Draft(self, choice, cure, environment_of(run, self.environ, self.machine), before=before)
 
 
 class Draft:
@@ -138,12 +122,14 @@ class Draft:
         cure: Cure | None = None,
         environ: Mapping[str, str] | None = None,
         known: Sequence[Argument] = (),
+        before: LaunchChoice | None = None,
     ) -> None:
         """A form for one choice.
 
         Args:
             environ: of the run that this is a new attempt of; None: a new run, or several, in the launcher's own.
             known: arguments that the program is known to take; see :meth:`asking_the_program`.
+            before: the launch that this one changes.
         """
         self._launcher = launcher
         self._environ = launcher.environ if environ is None else environ
@@ -152,9 +138,11 @@ class Draft:
         """Arguments that a remedy changes and whose value nobody knows: they have to be filled in."""
         self._note = cure.sentence if cure else ""
         self._choice = choice
+        self._before = before
+        self._words = masked_words(choice.written_command)
         self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
-        given = {**_named(choice.profile), **choice.sets}
+        given = {**named(choice.profile), **choice.sets}
         left_out = {*choice.drop_args, *self._sweep}
         self._arguments = {key: text for key, text in given.items() if key not in left_out}
         offered = dict.fromkeys(commented_arguments(choice.profile), "not passed")
@@ -186,7 +174,9 @@ class Draft:
             for key, text in self._arguments.items()
         )
         waits = [f"{one['run']}:{one['when']}" for one in choice.queue.after]
-        variables = shlex.join(f"{name}={value}" for name, value in choice.env.items())
+        left_out = (f"-{name}" for name in choice.drop_env)
+        variables = shlex.join([*(f"{name}={value}" for name, value in choice.env.items()), *left_out])
+        command = () if self._starts else (Field(COMMAND, "command", _line(self._words)),)
         when = (
             Field(MORE_SWEPT, "sweep", "", hint="lr=0.1,0.01 seed=1,2,3"),
             Field(AFTER, "start after", shlex.join(waits), hint="RUN, RUN:any or RUN:fail"),
@@ -196,11 +186,12 @@ class Draft:
             Field("name", "name", choice.name or profile.name),
             Field("device", "device", choice.device or profile.device, tuple(DEVICES)),
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
+            *command,
             *(Field(SWEEP + key, f"sweep {key}", text) for key, text in self._sweep.items()),
             *arguments,
             *(Field(ARGUMENT + key, key, "", hint=hint) for key, hint in self._offered.items()),
             Field(MORE, "more arguments", "", hint="KEY=VALUE ..."),
-            Field(VARIABLES, "variables", variables, hint="NAME=VALUE ..."),
+            Field(VARIABLES, "variables", variables, hint="NAME=VALUE ..., -NAME leaves one out"),
             *(when if self._starts else ()),
         )
 
@@ -221,18 +212,20 @@ class Draft:
         if not known:
             hint = "write them as KEY=VALUE under `more arguments`"
             raise OperationError(": ".join(["this program does not tell which arguments it takes", *why]), hint)
-        return Draft(launcher, choice, self._cure, None if self._starts else self._environ, known)
+        of_run = None if self._starts else self._environ
+        return Draft(launcher, choice, self._cure, of_run, known, self._before)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         """What these values would start; whether the device is there is asked when it is started."""
         choices = self._combinations(values)
         planned, *_ = [self._plan(values, choice, check=False) for choice in choices]
         return Preview(
-            command=shlex.join(planned.argv),
+            command=_line(masked_words(planned.argv)),
             environment=planned.env,
             warnings=(*([self._note] if self._note else []), *planned.warnings),
             runs=tuple(str(choice.name) for choice in choices) if len(choices) > 1 else (),
             cwd=planned.template.cwd,
+            changes=None if self._before is None else tuple(map(str, self._changes(choices[0]))),
             profile=self._choice.profile.slug if self._choice.profile.path else None,
             epochs=planned.template.totals.epochs,
             waits_for=(
@@ -256,14 +249,16 @@ class Draft:
         self._plan(values, choice, check=True)
         rehearsal = None
         if rehearse:
-            from ...wire.rundir import RunDir
-            from .editing import changes_between, recorded_choice
             from .rehearsal import rehearsal_of
 
-            told = self._cure.changes if self._cure else ()
-            changes = changes_between(recorded_choice(RunDir(snapshot.dir)), choice, told)
-            rehearsal = rehearsal_of(snapshot, changes, choice.profile)
+            rehearsal = rehearsal_of(snapshot, self._changes(choice), choice.profile)
         return self._launcher.actions.restart(snapshot, choice=choice, rehearsal=rehearsal)
+
+    def _changes(self, choice: LaunchChoice) -> tuple[Change, ...]:
+        from .editing import changes_between
+
+        told = self._cure.changes if self._cure else ()
+        return changes_between(self._before, choice, told) if self._before is not None else ()
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""
@@ -298,34 +293,54 @@ class Draft:
             for key, text in values.items()
             if key.startswith(ARGUMENT) and (text or key[len(ARGUMENT) :] not in self._offered)
         }
-        more = _read(values, MORE, parse_sets)
-        swept_too = _read(values, MORE_SWEPT, parse_sets)
+        more = read(values, MORE, parse_sets)
+        swept_too = read(values, MORE_SWEPT, parse_sets)
         home, group = self._launcher.home, values.get(QUEUE, "").strip()
-        after = _read(values, AFTER, lambda words: [parse_condition(home, word) for word in words])
+        after = read(values, AFTER, lambda words: [parse_condition(home, word) for word in words])
         for name in self._asks:
             if not given.get(name, "").strip():
                 sentence = f"what {name} was is not known, so that the remedy cannot change it"
                 raise UsageError(sentence, "give its new value", field=ARGUMENT + name)
+        base, changed = self._rewritten(values)
         # A swept argument stays said although it equals the profile's: a run without it would be a sweep again.
         swept = self._choice.profile.sweep
-        before = {key: text for key, text in _named(self._choice.profile).items() if key not in swept}
+        before = {key: text for key, text in named(self._choice.profile).items() if key not in swept}
+        if changed:  # then an option that stands in the command is said there, unless its own field says otherwise
+            told = {folded(one.key) for words in (self._words, base.command) for one in written_options(words)}
+            before |= {key: text for key, text in self._arguments.items() if folded(key) in told}
+        env, drop_env = read(values, VARIABLES, _variables)
         return replace(
-            self._choice,
+            base,
             name=values["name"].strip() or None,
             device=values["device"],
             recipe=values["recipe"],
             sets={**{self._certain(key): text for key, text in given.items() if before.get(key) != text}, **more},
-            env=_read(values, VARIABLES, parse_environment),
+            env=env,
+            drop_env=drop_env,
             sweep={
                 **{
-                    key: _split(values[SWEEP + key], SWEEP + key)
+                    key: split(values[SWEEP + key], SWEEP + key)
                     for key, text in self._sweep.items()
                     if values[SWEEP + key] != text
                 },
-                **{key: _split(text, MORE_SWEPT) for key, text in swept_too.items()},
+                **{key: split(text, MORE_SWEPT) for key, text in swept_too.items()},
             },
             queue=QueueRule(group or None, after) if self._starts else self._choice.queue,
         )
+
+    def _rewritten(self, values: Mapping[str, str]) -> tuple[LaunchChoice, bool]:
+        """The choice with the command as the form has it, and whether that is another one."""
+        words = read(values, COMMAND, tuple[str, ...]) if COMMAND in values else self._words
+        if not words:
+            raise UsageError("there is no command", "such as `python train.py --lr 0.1`", field=COMMAND)
+        if words == self._words:
+            return self._choice, False
+        secrets = dict(zip(pairwise(("", *self._words)), self._choice.written_command, strict=True))
+        kept = [secrets.get(pair) if HIDDEN in pair[1] else pair[1] for pair in pairwise(("", *words))]
+        if None in kept:
+            hint = "leave it and the word before it as they are, or write it anew"
+            raise UsageError(f"{HIDDEN} stands for a secret of the run", hint, field=COMMAND)
+        return self._choice.with_command([word for word in kept if word is not None]), True
 
     def _certain(self, key: str) -> str:
         """The key as ``sets`` takes it: one that the program itself names is not mistyped, however near to another."""
@@ -340,7 +355,7 @@ class Draft:
         try:
             return combinations(chosen) if self._sweep or chosen.sweep else (chosen,)
         except UsageError as error:
-            raise _at_field(error, values) from error
+            raise at_field(error, values) from error
 
     def _plan(self, values: Mapping[str, str], choice: LaunchChoice, *, check: bool) -> LaunchPlan:
         from .planning import plan
@@ -349,43 +364,18 @@ class Draft:
         try:
             return plan(choice, environ=self._environ, machine=launcher.machine, check=check)
         except UsageError as error:
-            raise _at_field(error, values) from error
+            raise at_field(error, values) from error
 
 
-def _named(profile: Profile) -> dict[str, str]:
-    """The arguments that a profile gives a value: those that its command has, and its own."""
-    written = {one.key: "true" if one.value is None else one.value for one in written_options(profile.command)}
-    return {**written, **{key: _text(value) for key, value in profile.args.items()}}
+def _line(words: Sequence[str]) -> str:
+    """A command as one line; the dots of a secret need no quotation marks."""
+    return shlex.join(words).replace(f"'{HIDDEN}'", HIDDEN)
 
 
-def _text(value: ArgumentValue) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(_text(part) for part in value) if isinstance(value, tuple) else str(value)
-
-
-def _split(text: str, field: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not found:
-        raise UsageError("a sweep needs at least one value of each argument", "such as 1, 2, 3", field=field)
-    return found
-
-
-def _read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Words]) -> Words:
-    """What the words of a field mean; a mistake is told at that field."""
-    try:
-        return parse(shlex.split(values.get(field, "")))
-    except ValueError:
-        raise UsageError("a quotation mark is not closed", "write it as in a shell", field=field) from None
-    except UsageError as error:
-        raise UsageError(error.sentence, error.hint, field=field, near=error.near) from error
-
-
-def _at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
-    """The error with the form's field in place of the profile's key, None where the form has no such field."""
-    wrong = error.field or ""
-    argument = wrong.removeprefix("args.")
-    typed = [MORE_SWEPT] if f"{argument}=" in values.get(MORE_SWEPT, "") else []
-    fields = (*typed, ARGUMENT + argument, SWEEP + argument, MORE) if argument != wrong else (wrong,)
-    field = next((key for key in fields if key in values), None)
-    return UsageError(error.sentence, error.hint, field=field, near=error.near)
+def _variables(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """``NAME=VALUE``, and ``-NAME`` of those to be left out."""
+    dropped = tuple(word[1:] for word in words if word.startswith("-"))
+    for name in dropped:
+        if why := environment_name(name):
+            raise UsageError(f"-{name} leaves out no variable: {why}", "write it as -NAME", field="env")
+    return parse_environment(word for word in words if not word.startswith("-")), dropped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from ...wire import heartbeat, storage
 from ...wire.records import ChoiceRecord, LaunchRecord, Request
 from ...wire.rundir import RunDir
-from ...wire.secrets import HIDDEN, hides
+from ...wire.secrets import HIDDEN, hides, masked_words
 from ..diagnosis.evidence import failed_attempt
 from ..diagnosis.remedy import NOT_GIVEN, UNSET, Change
 from ..machine import Machine
@@ -23,7 +24,8 @@ from ..profiles.library import save_profile_text
 from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
-from .choice import LaunchChoice, choice_json, given_arguments, launch_arguments, open_axes
+from ..profiles.written import written_options
+from .choice import LaunchChoice, choice_json, given_arguments, launch_arguments, open_axes, rewritten
 from .command import environment_again
 from .record import RecordedRun, chosen, read_run
 
@@ -51,6 +53,8 @@ def _choice_of(run: RunDir, found: RecordedRun, choice: ChoiceRecord) -> LaunchC
     else:
         variant = spec.launch.variants.get(spec.launch.device) or next(iter(spec.launch.variants.values()))
         profile = profile_of_command(tuple(variant.argv), cwd=cwd, name=spec.name)
+    if choice.command:
+        profile = rewritten(profile, choice.command)
     last = storage.read_or_none(LaunchRecord, run.attempt(failed_attempt(run) or 0).launch)
     others = {*found.template.variants} - {found.template.device}
     return LaunchChoice(
@@ -66,6 +70,7 @@ def _choice_of(run: RunDir, found: RecordedRun, choice: ChoiceRecord) -> LaunchC
         agent=choice.agent,
         on=choice.on,
         job=choice.job,
+        command=tuple(choice.command),
     )
 
 
@@ -97,20 +102,26 @@ def changes_between(before: LaunchChoice, after: LaunchChoice, known: Sequence[C
     """What a changed launch changes. ``known`` may tell what an argument was that was not given."""
     told = {change.name: change.before for change in known}
     variables = _variables(before)
+    words, plain = [_split_words(choice.written_command) for choice in (before, after)], dict[str, ArgumentValue]
     pairs: list[tuple[Mapping[str, ArgumentValue], Mapping[str, ArgumentValue], str]] = [
-        (given_arguments(before), given_arguments(after), NOT_GIVEN),
+        (plain(command=words[0].others), plain(command=words[1].others), NOT_GIVEN),
+        (words[0].flags | given_arguments(before), words[1].flags | given_arguments(after), NOT_GIVEN),
         (variables, _variables(after), UNSET),
+        (plain(recipe=before.recipe or before.profile.recipe), plain(recipe=after.recipe or after.profile.recipe), ""),
     ]
     found = [
         Change(
-            name, _said(old[name]) if name in old else told.get(name, none), _said(new[name]) if name in new else none
+            name,
+            _said(name, old[name]) if name in old else told.get(name, none),
+            _said(name, new[name]) if name in new else none,
         )
         for old, new, none in pairs
         for name in {**old, **new}
         if old.get(name) != new.get(name)
     ]
     dropped = {name: Change(name, told.get(name, "set"), UNSET) for name in {*after.drop_env} - {*before.drop_env}}
-    moved = [Change("device", before.device or "auto", after.device or "auto")] if before.device != after.device else []
+    devices = [choice.device or choice.profile.device for choice in (before, after)]
+    moved = [Change("device", *devices)] if devices[0] != devices[1] else []
     return (*found, *(change for name, change in dropped.items() if name not in variables), *moved)
 
 
@@ -120,10 +131,25 @@ def _variables(choice: LaunchChoice) -> dict[str, str]:
     return {name: value for name, value in told.items() if name not in choice.drop_env}
 
 
-def _said(value: ArgumentValue) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return " ".join(map(_said, value)) if isinstance(value, tuple) else str(value)
+class _Words(NamedTuple):
+    flags: dict[str, ArgumentValue]
+    """Options without a value."""
+    others: str
+    """The program and all that is no option of it."""
+
+
+def _split_words(command: Sequence[str]) -> _Words:
+    options = list(written_options(command))
+    theirs = {one.place + more for one in options for more in range(2 if one.value is not None and not one.head else 1)}
+    others = shlex.join(masked_words([word for place, word in enumerate(command) if place not in theirs]))
+    return _Words({one.key: True for one in options if one.value is None}, others)
+
+
+def _said(name: str, value: ArgumentValue) -> str:
+    if isinstance(value, tuple):
+        return " ".join(_said(name, one) for one in value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return HIDDEN if hides(name, text) else text
 
 
 def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) -> dict[str, str]:
@@ -155,6 +181,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool
     changes: dict[str, Any] = {
         "name": name,
         "cwd": str(profile.cwd),
+        **({"command": list(choice.command)} if choice.command else {}),
         **({"python": profile.python} if profile.python else {}),
         **({"device": choice.device} if choice.device else {}),
         **({"recipe": choice.recipe} if choice.recipe else {}),

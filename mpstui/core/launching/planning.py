@@ -31,8 +31,8 @@ from ..model.errors import OperationError, UsageError
 from ..model.home import Home, require_own
 from ..profiles.first_run import remember
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
-from ..profiles.written import replace_option, totals_of
-from .choice import LaunchChoice, choice_json, launch_arguments, split_device
+from ..profiles.written import totals_of
+from .choice import LaunchChoice, choice_json, launch_arguments, split_device, written_words
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
@@ -180,14 +180,7 @@ def _command(
     """The command without its device: placeholders filled in, arguments appended, launcher put before it."""
     profile = choice.profile
     python = profile.python or machine.python
-    words, appended = list(profile.command), dict(arguments)
-    for key in choice.drop_args:
-        replace_option(words, key, False)
-    for key, value in arguments.items():  # one that the command has already is changed there
-        if key not in profile.args and not isinstance(value, tuple):
-            text = value if isinstance(value, bool) else str(value)
-            if replace_option(words, key, text):
-                del appended[key]
+    words, appended = written_words(choice, arguments)
     words += argument_words(appended, profile.arg_style)
     words = [word.replace("{python}", python).replace("{trainer}", trainer_module()) for word in words]
     if "/" in words[0] and not words[0].startswith("/"):

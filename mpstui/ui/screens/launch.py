@@ -31,7 +31,8 @@ from ..workers.requests import aside
 
 if TYPE_CHECKING:
     from ...core.launching.cure import Cure
-    from ...core.launching.drafts import Draft, Field, Launcher
+    from ...core.launching.drafts import Draft, Launcher
+    from ...core.launching.form_fields import Field
     from ...core.profiles.library import ProfileEntry
     from ..context import Context
 
@@ -149,10 +150,13 @@ class FieldLabel(LinePanel):
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = clean(text, 100)
+        self.changed = False
+        """Whether the field is other than it was."""
 
     def rows(self, width: int, height: int) -> list[Row]:
         here = isinstance(self.parent, Widget) and self.parent.has_focus_within
-        return [row((fit(self._text, width - 1, "right"), "key" if here else "dim"), ("▌" if here else " ", "key"))]
+        text = fit(("● " if self.changed else "") + self._text, width - 1, "right")
+        return [row((text, "key" if here else "good" if self.changed else "dim"), ("▌" if here else " ", "key"))]
 
 
 class LaunchForm(_LaunchingScreen):
@@ -227,6 +231,9 @@ class LaunchForm(_LaunchingScreen):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(0.15, self._preview)
+        for label, (key, value) in zip(self.query(FieldLabel), self.values.items(), strict=True):
+            label.changed = value != next(field.value for field in self._fields if field.key == key)
+            label.repaint()
 
     def _preview(self) -> bool:
         """Show what the values would start; False when one of them is wrong."""

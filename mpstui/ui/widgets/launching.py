@@ -10,7 +10,7 @@ from textual.events import Blur, Click, Focus
 from textual.message import Message
 from textual.suggester import Suggester
 
-from ...core.launching.drafts import Preview
+from ...core.launching.form_fields import Preview
 from ...core.model.errors import ReportedError
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, visible, wrap
 from .lines import LinePanel
@@ -177,6 +177,10 @@ def preview_rows(preview: Preview | None, error: ReportedError | None, width: in
         return lines
     warnings = [line for text in preview.warnings for line in _marked("! ", "warn", text, "warn", width, 3)]
     lines += [*warnings, EMPTY] if warnings else []
+    if preview.changes is not None:
+        lines.append(row(("changed", "heading"), ("" if preview.changes else "  nothing: it starts as before", "dim")))
+        lines += [row("  ", (cut(clean(text, 500), width - 3), "good")) for text in preview.changes]
+        lines.append(EMPTY)
     if preview.runs:
         count, named = len(preview.runs), preview.runs[:_MOST_RUNS_NAMED]
         lines.append(row((f"{count} runs", "heading"), ("  queued, one at a time on each accelerator", "faint")))

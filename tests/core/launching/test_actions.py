@@ -12,7 +12,7 @@ import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.editing import recorded_choice
+from mpstui.core.launching.editing import recorded_choice, save_profile
 from mpstui.core.launching.planning import launch, plan, spec_json
 from mpstui.core.launching.record import availability
 from mpstui.core.model.errors import OperationError, UsageError
@@ -167,6 +167,13 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
     storage.write_json(bench.run.status, Status(bench.run.run, "running", 2, 1.0, template=options["launch"]))
     after = recorded_choice(bench.run)
     assert (after.sets, after.recipe) == ({"lr": "3"}, "classic")
+    words = [before.profile.command[0], "train.py", "now"]
+    request = bench.actions.restart(bench.snapshot(), choice=after.with_command(words))
+    options = bench.written(request)["options"]
+    assert options["launch"]["variants"]["auto"]["argv"][1:] == ["train.py", "now", "--lr", "3", "--device", "cpu"]
+    storage.write_json(bench.run.status, Status(bench.run.run, "running", 3, 2.0, template=options["launch"]))
+    assert recorded_choice(bench.run).written_command == tuple(words)
+    assert 'train.py", "now"' in save_profile(recorded_choice(bench.run), "mine", bench.home).read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""What a launch form consists of: its fields, what their words mean, and what they would start."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ..model.errors import UsageError
+from ..profiles.model import ArgumentValue, Profile
+from ..profiles.written import written_options
+
+if TYPE_CHECKING:
+    from .command import EnvLine
+
+Words = TypeVar("Words")
+
+ARGUMENT = "arg:"
+"""Before the key of a field that is one of the program's own arguments."""
+SWEEP = "sweep:"
+"""Before the key of a field that holds several values of one, one run for each."""
+COMMAND, MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "command", "more", "env", "swept", "queue.after", "queue"
+"""Fields for the command itself, for what the profile has no field for, and for when to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of the launch form. ``choices`` make it a choice, else it is text."""
+
+    key: str
+    label: str
+    value: str
+    choices: tuple[str, ...] = ()
+    hint: str = ""
+    """Shown in an empty field: what may stand there. An argument left empty is not passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exactly what would be started."""
+
+    command: str
+    environment: tuple[EnvLine, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cwd: str = ""
+    runs: tuple[str, ...] = ()
+    """Names of all runs where there are several; ``command`` is that of the first."""
+    changes: tuple[str, ...] | None = None
+    """What differs from the launch that it came from, each as ``name before -> after``; None: it came from none."""
+    profile: str | None = None
+    epochs: float | None = None
+    waits_for: tuple[str, ...] = ()
+    """What must be true before it starts: a slot in a queue, the end of other runs."""
+
+
+def named(profile: Profile) -> dict[str, str]:
+    """The arguments that a profile gives a value: those that its command has, and its own."""
+    written = {one.key: "true" if one.value is None else one.value for one in written_options(profile.command)}
+    return {**written, **{key: _text(value) for key, value in profile.args.items()}}
+
+
+def _text(value: ArgumentValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(_text(part) for part in value) if isinstance(value, tuple) else str(value)
+
+
+def split(text: str, field: str) -> tuple[str, ...]:
+    """The values of a swept argument; none is a mistake of that field."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise UsageError("a sweep needs at least one value of each argument", "such as 1, 2, 3", field=field)
+    return found
+
+
+def read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Words]) -> Words:
+    """What the words of a field mean; a mistake is told at that field."""
+    try:
+        return parse(shlex.split(values.get(field, "")))
+    except ValueError:
+        raise UsageError("a quotation mark is not closed", "write it as in a shell", field=field) from None
+    except UsageError as error:
+        raise UsageError(error.sentence, error.hint, field=field, near=error.near) from error
+
+
+def at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
+    """The error with the form's field in place of the profile's key, None where the form has no such field."""
+    wrong = error.field or ""
+    argument = wrong.removeprefix("args.")
+    typed = [MORE_SWEPT] if f"{argument}=" in values.get(MORE_SWEPT, "") else []
+    fields = (*typed, ARGUMENT + argument, SWEEP + argument, MORE) if argument != wrong else (wrong,)
+    field = next((key for key in fields if key in values), None)
+    return UsageError(error.sentence, error.hint, field=field, near=error.near)
