@@ -29,7 +29,16 @@ gc.set_threshold(50_000, 20, 50)
 
 _FOLDERS = count()
 _THE_DEVELOPERS_OWN = (
-    *("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT", "NO_COLOR", "SSH_CONNECTION", "COLUMNS", "LINES"),
+    *(
+        "MPSTUI_RUN_ID",
+        "MPSTUI_RUN_DIR",
+        "MPSTUI_ATTEMPT",
+        "MPSTUI_SSH",
+        "NO_COLOR",
+        "SSH_CONNECTION",
+        "COLUMNS",
+        "LINES",
+    ),
     *("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
 )
 

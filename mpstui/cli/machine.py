@@ -11,7 +11,7 @@ from ..core.model.errors import OperationError
 from ..core.settings import load_settings, send_test
 from .session import Session, print_json, say
 
-_MARKS = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}
+MARKS = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}
 
 
 def configure_doctor(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run_doctor(args: argparse.Namespace) -> int:
         print_json(report.as_json())
         return 0 if report.ok else 1
     for result in report.results:
-        say(f"{_MARKS[result.status]} {result.text}")
+        say(f"{MARKS[result.status]} {result.text}")
         if result.advice:
             say(f"    {result.advice}")
     return 0 if report.ok else 1

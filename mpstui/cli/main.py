@@ -66,12 +66,15 @@ _GROUPS: dict[str, dict[str, Command]] = {
     },
     "machine": {
         "profiles": Command("profiles", "list, show, check and save launch profiles"),
+        "hosts": Command("hosts", "check the machines that are reached over ssh"),
         "doctor": Command("machine:doctor", "check this machine: devices, torch, memory, limits"),
         "bench": Command("bench", "measure CPU, device, bf16, compile and loaders on this machine"),
         "alerts": Command("machine:alerts", "show who is told of crashes, stalls and ends; send a test"),
         "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
     },
 }
+_NAME_HOSTS = ("ps", "hosts")
+"""Commands that ask several machines at once, by themselves."""
 USAGE_EXIT = 2
 _LONGEST_PATH = 200
 INTERRUPTED = 130
@@ -81,9 +84,11 @@ examples:
   mpstui run -- python train.py --lr 3e-4
   mpstui logs -f RUN
   mpstui restart RUN --device cpu
+  mpstui ps --host gpu1
 
 environment:
   MPSTUI_HOME  keep everything below in this folder
+  MPSTUI_SSH   the ssh for --host, with its options: ssh -F FILE
   NO_COLOR     draw without colours
 
 files:
@@ -92,13 +97,14 @@ files:
   {config}/profiles/
       your own profiles; those in ./profiles/ come first, those that ship last
   {config}/settings.toml
-      alerts, theme, energy
+      alerts, theme, energy, hosts
 
 exit status:
   0    done
   1    failed, or the run did; one line says why
   2    used wrongly; one line says what to do
-  130  interrupted"""
+  130  interrupted
+  255  a machine named by --host could not be reached, or the line was cut"""
 
 
 def groups() -> dict[str, dict[str, Command]]:
@@ -145,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_EXIT
     except OperationError as error:
         _complain(error.sentence, error.hint)
-        return 1
+        return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -160,12 +166,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     """A command, else the screen, on all runs or on the one that is named."""
+    hosts: list[str] = []
+    if any(word.startswith("--host") for word in arguments):
+        hosts, arguments = _split_hosts(arguments)
     first = next(iter(arguments), "-")
     if not first.startswith("-"):
         above = next((group[first] for group in _GROUPS.values() if first in group), None)
         command = above or commands().get(first)
         if command is not None:
-            return int(_function("run", command.place)(command_parser(first, command).parse_args(arguments[1:])))
+            args = command_parser(first, command).parse_args(arguments[1:])
+            args.hosts = hosts
+            if hosts and first not in _NAME_HOSTS:
+                from .far import run_there
+
+                return run_there(hosts, arguments)
+            return int(_function("run", command.place)(args))
         _require_run(first)
     parser = screen_parser()
     if {"-h", "--help"} & set(arguments):
@@ -173,10 +188,29 @@ def _dispatch(arguments: list[str]) -> int:
     return int(_function("run", "screen")(parser.parse_args(arguments)))
 
 
+def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:
+    """The machines that ``--host`` names, and the words without it; what `run` starts has words of its own."""
+    from .far import take_hosts
+
+    own = len(words)
+    if "run" in words:
+        after = words.index("run") + 1
+        if take_hosts(words[:after])[1] == ["run"]:
+            own -= len(command_parser("run", _GROUPS["start"]["run"]).parse_args(words[after:]).command)
+    hosts, rest = take_hosts(words[:own])
+    return hosts, rest + words[own:]
+
+
 def command_parser(name: str, command: Command) -> CommandParser:
     """The arguments of a command; ``args.command`` tells which one it is."""
     parser = CommandParser(f"mpstui {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
     parser.set_defaults(command=name)
+    parser.add_argument(
+        "--host",
+        action="append",
+        metavar="HOST",
+        help="on that machine, over ssh" + ("; may be repeated" if name in _NAME_HOSTS else ""),
+    )
     _function("configure", command.place)(parser)
     return parser
 

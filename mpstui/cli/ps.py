@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import sys
 import time
@@ -16,20 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..core import present as shown
+from ..core.model.errors import OperationError
 from ..core.model.home import Home
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
-from .session import FILTER_HELP, Session, one_line, print_json, query_of, respawn_missing_supervisors, say
+from .session import FILTER_HELP, Session, one_line, print_json, query_of, respawn_missing_supervisors, say, warn
 
 if TYPE_CHECKING:
     from ..core.runs.external import LogNotes
     from ..core.runs.files import LocalMachine
-    from ..core.runs.query import Findable
+    from ..core.runs.query import Findable, Query
 
 NEWEST = 50
 CACHE_SCHEMA = 3
-_HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "TAGS")
+_HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
 _GIVES_WAY = ("TAGS", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
@@ -38,34 +40,73 @@ _GIVES_WAY = ("TAGS", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"""\
-Lists every run that is active, and the newest {NEWEST} in any case. Examples:
+Lists every run that is active, and the newest {NEWEST} in any case; with --host, those of each machine. Examples:
   mpstui ps --all
   mpstui ps --all --filter 'resnet lr>=0.01 failed -test'
+  mpstui ps --host local --host gpu1
   mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'"""
     parser.add_argument("--all", action="store_true", help=f"list ended runs beyond the newest {NEWEST} too")
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
+    parser.add_argument("--rows", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
+    wanted, code = query_of(args.filter), 0
+    if args.hosts:
+        rows, left_out, code = _rows_of_hosts(args)
+    else:
+        rows, left_out = _own_rows(args, wanted)
+    if args.rows:
+        found = [{name: getattr(row, name) for name in ("json", "word", "loss_is_finite")} for row in rows]
+        print_json({"rows": found, "left_out": left_out}, indent=None)
+    elif args.json:
+        print_json([row.json for row in rows])
+    elif rows or not code:
+        _print_table(rows, left_out, wanted)
+    return code
+
+
+def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row], int]:
     session = Session()
     respawn_missing_supervisors(session)
-    wanted = query_of(args.filter)
     rows, left_out = list_rows(session.home, None if args.all else NEWEST)
-    rows = [row for row in rows if wanted is None or wanted.matches(row.findable())]
-    if args.json:
-        print_json([row.json for row in rows])
-        return 0
+    return [row for row in rows if wanted is None or wanted.matches(row.findable())], left_out
+
+
+def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
+    """The rows of all hosts, newest first; how many each left out, and the exit code: not 0 where one is missing."""
+    from .far import ask_all
+
+    words = ["ps", "--rows", *(["--all"] if args.all else []), *(["--filter", args.filter] if args.filter else [])]
+    rows, left_out, code = [], 0, 0
+    for found in ask_all(list(dict.fromkeys(args.hosts)), words):
+        if isinstance(found, OperationError):
+            warn(found.sentence + (f" ({found.hint})" if found.hint else ""))
+            code = found.exit_code
+        elif found.code:
+            warn(f"{found.host}: {(found.errors.decode(errors='replace').splitlines() or ['it failed'])[-1]}")
+            code = code or found.code
+        else:
+            told = storage.load_object(found.output)
+            left_out += told["left_out"]
+            rows += [Row({"host": found.host, **row.pop("json")}, **row) for row in told["rows"]]
+    return sorted(rows, key=lambda row: row.json["started"] or math.inf, reverse=True), left_out, code
+
+
+def _print_table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> None:
     if not rows and wanted:
         say("no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else ""))
-        return 0
+        return
     if not rows:
         say("no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program")
-        return 0
+        return
     table, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
     widths = {title: max(map(len, cells)) for title, cells in zip(_HEAD, zip(*table, strict=True), strict=True)}
     if not any(row.json["tags"] for row in rows):
         del widths["TAGS"]
+    if not any("host" in row.json for row in rows):
+        del widths["HOST"]
     for title in _GIVES_WAY:
         if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
             break
@@ -75,7 +116,6 @@ def run(args: argparse.Namespace) -> int:
         say("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells).rstrip())
     if left_out:
         say(f"and {left_out} older: mpstui ps --all")
-    return 0
 
 
 def _cells(row: Row, now: float) -> tuple[str, ...]:
@@ -87,6 +127,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         return shown.whole(done) + (f"/{shown.whole(total)}" if done is not None and total is not None else "")
 
     return (
+        one_line(told.get("host", "")),
         told["run"],
         name,
         row.word,

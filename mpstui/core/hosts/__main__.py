@@ -12,5 +12,6 @@ if not __package__:
 if __name__ == "__main__":
     from importlib import import_module
 
-    # One module of this package a word, so that neither of them pays for the other.
-    sys.exit(import_module(f"mpstui.core.hosts.{sys.argv[1]}").main(sys.argv[2:]))
+    # A word for a module, so that neither pays for the other; commands are above this package.
+    _place = {"relay": "mpstui.cli.relay"}.get(sys.argv[1], f"mpstui.core.hosts.{sys.argv[1]}")
+    sys.exit(import_module(_place).main(sys.argv[2:]))

@@ -18,6 +18,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -61,7 +62,7 @@ def main(marker: str, text: str) -> None:
         with suppress(OSError):
             os.utime(folder)  # when it was last used
         facts = {"version": platform.python_version(), "executable": sys.executable, "system": platform.system()}
-        say("ready", python=facts, bundle=str(folder), fresh=fresh)
+        say("ready", python=facts, bundle=str(folder), fresh=fresh, time=time.time())
     sys.argv = [str(folder / asked["start"]), *asked["words"]]
     runpy.run_path(sys.argv[0], run_name="__main__")
 

@@ -19,7 +19,7 @@ from ..model.errors import OperationError
 from .bundle import Bundle
 
 MOST_NOISE = 1 << 20
-_SSH_FAILED = 255
+SSH_FAILED = 255
 
 
 class HostError(OperationError):
@@ -30,6 +30,9 @@ class HostError(OperationError):
             python (none that is new enough), folder, room (nowhere to put us), transfer, silent, noise, cut, frozen,
             failed.
     """
+
+    exit_code = SSH_FAILED
+    """As of ssh itself, so that a script can tell it from a command that failed there."""
 
     def __init__(self, host: str, kind: str, sentence: str, hint: str = "") -> None:
         super().__init__(f"{host}: {sentence}", hint, field="host")
@@ -110,6 +113,8 @@ class Line:
         self.host = host
         self.facts: dict[str, Any] = {}
         """What the far program said of itself: python (version, executable, system), bundle, fresh (sent just now)."""
+        self.clock_ahead = 0.0
+        """Seconds that the far clock is ahead of ours, too little by the way of one word."""
         self.writes: IO[bytes] = process.stdin
         """Unbuffered: a write may take a part of what it is given."""
         self.reads: IO[bytes] = process.stdout
@@ -144,13 +149,13 @@ class Line:
             self._process.wait(2)
         time.sleep(0.05)  # the last words come by another pipe
         text = b"".join(self._said).decode(errors="replace")
-        if self._process.returncode == _SSH_FAILED and not self.facts and (known := told_by_ssh(self.host, text)):
+        if self._process.returncode == SSH_FAILED and not self.facts and (known := told_by_ssh(self.host, text)):
             return known
         if not self.facts:
             return HostError(
                 self.host, "shell", f"it lets you in and starts nothing: {_last_line(text)}", f"try `ssh {self.host}`"
             )
-        if self._process.returncode in (_SSH_FAILED, None) or self._process.returncode < 0:
+        if self._process.returncode in (SSH_FAILED, None) or self._process.returncode < 0:
             return HostError(self.host, "cut", "the line is cut", "runs there go on")
         return HostError(self.host, "failed", f"the far program ended: {_last_line(text)}")
 
@@ -186,6 +191,7 @@ class Line:
             word, fields = self._heard(marker, None)
         if word == "ready":
             self.facts = fields
+            self.clock_ahead = fields["time"] - time.time()
             return
         raise _refusal(self.host, word, fields)
 

@@ -31,7 +31,9 @@ class UsageError(ReportedError):
 
 
 class OperationError(ReportedError):
-    """Something asked for rightly could not be done; the command line exits with 1."""
+    """Something asked for rightly could not be done; the command line exits with 1, or what a kind of it says."""
+
+    exit_code = 1
 
 
 class SettingsError(UsageError):

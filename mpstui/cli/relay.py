@@ -1,0 +1,200 @@
+"""The far end of ``--host``: one command as if it had been typed here, its streams carried over one line in pieces.
+
+A piece is a letter, a length and so many bytes. The command is a process of its own, whose output is a terminal where
+that of the caller is one. It ends with the line: a caller that is gone, or has not been heard of for a while, leaves
+nothing behind but the runs it started, which are nobody's children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+HEAD = struct.Struct(">cI")
+ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, ENDED = b"R", b"I", b"S", b"P", b"O", b"E", b"X"
+STILL_SECONDS = 5.0
+"""After this long without anything to say, an end says that it is there."""
+SILENT_SECONDS = 45.0
+"""Who has said nothing for so long is taken for gone."""
+_PART = 1 << 16
+_LAST_WORDS_SECONDS = 0.3
+_PASSED_ON = ("TERM", "COLORTERM", "NO_COLOR")
+
+
+def piece(kind: bytes, data: bytes = b"") -> bytes:
+    """As it travels."""
+    return HEAD.pack(kind, len(data)) + data
+
+
+class Pieces:
+    """What arrives at one end."""
+
+    def __init__(self, read: Callable[[int], bytes | None]) -> None:
+        self._read = read
+        self._unread = b""
+
+    def next(self) -> tuple[bytes, bytes] | None:
+        """A piece, which is waited for; None at the end of the line, and where nothing can be read in time."""
+        while (found := self._whole()) is None:
+            part = self._read(_PART)
+            if not part:
+                return None
+            self._unread += part
+        return found
+
+    def _whole(self) -> tuple[bytes, bytes] | None:
+        if len(self._unread) < HEAD.size:
+            return None
+        kind, length = HEAD.unpack_from(self._unread)
+        if len(self._unread) < HEAD.size + length:
+            return None
+        data, self._unread = self._unread[HEAD.size :][:length], self._unread[HEAD.size + length :]
+        return kind, data
+
+
+class Streams(NamedTuple):
+    """Of the command: what it reads from and writes to, and our ends of them."""
+
+    typed: int
+    out: int
+    err: int
+    theirs: tuple[int, int, int]
+
+
+def main(words: Sequence[str]) -> int:
+    """Carry one command; its words come over the line, since everybody can read those of a process."""
+    arriving = Pieces(lambda most: os.read(0, most) if select.select([0], [], [], SILENT_SECONDS)[0] else None)
+    first = arriving.next()
+    if first is None or first[0] != ASKED:
+        return 2
+    asked = json.loads(first[1])
+    streams = _streams(asked)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        return _become(asked, streams, parent)
+    for theirs in {*streams.theirs}:
+        os.close(theirs)
+    signal.signal(signal.SIGTERM, lambda *_: _end(child))
+    signal.signal(signal.SIGHUP, lambda *_: _end(child))
+    threading.Thread(target=_listen, args=(arriving, child, streams.typed), daemon=True).start()
+    _carry(child, streams)
+    return 0
+
+
+def _streams(asked: dict[str, Any]) -> Streams:
+    """A terminal for what is one at the other end, as wide as that; pipes for the rest, and nothing to read."""
+    if not any(asked["terminal"]):
+        silent = os.open(os.devnull, os.O_RDWR)
+        (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
+        return Streams(-1, out, err, (silent, theirs_out, theirs_err))
+    ours, theirs = os.openpty()
+    mode = termios.tcgetattr(theirs)
+    mode[1] &= ~termios.OPOST  # ends of lines are what the command makes them
+    mode[3] &= ~(termios.ECHO | termios.ISIG)  # what is typed was shown, and keys were signals, at the other end
+    termios.tcsetattr(theirs, termios.TCSANOW, mode)
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", asked["lines"], asked["columns"], 0, 0))
+    reads, out, err = asked["terminal"]
+    silent = os.open(os.devnull, os.O_RDWR)
+    out_ends = (ours, theirs) if out else os.pipe()
+    err_ends = (ours, theirs) if err else os.pipe()
+    return Streams(ours, out_ends[0], err_ends[0], (theirs if reads else silent, out_ends[1], err_ends[1]))
+
+
+def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
+    """The command, in a process that was just forked."""
+    os.setsid()
+    for number, theirs in enumerate(streams.theirs):
+        os.dup2(theirs, number)
+    os.closerange(3, max(*streams[:3], *streams.theirs) + 1)
+    for name in _PASSED_ON:
+        if name in asked["environ"]:
+            os.environ[name] = asked["environ"][name]
+    sys.stdin = os.fdopen(0, encoding="utf-8", errors="replace")
+    sys.stdout = os.fdopen(1, "w", 1 if os.isatty(1) else -1, asked["encoding"])
+    sys.stderr = os.fdopen(2, "w", 1, asked["encoding"])
+
+    def follow() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(3)
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+    from .main import main as command
+
+    return command(asked["words"])
+
+
+def _listen(arriving: Pieces, child: int, typed: int) -> None:
+    """What the caller types and signals, until it is gone."""
+    while found := arriving.next():
+        kind, data = found
+        with contextlib.suppress(OSError):  # the command has ended
+            if kind == TYPED:
+                os.write(typed, data or b"\x04")
+            elif kind == SIGNAL:
+                os.killpg(child, int(data))
+    _end(child)
+
+
+def _end(child: int) -> None:
+    """The command, which may need a moment, and then this process."""
+    with contextlib.suppress(OSError):
+        os.killpg(child, signal.SIGINT)
+        time.sleep(2)
+        os.killpg(child, signal.SIGKILL)
+    os._exit(1)
+
+
+def _carry(child: int, streams: Streams) -> None:
+    """All it prints, until it has ended, and how it did."""
+    kinds = {streams.err: ERR, streams.out: OUT}  # one terminal for both is the output
+    code: int | None = None
+    ended = spoken = 0.0
+    while kinds:
+        ready = select.select([*kinds], [], [], 0.2)[0]
+        now = time.monotonic()
+        for descriptor in ready:
+            try:
+                data = os.read(descriptor, _PART)
+            except OSError:  # a terminal that nobody has open any more
+                data = b""
+            if not data:
+                del kinds[descriptor]
+                continue
+            _say(kinds[descriptor], data)
+            spoken = now
+        if code is None and (code := _ended(child)) is not None:
+            ended = now
+        if code is not None and not ready and now - ended > _LAST_WORDS_SECONDS:
+            break  # something it started has its output, and will have it for long
+        if now - spoken > STILL_SECONDS:
+            _say(STILL_THERE)
+            spoken = now
+    if code is None:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _say(ENDED, str(code if code >= 0 else 128 - code).encode())
+
+
+def _ended(child: int) -> int | None:
+    pid, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if pid else None
+
+
+def _say(kind: bytes, data: bytes = b"") -> None:
+    text = memoryview(piece(kind, data))
+    while text:
+        text = text[os.write(1, text) :]

@@ -1,0 +1,239 @@
+"""``--host``: a command there is as it is here, in its words, bytes, codes and keys; and what a line can do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from mpstui.cli import far, hosts
+from mpstui.cli.far import take_hosts
+from mpstui.cli.main import main
+from mpstui.core.hosts.line import Line
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home, resolve_home
+from tests.cli.programs import mpstui
+from tests.core.runs.build import RunBuilder, make_home
+from tests.ssh_lab import SshLab
+from tests.terminal import Terminal
+from tests.waiting import wait_until
+
+COMMAND = [sys.executable, "-m", "mpstui"]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> str:
+    """A host that is this machine with another home, over a pipe in place of ssh; it has one run that has ended."""
+    (tmp_path / "there").mkdir()
+    home = make_home(tmp_path / "there")
+    run = RunBuilder(home, "far away").status("done").exit().output("").run
+    run.attempt(1).output.write_bytes(b"bytes \xff\x00\r\nline\n" * 40_000)
+    return f"local:{home.state}"
+
+
+@pytest.mark.parametrize(
+    ("words", "hosts", "rest"),
+    [
+        ("ps --host a --all --host=b", ["a", "b"], "ps --all"),
+        ("--host a tag RUN -x", ["a"], "tag RUN -x"),
+        ("tag RUN -x --host a", ["a"], "tag RUN -x"),
+        ("run --host a -- prog --host b", ["a"], "run -- prog --host b"),
+        ("ps", [], "ps"),
+    ],
+)
+def test_where_a_host_may_stand(words: str, hosts: list[str], rest: str) -> None:
+    assert take_hosts(words.split()) == (hosts, rest.split())
+
+
+def test_a_host_without_a_name_is_wrong() -> None:
+    with pytest.raises(UsageError, match="needs the name"):
+        take_hosts(["ps", "--host"])
+
+
+def test_words_of_the_program_that_run_starts_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def run_there(hosts: object, words: object) -> int:
+        asked.append((hosts, words))
+        return 0
+
+    monkeypatch.setattr(far, "run_there", run_there)
+    assert main(["run", "--name", "n", "--host", "a", "python", "x.py", "--host", "b"]) == 0
+    assert main(["--host", "a", "run", "prog", "--host=b"]) == 0
+    assert asked == [
+        (["a"], ["run", "--name", "n", "python", "x.py", "--host", "b"]),
+        (["a"], ["run", "prog", "--host=b"]),
+    ]
+
+
+def test_output_is_the_same_bytes_and_the_code_the_same_code(elsewhere: str) -> None:
+    done = subprocess.run([*COMMAND, "logs", "far", "--host", elsewhere], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"bytes \xff\x00\r\nline\n" * 40_000)
+    wrong = mpstui("logs", "nobody", "--host", elsewhere)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("mpstui: there is no run 'nobody'\nhint: ")
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(elsewhere: str) -> None:
+    program = [*COMMAND, "logs", "far", "--host", elsewhere]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(100)
+        process.stdout.close()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+
+
+def test_runs_of_several_hosts_are_one_list(elsewhere: str, capfd: pytest.CaptureFixture[str]) -> None:
+    RunBuilder(resolve_home(os.environ), "near")
+    assert main(["ps", "--host", "local", "--host", elsewhere, "--json"]) == 0
+    rows = json.loads(capfd.readouterr().out)
+    assert sorted((row["host"], row["name"]) for row in rows) == [("local", "near"), (elsewhere, "far away")]
+    assert main(["--host", elsewhere, "--host", "-no", "ps"]) == 2
+    assert main(["--host", elsewhere, "--host", "nobody.invalid", "ps", "--filter", "far"]) == 255
+    told = capfd.readouterr()
+    assert "nobody.invalid: " in told.err
+    assert [line.split()[0] for line in told.out.splitlines()] == ["HOST", elsewhere]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["show", "x", "--host", "a", "--host", "b"], "one host at a time"),
+        (["watch", "x.log", "--host", "a"], "this machine alone"),
+        (["show", "x", "--host", "two words"], "no host is called"),
+    ],
+)
+def test_what_makes_no_sense_is_told(words: list[str], named: str) -> None:
+    done = mpstui(*words)
+    assert done.returncode == 2
+    assert named in done.stderr
+
+
+def test_a_terminal_here_is_one_there(elsewhere: str) -> None:
+    with Terminal([*COMMAND, "remove", "far", "--host", elsewhere], columns=90) as asking:
+        asking.wait_text("[y/N]")
+        asking.press("y", "enter")
+        asking.wait_text("removed 1 run")
+        assert asking.wait_exit() == 0
+
+
+def waiting(host: str, run: str, **options: object) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    process = subprocess.Popen([*COMMAND, "logs", "-f", run, "--host", host], stdout=subprocess.PIPE, stderr=-1)
+    try:
+        assert process.stdout
+        assert process.stdout.read(4) == b"said"
+        yield process, psutil.Process(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def running(elsewhere: str) -> Iterator[str]:
+    """A run there that lives, as far as locks tell; its log says "said"."""
+    folder = Path(elsewhere.partition(":")[2])
+    run = RunBuilder(Home(folder, folder), "alive").launch().output("said\n").hold()
+    yield run.run.run
+    run.release()
+
+
+def wait_for_end(*processes: psutil.Process) -> None:
+    def is_gone(process: psutil.Process) -> bool:
+        try:
+            return bool(process.status() == psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return True
+
+    wait_until(lambda: all(map(is_gone, processes)), what="the end of the far processes")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
+)
+def test_whoever_ends_it_here_ends_it_there(elsewhere: str, running: str, number: int, code: int) -> None:
+    for process, seen in waiting(elsewhere, running):
+        below = seen.children(recursive=True)
+        assert len(below) == 2
+        process.send_signal(number)
+        assert process.wait(20) == code
+        wait_for_end(*below)
+
+
+def test_a_far_end_that_is_killed_leaves_nothing(elsewhere: str, running: str) -> None:
+    for process, seen in waiting(elsewhere, running):
+        relay, command = seen.children(recursive=True)
+        relay.kill()
+        assert process.wait(20) == 255
+        assert process.stderr
+        assert b"the line is cut" in process.stderr.read()
+        wait_for_end(command)
+
+
+def test_a_line_that_hangs_is_told(
+    elsewhere: str, running: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(far, "SILENT_SECONDS", 0.5)
+    me = psutil.Process()
+    before = {child.pid for child in me.children()}
+
+    def freeze(kind: bytes, data: bytes) -> None:
+        for child in me.children():
+            if child.pid not in before:
+                child.suspend()
+
+    monkeypatch.setattr(far, "_show", freeze)
+    assert main(["logs", "-f", running, "--host", elsewhere]) == 255
+    assert "nothing was heard for" in capfd.readouterr().err
+
+
+def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over ssh, with a Python that has no packages: what is sent is all there is."""
+    home = ssh_lab.host("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], check=True, timeout=60)
+    settings = '[hosts.bare]\npython = "~/venv/bin/python"\n'
+    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text(settings)
+    monkeypatch.setenv("MPSTUI_SSH", ssh_lab.environ["MPSTUI_SSH"])
+    monkeypatch.setenv("WANDB_API_KEY", "s3cret-of-this-machine")
+    script = "import sys, os; print('boot', '_mpstui_boot' in sys.modules, os.environ.get('WANDB_API_KEY'), flush=True)"
+    (home / "train.py").write_text(f"{script}\nimport time; time.sleep(60)\n")
+
+    def there(*words: str, code: int = 0) -> str:
+        done = mpstui(*words, "--host", "bare")
+        assert done.returncode == code, done.stderr
+        return done.stdout
+
+    run = there("run", "--host", "bare", "--name", 'it\'s "far"', "--", str(home / "venv/bin/python"), "train.py")[:-1]
+    folder = home / ".local/state/mpstui/runs" / run
+    wait_until(lambda: (folder / "attempts/1/output.log").read_text() == "boot True None\n", what="the log")
+    (row,) = json.loads(there("ps", "--json"))
+    assert (row["host"], row["run"], row["name"], row["state"]) == ("bare", run, 'it\'s "far"', "running")
+    there("restart", run)
+    wait_until((folder / "attempts/2/output.log").exists, what="the second attempt")
+    there("stop", run)
+    wait_until(lambda: not ssh_lab.sessions(), what="the end of all lines")
+
+
+def test_hosts_are_checked(elsewhere: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["hosts"]) == 2
+    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text('[hosts]\nssh = ["false"]\n[hosts.mac]\n')
+    assert main(["hosts", "--json"]) == 255
+    (mac,) = json.loads(capfd.readouterr().out)
+    assert (mac["host"], mac["ok"], mac["error"]["kind"], mac["python"]) == ("mac", False, "shell", None)
+    process = subprocess.Popen(["true"], stdin=-1, stdout=-1, stderr=-1)
+    answer = far.Answer("mac", b'{"ok": true, "checks": []}', b"", 0, Line("mac", process), 0.25)
+    answer.line.facts = {"python": {"version": "3.12.1", "executable": "/x/python"}}
+    answer.line.clock_ahead = -90.0
+    monkeypatch.setattr(hosts, "ask_all", lambda names, words: [answer])
+    assert main(["hosts"]) == 0
+    told = capfd.readouterr().out
+    assert "Python 3.12.1, /x/python" in told
+    assert "its clock is 1m 30s behind" in told
