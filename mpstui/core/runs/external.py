@@ -60,6 +60,8 @@ class ExternalMetrics:
         self._previewed = False
         self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
+        self.starts_anew = False
+        """Whether its counts have begun anew: a fold, or a trial, of which nobody knows how many there are."""
 
     @property
     def pending_bytes(self) -> int:
@@ -185,6 +187,7 @@ class ExternalMetrics:
         for point in points:
             newest = point.newest
             leads = (primary is None or newest.series == primary) and not newest.part
+            self.starts_anew = self.starts_anew or newest.run > 0
             record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
             records.append({**record, **_known(newest, leads=leads)})
             if isinstance(point, PointColumns):

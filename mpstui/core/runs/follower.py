@@ -11,13 +11,25 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from ..follow import Budget
 from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
+from ..present import total_progress
 from ..series.pyramid import CAPACITY
 from .external import ExternalMetrics
 from .files import LocalMachine, PointReader
-from .numbers import JoinedCurves, NumberWitnesses, ProgressPace, Witness, reported_metrics, said, timed, with_facts
+from .numbers import (
+    JoinedCurves,
+    NumberWitnesses,
+    ProgressPace,
+    Witness,
+    epochs_done,
+    reported_metrics,
+    said,
+    timed,
+    with_facts,
+)
 from .signs import Condition, Heartbeats, assess
 
 STANDING = frozenset({Health.STALLED, Health.HUNG})
@@ -252,3 +264,18 @@ class RunFollower:
         if counted < 2 or self._moved is None:
             return None
         return (self._moved - self._launched) / counted if self._launched else max(self._pauses, default=0.0)
+
+
+def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:
+    """Seconds left at the average speed since the start; None where the share that is done is not known.
+
+    For whom has not watched for long enough to know a better one: lines that were there before tell no time.
+
+    Args:
+        printed: the newest line, by the names of a metrics record.
+        lasted: seconds from the start to the last sign of life.
+    """
+    done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
+    of_epochs = min(1.0, done / epochs) if done and epochs else total_progress(numbers)
+    share = numbers.step / numbers.steps if numbers.step and numbers.steps else of_epochs
+    return lasted * max(0.0, 1 / share - 1) if share and lasted > 0 else None

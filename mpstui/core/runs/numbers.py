@@ -233,8 +233,8 @@ class ProgressPace:
                 continue
             if counts and step is not None:
                 self.steps.add(float(moment), float(step))
-            done = _epochs_done(record, alone=self.steps.step is None)
-            if done is not None:
+            done = epochs_done(record, alone=self.steps.step is None)
+            if done is not None and ("loss" in record or done >= (self.epochs.step or 0.0)):
                 self.epochs.add(float(moment), done)
         for moment, step, slept in self._beaten:
             self.steps.add(moment, step, idle_seconds=slept)
@@ -286,11 +286,11 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
 
 
-def _epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
+def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
     """Epochs that are behind, the share of the one being trained among them; None where the record does not tell.
 
     Args:
-        alone: nothing else is counted; the line with an epoch's loss is then taken for its end.
+        alone: nothing else is counted; a line with an epoch's loss is then taken for its end, else for its begin.
     """
     epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
     if epoch is None:
@@ -303,7 +303,7 @@ def _epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
         return behind + 1.0
     if step is not None and steps:
         return behind + min(1.0, step / steps)
-    return behind + 1.0 if alone and step is None and "loss" in record else None
+    return behind + float("loss" in record) if alone and step is None else None
 
 
 class _Interval(NamedTuple):

@@ -22,7 +22,7 @@ from .comparison import asked_totals
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
 from .files import LocalMachine, PointReader, WitnessReader, parse_lines
-from .follower import LIST_SERIES, STANDING, RunFollower
+from .follower import LIST_SERIES, STANDING, RunFollower, left_by_average
 from .state import exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
@@ -314,6 +314,11 @@ class RunReader(RunFollower):
         if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
             # What was asked for stands in where it names a device and the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
+        printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
+        of_many = of_many or (own is not None and own.training is not None)
+        if moving and numbers.eta_seconds is None and launch is not None and launch.checkpoint is None and not of_many:
+            lasted = (self._updated() or launch.time) - launch.time
+            numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))
         planned = numbers.steps is not None or numbers.epochs is not None
         over = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
         return replace(numbers, done=True) if over else numbers

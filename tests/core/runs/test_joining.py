@@ -296,3 +296,49 @@ def test_the_programs_heartbeat_counts_beside_the_agent(home: Home, tmp_path: Pa
     assert (numbers.told_by["step"], numbers.told_by["loss"]) == ("train_heartbeat.json", "agent")
     assert set(shown.series) == {"loss", "lr", "loss (train_heartbeat.json)"}
     run.release()
+
+
+LINES = {
+    "bare": "epoch {i}/10",
+    "with a loss": "epoch {i}/10 loss 0.{i}",
+    "in brackets": "Epoch [{i}/10], Loss: 0.{i}",
+    "steps": "Step {i} of 10, loss 0.{i}",
+    "no word": "{i}/10 | loss 0.{i}",
+    "a heading": "--- Epoch {i}/10 ---",
+    "begins": "Starting epoch {i} of 10",
+    "took": "epoch {i}/10 took 30.1s",
+    "iterations": "iter {i}/10 loss 0.{i} lr 1e-3",
+    "a dictionary": "epoch {i}/10: {{'loss': 0.{i}, 'acc': 0.5}}",
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_a_plain_log_of_so_many_tells_the_time_that_is_left_from_the_first_look_on(home: Home, line: str) -> None:
+    run = run_of(home)
+    run.output("".join(line.format(i=i) + "\n" for i in range(1, 6)))
+    os.utime(run.run.attempt(1).output, (NOW + 151, NOW + 151))
+    clock = FakeClock(NOW + 152)
+    monitor = make_monitor(home, clock)
+    left = monitor.snapshot(run.run.run).numbers.eta_seconds
+    ends = "loss" in line.lower() or "took" in line
+    assert left == pytest.approx(150.0 if ends else 225.0), "by the average until now; a bare line begins an epoch"
+    for i in range(6, 9):
+        clock.advance(30)
+        run.output(line.format(i=i) + "\n")
+        os.utime(run.run.attempt(1).output, (clock(), clock()))
+        left = monitor.snapshot(run.run.run).numbers.eta_seconds
+    assert left == pytest.approx(60.0 if ends else 90.0, rel=0.05), "by what was watched"
+
+
+def test_what_a_resumed_attempt_had_done_before_is_no_measure_of_its_speed(home: Home) -> None:
+    run = run_of(home, checkpoint="/c/e5.pt")
+    run.output("epoch 6/10 loss 0.5\n")
+    monitor = make_monitor(home, FakeClock(NOW + 100))
+    assert monitor.snapshot(run.run.run).numbers.eta_seconds is None
+
+
+def test_of_folds_nobody_knows_how_many_there_are(home: Home) -> None:
+    run = run_of(home)
+    run.output("".join(f"epoch {epoch}/4 loss 0.5\n" for epoch in (1, 2, 3, 4, 1, 2)))
+    monitor = make_monitor(home, FakeClock(NOW + 100))
+    assert monitor.snapshot(run.run.run).numbers.eta_seconds is None
