@@ -215,12 +215,21 @@ def asker() -> str:
 
 
 def new_request(
-    action: str, attempt: int, now: float, *, by: str | None = None, options: Mapping[str, Any] | None = None
+    action: str,
+    attempt: int,
+    now: float,
+    *,
+    by: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    name: str = "",
 ) -> Request:
     """A request that does not exist yet; ids sort by time, those of one process also within the same moment.
 
-    One that is to end the run says so in its id: it is found at once among any number of others.
+    One that is to end the run says so in its id: it is found at once among any number of others. ``name``: the id that
+    somebody elsewhere has given it.
     """
+    if name:
+        return Request(name, action, attempt, by or asker(), now, dict(options or {}))
     request_id = f"{int(now * 1000):013d}-{next(_asked):06d}-{os.urandom(4).hex()}"
     request_id += f"-{action}" if action in ENDS else ""
     return Request(request_id, action, attempt, by or asker(), now, dict(options or {}))

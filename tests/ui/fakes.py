@@ -532,7 +532,9 @@ class FakeDraft(Draft):
         self.launched.append(dict(values))
         return "20261121-115959-new"
 
-    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False) -> Request:
+    def restart(
+        self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False, request_id: str = ""
+    ) -> Request:
         (self.rehearsed if rehearse else self.restarted).append(snapshot.run)
         return Request("r9", "restart", snapshot.attempt, "me@here:1", NOW, {})
 
@@ -597,7 +599,7 @@ class FakeServices(Services):
         self.refusal: Exception | None = None
         self.removed: list[tuple[str, bool]] = []
 
-    def monitor(self) -> Monitor:
+    def monitor(self, columns: int | None = None) -> Monitor:
         return self.monitored
 
     @property

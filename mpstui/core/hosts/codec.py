@@ -15,7 +15,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..model.snapshot import UNIX, SeriesView
+from ...wire.heartbeat import CheckpointNote, Heartbeat
+from ...wire.records import Ack, Request
+from ..model.snapshot import UNIX, Moment, SeriesView
 from ..series.pyramid import debiased_average
 from .forms import (
     SCALARS,
@@ -38,6 +40,10 @@ DERIVED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     SeriesView: {"smooth": lambda view: debiased_average(view.mean, view.smoothing)}
 }
 """Fields that do not travel: they follow from the others, and all of them would change with each new point."""
+MOMENTS: Mapping[type, frozenset[str]] = {one: frozenset({"time"}) for one in (Heartbeat, CheckpointNote, Ack, Request)}
+"""Moments in records whose annotations are read by a program that knows nothing of us."""
+NAMED: dict[str, Any] = {}
+"""Types that a module names in its annotations and does not import, by name."""
 FIELD = "."
 """Before the name of a field, which tells a record from a table: the order of its keys means nothing."""
 _MISSING: Any = object()
@@ -160,7 +166,8 @@ class _Record(Form[Any]):
     @property
     def _fields(self) -> Mapping[str, Form[Any]]:
         if self._forms is None:
-            hints = get_type_hints(self._kind, include_extras=True)
+            hints = get_type_hints(self._kind, localns=NAMED, include_extras=True)
+            hints |= dict.fromkeys(MOMENTS.get(self._kind, ()), Moment | None)
             self._forms = {FIELD + name: form_of(hints[name]) for name in self._names if name not in self._derive}
         return self._forms
 

@@ -74,7 +74,8 @@ def told(value: float, digits: int | None) -> Tree:
     """A float for JSON: whole ones without a point, no more digits than wanted."""
     if not math.isfinite(value):
         return "nan" if value != value else "inf" if value > 0 else "-inf"
-    value = value if digits is None else float(f"{value:.{digits}g}")
+    if digits is not None:
+        value = float(f"{value:.{digits}g}") if abs(value) < 10**digits else round(value, 3)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from threading import Lock
-from typing import Protocol
 
 from .forms import Tree
 
@@ -16,19 +16,6 @@ _FLUSHED = b"\x00\x00\xff\xff"
 """What a flush ends with, which therefore does not travel."""
 
 
-class Line(Protocol):
-    """A way to another process for bytes, both ways."""
-
-    def read(self, most: int) -> bytes:
-        """What has come, at least one byte; nothing when the line has ended."""
-
-    def write(self, data: bytes) -> None:
-        """Send all of it. Raises OSError when the line is broken."""
-
-    def close(self) -> None:
-        """End it at once, from any thread; a read that waits comes back."""
-
-
 class Garbled(ValueError):
     """What came over the line is none of our messages."""
 
@@ -36,8 +23,14 @@ class Garbled(ValueError):
 class Frames:
     """One side of a line. Any thread may send, one receives."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
+        """A side of a line.
+
+        Args:
+            read: gives what has come, so many bytes at most and at least one; nothing when the line has ended.
+            write: sends all of what it is given; raises OSError or OperationError when the line is broken.
+        """
+        self._read, self._write = read, write
         self._sending = Lock()
         self._packer, self._unpacker = zlib.compressobj(9, zlib.DEFLATED, -15), zlib.decompressobj(-15)
         self._unread = b""
@@ -48,14 +41,14 @@ class Frames:
         """Send a message; the bytes it took.
 
         Raises:
-            OSError: the line is broken.
+            OSError, OperationError: the line is broken.
         """
         text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         with self._sending:
             data = self._packer.compress(text.encode("utf-8", "surrogatepass"))
             data = (data + self._packer.flush(zlib.Z_SYNC_FLUSH)).removesuffix(_FLUSHED)
             data = _length(len(data)) + data
-            self._line.write(data)
+            self._write(data)
             self.sent += len(data)
         return len(data)
 
@@ -87,7 +80,7 @@ class Frames:
 
     def _fill(self, size: int) -> bool:
         while len(self._unread) < size:
-            data = self._line.read(_READ_BYTES)
+            data = self._read(_READ_BYTES)
             if not data:
                 return False
             self.received += len(data)

@@ -57,14 +57,14 @@ class LocalServices:
         self.stamp: Callable[[Path], Stamp | None] = storage.stamp
         """What changes when a log does, its size last; None: it is not there."""
 
-    def monitor(self) -> Monitor:
-        """A new monitor, for the thread that asks for it."""
+    def monitor(self, columns: int | None = None) -> Monitor:
+        """A new monitor, for the thread that asks for it; ``columns`` as :class:`.Monitor` has them."""
         from ..launching.record import available
         from ..runs.monitor import Monitor
         from ..runs.summaries import Summaries
 
         kept = Summaries(self.home.state / "cache" / "runs.jsonl")
-        made = Monitor(self.home, availability=available, kept=kept)
+        made = Monitor(self.home, availability=available, kept=kept, columns=columns)
         if self._watching is not None:
             made.watch(self._watching)
         return made

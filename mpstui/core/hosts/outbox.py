@@ -13,6 +13,7 @@ from collections.abc import Callable
 from threading import Condition, Thread
 from typing import NamedTuple
 
+from ..model.errors import OperationError
 from .forms import Tree
 from .frames import Frames
 
@@ -120,7 +121,7 @@ class Outbox:
                     return
             try:
                 size = self._frames.send(piece.message)
-            except (OSError, ValueError):
+            except (OSError, ValueError, OperationError):
                 self._broken()
                 return
             with self._changed:

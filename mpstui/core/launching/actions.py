@@ -46,6 +46,8 @@ class Actions:
     machine: Machine | None = None
     start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor
     nudged: dict[Path, float] = field(default_factory=dict)
+    request_id: str = ""
+    """Of the one request that is sent next, where whoever asks for it from elsewhere has named it; empty: a new one."""
 
     def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
         """Ask for an action of the table, by its id; ``options`` overrule the options of its entry.
@@ -170,7 +172,8 @@ class Actions:
         run = RunDir(snapshot.dir)
         now = self.clock()
         try:
-            request = rundir.submit(run, rundir.new_request(action, snapshot.attempt, now, options=options))
+            asked = rundir.new_request(action, snapshot.attempt, now, options=options, name=self.request_id)
+            request = rundir.submit(run, asked)
         except OSError as error:
             if action in ENDS and _signal_supervisor(run, signal.SIGTERM):
                 self.nudged[snapshot.dir] = now

@@ -243,8 +243,14 @@ class Draft:
         plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
         return launch_all(plans, launcher.home, launcher.environ, launcher.clock)[0]
 
-    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False) -> Request:
-        """Ask for a new attempt with these values, or for a few steps with them that leave the run as it is."""
+    def restart(
+        self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False, request_id: str = ""
+    ) -> Request:
+        """Ask for a new attempt with these values, or for a few steps with them that leave the run as it is.
+
+        Args:
+            request_id: of the request, where whoever asks from elsewhere has named it.
+        """
         choice = self._chosen(values)
         self._plan(values, choice, check=True)
         rehearsal = None
@@ -252,7 +258,8 @@ class Draft:
             from .rehearsal import rehearsal_of
 
             rehearsal = rehearsal_of(snapshot, self._changes(choice), choice.profile)
-        return self._launcher.actions.restart(snapshot, choice=choice, rehearsal=rehearsal)
+        acting = replace(self._launcher.actions, request_id=request_id) if request_id else self._launcher.actions
+        return acting.restart(snapshot, choice=choice, rehearsal=rehearsal)
 
     def _changes(self, choice: LaunchChoice) -> tuple[Change, ...]:
         from .editing import changes_between

@@ -19,7 +19,7 @@ from ..follow import Budget, FollowedFile, after_hole
 from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
 from .counting import Tally
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
-from .searching import NOTHING, LinePiece, PieceFinder, Search, beginning_errors, matching
+from .searching import NOTHING, LinePiece, PieceFinder, Search, Wanted, beginning_errors, matching
 
 COUNT_SECONDS = 0.01
 """What one refresh spends on counting lines."""
@@ -99,13 +99,34 @@ class LogDocument:
         Forwards among the lines that begin at or after ``start_offset``, backwards among those that begin before it.
         None when there is none, or when ``seconds`` were not enough (see :attr:`search_stopped_at`).
         """
-        wanted = matching(pattern) if pattern else NOTHING
-        return self._search(lambda search: search.next(wanted, start_offset, backwards=backwards), seconds)
+        return self.find(matching(pattern) if pattern else NOTHING, start_offset, backwards=backwards, seconds=seconds)
 
     def next_error(self, offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS) -> LogLine | None:
         """The next line that tells of an error; see :meth:`search` for the directions and the time."""
-        wanted = beginning_errors()
-        return self._search(lambda search: search.next(wanted, offset, backwards=backwards), seconds)
+        return self.find(beginning_errors(), offset, backwards=backwards, seconds=seconds)
+
+    @property
+    def opened(self) -> bool:
+        """Whether there is a file."""
+        return self._finder is not None
+
+    @property
+    def restarts(self) -> int:
+        """How often it has been another file."""
+        return self._restarts
+
+    def bytes_between(self, start: int, end: int) -> bytes:
+        """Bytes of the file as they are, as far as they are there."""
+        with suppress(OSError):
+            return self._finder.read(start, end) if self._finder is not None else b""
+        return b""
+
+    def lines_before(self, offset: int) -> int | None:
+        """Newlines before an offset; None while they are not counted."""
+        with suppress(OSError):
+            number = self._counter.number_at(self._descriptor, offset) if self._descriptor is not None else None
+            return None if number is None else number - 1
+        return None
 
     def count_on(self, tally: Tally, seconds: float) -> bool:
         """Count lines for so long; False when the file is another one by now, and the tally is to begin anew."""
@@ -197,13 +218,14 @@ class LogDocument:
             raw, missing = self._finder.read(start, start + LONGEST_FRAME_BYTES), end - start - LONGEST_FRAME_BYTES
         return make_line(raw, start, end, missing=missing)
 
-    def _search(self, look: Callable[[Search], LogLine | None], seconds: float) -> LogLine | None:
+    def find(self, wanted: Wanted, offset: int, *, backwards: bool, seconds: float) -> LogLine | None:
+        """The next line that is wanted; see :meth:`search` for the directions and the time."""
         self.search_stopped_at = None
         if self._finder is None:
             return None
         search = self._searching(Budget(seconds))
         try:
-            line = look(search)
+            line = search.next(wanted, offset, backwards=backwards)
         except OSError:
             return None
         self.search_stopped_at = search.stopped_at

@@ -296,6 +296,8 @@ class Wanted(NamedTuple):
 
     hint: Hint
     tells: Callable[[LogLine], bool]
+    name: str = ""
+    """What :func:`wanted_of` makes the same of, where the file lies."""
 
 
 NOTHING = Wanted(LiteralHint([]), lambda line: False)
@@ -310,19 +312,26 @@ def matching(pattern: str) -> Wanted:
     any_case = bool(text.pattern.flags & re.IGNORECASE)
     plain = literal and words.isascii()
     hint: Hint = LiteralHint([words.encode()], ignore_case=any_case) if plain else PatternHint(text)
-    return Wanted(hint, lambda line: text.search(line.text) is not None)
+    return Wanted(hint, lambda line: text.search(line.text) is not None, f"/{pattern}")
 
 
 def beginning_errors() -> Wanted:
     """Lines that begin to tell of an error."""
-    return Wanted(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text))
+    return Wanted(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text), "!")
 
 
 def of_levels(levels: frozenset[str]) -> Wanted:
     """Lines of some levels, ``error`` and ``warning``."""
     signs = [*_SIGNS_OF_ERROR, b'File "'] if "error" in levels else []
     signs += [b"WARN", b"arning"] if "warning" in levels else []
-    return Wanted(LiteralHint(signs), lambda line: line.level in levels)
+    return Wanted(LiteralHint(signs), lambda line: line.level in levels, f"={' '.join(sorted(levels))}")
+
+
+def wanted_of(name: str) -> Wanted:
+    """What goes by this name."""
+    if name.startswith("/") and len(name) > 1:
+        return matching(name[1:])
+    return beginning_errors() if name == "!" else of_levels(frozenset(name[1:].split())) if name else NOTHING
 
 
 def compiled(pattern: str) -> LinePattern:

@@ -21,6 +21,7 @@ from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
+from ..model.snapshot import Moment
 from .files import LocalMachine, WitnessReader
 from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
@@ -35,7 +36,7 @@ class Removable:
 
     run: RunDir
     name: str
-    ended: float
+    ended: Moment
     """Unix seconds: its end, else when its record last changed."""
     size_bytes: int
     """On the disk, each file once however many names it has; holes take no room."""

@@ -10,6 +10,7 @@ from itertools import combinations
 from statistics import median
 from typing import Literal, TypeAlias
 
+from ..model.snapshot import Moment
 from .model import GpuSample, PressureLevel, SystemSample, TreeSample
 
 Point: TypeAlias = tuple[float, float]
@@ -95,7 +96,7 @@ class MemoryPoint:
     memory, or a tighter control group's.
     """
 
-    time: float
+    time: Moment
     device_used: int | None = None
     allocated: int | None = None
     driver: int | None = None

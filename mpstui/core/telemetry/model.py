@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..model.snapshot import Moment
+
 PressureLevel = Literal["normal", "warn", "critical"]
 ThermalLevel = Literal["nominal", "moderate", "heavy", "trapping", "sleeping"]
 
@@ -125,7 +127,7 @@ class SystemSample(HostFacts):
     ``provenance`` and ``reasons`` are keyed by field name, for a GPU by ``"gpu0.busy_percent"``.
     """
 
-    time: float
+    time: Moment
     gpus: tuple[GpuSample, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +161,7 @@ class TreeSample:
     wall time in which the tree's work ran on the GPU.
     """
 
-    time: float
+    time: Moment
     process_count: int | None = None
     rss_bytes: int | None = field(default=None, metadata=BYTES)
     footprint_bytes: int | None = field(default=None, metadata=BYTES)

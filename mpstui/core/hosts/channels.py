@@ -1,0 +1,103 @@
+"""What is known on one side and looked at on the other: values whose changes travel, no faster than is agreed.
+
+A channel holds one value of one type. What has changed since it was told last goes as one patch, and the next one waits
+as long as this one was long. Nothing piles up: whatever happens meanwhile is in the next patch, or cancels itself out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .codec import form_of
+from .delta import SAME, DoesNotFit, difference, patched
+from .forms import Known, Malformed, Rules
+from .outbox import Outbox
+
+TOLD = Rules(digits=7)
+"""More than any screen shows."""
+_FIRST_SECONDS = 1.0
+"""What a value that is told for the first time costs at most: it is no change."""
+
+
+@dataclass(slots=True)
+class _Channel:
+    known: Known[Any] | None = None
+    waits: bool = False
+    """Its last patch is still on its way out."""
+    first: bool = True
+    next_at: float = 0.0
+
+
+class Teller:
+    """Tells the values of channels. For one thread, apart from what the outbox reports."""
+
+    def __init__(self, outbox: Outbox, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._outbox, self._monotonic = outbox, monotonic
+        self._channels: dict[str, _Channel] = {}
+
+    def may_tell(self, name: str) -> bool:
+        """Whether a change of this channel would travel now."""
+        channel = self._channels.get(name)
+        return channel is None or (not channel.waits and self._monotonic() >= channel.next_at)
+
+    def told(self, name: str) -> Any:
+        """The value as the other side has it, or will have; None: nothing was told."""
+        channel = self._channels.get(name)
+        return channel.known.value if channel is not None and channel.known is not None else None
+
+    def tell(self, name: str, kind: Any, value: Any, bytes_a_second: float, *, urgent: bool = False) -> bool:
+        """Tell a value where it has changed, it is its turn, and the last change has left; whether it was told."""
+        channel = self._channels.setdefault(name, _Channel())
+        if channel.waits or (not urgent and self._monotonic() < channel.next_at):
+            return False
+        known = channel.known
+        tree = form_of(kind).encode(value, TOLD, known)
+        patch = [0, tree] if known is None else difference(known.tree, tree)
+        channel.known = Known(value, tree)
+        if patch is SAME:
+            return False
+        channel.waits = True
+
+        def sent(size: int) -> None:
+            cost = min(size / bytes_a_second, _FIRST_SECONDS) if channel.first else size / bytes_a_second
+            channel.next_at = max(channel.next_at, self._monotonic()) + cost
+            channel.first = channel.waits = False
+
+        self._outbox.put(["told", name, patch], sent)
+        return True
+
+    def keep(self, names: set[str]) -> None:
+        """Forget every other channel: nobody looks at it any more."""
+        for name in self._channels.keys() - names:
+            del self._channels[name]
+            self._outbox.put(["gone", name], urgent=True)
+
+
+class Hearer:
+    """The values of channels, as they are told."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._known: dict[str, Known[Any]] = {}
+
+    def hear(self, name: str, kind: Any, patch: Any) -> Any:
+        """The value that a patch makes.
+
+        Raises:
+            Malformed: it is no value of this channel.
+        """
+        known = self._known.get(name)
+        try:
+            tree = patched(known.tree if known is not None else None, patch)
+        except DoesNotFit as error:
+            raise Malformed(f"{name}: {error}") from error
+        value = form_of(kind).decode(tree, self._rules, known)
+        self._known[name] = Known(value, tree)
+        return value
+
+    def drop(self, name: str) -> None:
+        """Nothing more is told of it."""
+        self._known.pop(name, None)

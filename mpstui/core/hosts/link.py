@@ -1,0 +1,362 @@
+"""The near end of a line: one line at a time to one machine, opened again whenever it breaks; what is known there.
+
+What was told stays as it was when the line breaks, and says since when nothing has been heard. A call that waits for
+its answer is sent again on the next line under the same id; one that nobody waits for any more is called off, and what
+came of it is told. So whatever happens to a line, a key acts once or not at all, and it is known which.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import IO, Any, Protocol, TypeVar
+
+from ..model.errors import OperationError, ReportedError, UsageError
+from ..present import duration
+from .channels import Hearer
+from .codec import form_of
+from .desk import Signature, signature_of
+from .forms import Malformed, Rules, Tree
+from .frames import Frames, Garbled
+from .outbox import Pieces
+from .view import KINDS, Greeting, View
+
+T = TypeVar("T")
+PING_SECONDS = 2.0
+LATE_SECONDS = 5.0
+"""After so long without a word what is known is shown with its age."""
+CUT_SECONDS = 12.0
+"""And after so long the line is given up."""
+LOOK_PATIENCE, ACT_PATIENCE = 8.0, 20.0
+"""Seconds that a question waits for its answer, and that something to be done waits for a line."""
+FIRST_BACKOFF, MOST_BACKOFF = 0.5, 15.0
+CLOCKS_AGREE_SECONDS = 2.0
+"""Clocks that differ by less are held to be the same: a moment on a line is not known better."""
+
+
+class LineLike(Protocol):
+    """A line as :func:`mpstui.core.hosts.ssh.connect` opens it."""
+
+    reads: IO[bytes]
+
+    def send(self, data: bytes) -> object: ...
+
+    def failure(self) -> OperationError: ...
+
+    def close(self, patience: float = ...) -> None: ...
+
+
+Connect = Callable[[], LineLike]
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str
+    method: str
+    arguments: dict[str, Any]
+    signature: Signature
+    about: str
+    came: Event = field(default_factory=Event)
+    answer: dict[str, Any] | None = None
+
+
+class _Session:
+    """One line while it lasts."""
+
+    def __init__(self, line: LineLike, heard: Callable[[_Session, Tree], None]) -> None:
+        self.line, self._hear = line, heard
+        self.frames = Frames(line.reads.read, line.send)
+        self.ended = Event()
+        self.why = ""
+        self.heard_at = time.monotonic()
+        self.hearer: Hearer | None = None
+        """Made when it is known how the clocks differ."""
+        self._out: SimpleQueue[Tree] = SimpleQueue()
+        for work in (self._read, self._write):
+            Thread(target=work, name="mpstui-line", daemon=True).start()
+
+    def send(self, message: Tree) -> None:
+        self._out.put(message)
+
+    def end(self, why: str) -> None:
+        self.why = self.why or why
+        self.ended.set()
+        self._out.put(None)
+
+    def _write(self) -> None:
+        try:
+            while (message := self._out.get()) is not None and not self.ended.is_set():
+                self.frames.send(message)
+        except ReportedError as error:
+            self.end(error.sentence)
+        except (OSError, ValueError) as error:
+            self.end(str(error))
+
+    def _read(self) -> None:
+        pieces = Pieces()
+        try:
+            while (message := self.frames.receive()) is not None and not self.ended.is_set():
+                self.heard_at = time.monotonic()
+                self.send(["got", self.frames.received])
+                whole = pieces.take(message)
+                if whole is not None:
+                    self._hear(self, whole)
+            if not self.ended.is_set():
+                self.end(self.line.failure().sentence)
+        except (Garbled, Malformed) as error:
+            self.end(str(error))
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            self.end(f"what came over the line makes no sense: {error}")
+
+
+class Link:
+    """One machine. Its threads begin with :meth:`start`; any thread may ask."""
+
+    def __init__(
+        self,
+        host: str,
+        connect: Connect,
+        news: Callable[[], object] = lambda: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``news`` is called, from any thread, when something has changed."""
+        self.host, self._connect, self.news, self._clock = host, connect, news, clock
+        self.values: dict[str, Any] = {}
+        """What each channel holds, as it was told last."""
+        self.greeting: Greeting | None = None
+        self.ahead = 0.0
+        """Seconds by which the clock there is ahead of ours."""
+        self.notices: deque[str] = deque(maxlen=20)
+        """What came of calls that nobody waits for any more."""
+        self.trouble = ""
+        """Why there is no line, in a sentence; empty while there is one."""
+        self._heard_at: float | None = None
+        """When something was heard last, Unix seconds."""
+        self._session: _Session | None = None
+        self._greeted = False
+        self._view = View()
+        self._lock = Lock()
+        self._calls: dict[str, _Call] = {}
+        self._left: dict[str, _Call] = {}
+        """Calls whose end nobody waits for, and nobody knows."""
+        self._stopped, self._hurried = Event(), Event()
+        self._thread = Thread(target=self._run, name=f"mpstui-link {host}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the line; the far process ends with it."""
+        self._stopped.set()
+        self._hurried.set()
+        session = self._session
+        if session is not None:
+            session.end("closed")
+        if self._thread.is_alive():
+            self._thread.join(3.0)
+
+    def hurry(self) -> None:
+        """Try again now."""
+        self._hurried.set()
+
+    @property
+    def live(self) -> bool:
+        """Whether the machine is heard from."""
+        session = self._session
+        return session is not None and self._greeted and time.monotonic() - session.heard_at < LATE_SECONDS
+
+    @property
+    def heard_at(self) -> float | None:
+        """When something was heard last, Unix seconds; None: never."""
+        session = self._session
+        if session is not None and self._greeted:
+            return self._clock() - (time.monotonic() - session.heard_at)
+        return self._heard_at
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with the line now, with its age; empty where nothing is."""
+        if self.live:
+            return ""
+        heard = self.heard_at
+        if heard is None:
+            why = self.trouble.removeprefix(f"{self.host}: ")
+            return f"{self.host}: {why}, trying again" if why else f"{self.host}: connecting …"
+        age = duration(self._clock() - heard)
+        session = self._session
+        if session is not None and self._greeted:
+            return f"{self.host}: not heard for {age}"
+        why = self.trouble.removeprefix(f"{self.host}: ") or "the line is cut"
+        return f"{self.host}: {why}, not heard for {age}, trying again"
+
+    # -- looking and asking
+
+    def look(self, view: View) -> None:
+        """Look at this from now on."""
+        if view != self._view:
+            self._view = view
+            session = self._session
+            if session is not None and self._greeted:
+                session.send(["view", form_of(View).encode(view, Rules())])
+            for name in [name for name in self.values if name.startswith("log:") and name[4:] not in view.logs]:
+                self.values.pop(name, None)
+
+    def ask(
+        self,
+        method: Callable[..., T],
+        *,
+        about: str = "",
+        patience: float | None = None,
+        call: str = "",
+        **arguments: Any,
+    ) -> T:
+        """Ask one of the questions of :class:`.desk.Desk`; waits for the answer.
+
+        Args:
+            about: what it does, for a sentence: ``stop of resnet``.
+            call: its id, where it has one already.
+
+        Raises:
+            ReportedError: it could not be done, or the line died; the sentence says which.
+        """
+        signature = signature_of(method.__name__)
+        acting = signature.repeatable is not None
+        if not self.live:
+            why = self.sentence or f"{self.host}: the line is cut"
+            raise OperationError(f"{why}; {'nothing was sent' if acting else 'this is told when it is back'}")
+        rules = Rules(ahead=self.ahead)
+        forms = dict(signature.arguments)
+        told = {name: forms[name].encode(value, rules) for name, value in arguments.items()}
+        made = _Call(call or secrets.token_hex(12), method.__name__, told, signature, about or method.__name__)
+        with self._lock:
+            self._calls[made.id] = made
+            session = self._session
+        if session is not None:
+            session.send(["call", made.id, made.method, made.arguments])
+        made.came.wait(patience or (ACT_PATIENCE if acting else LOOK_PATIENCE))
+        answer = self._answer_to(made)
+        if answer is not None:
+            return _read_answer(self.host, answer, signature, rules)  # type: ignore[no-any-return]
+        if not acting:
+            raise OperationError(f"{self.host}: no answer yet", "it is slow, or the line is dying: try again")
+        session = self._session
+        if session is not None:
+            session.send(["off", made.id])
+        sentence = f"{self.host}: no answer to {made.about}; whether it was done is told as soon as it is heard"
+        raise OperationError(sentence, "what is on its way is called off")
+
+    def _answer_to(self, call: _Call) -> dict[str, Any] | None:
+        """What came of a call; None: nothing yet, and what it would have done is left to be found out."""
+        with self._lock:
+            self._calls.pop(call.id, None)
+            if call.answer is None and call.signature.repeatable is not None:
+                self._left[call.id] = call
+            return call.answer
+
+    # -- the line
+
+    def _run(self) -> None:
+        backoff = FIRST_BACKOFF
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                line = self._connect()
+            except ReportedError as error:
+                self.trouble = error.sentence
+                self.news()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and tried again
+                self.trouble = f"{self.host}: {type(error).__name__}: {error}"
+                self.news()
+            else:
+                self._attend(_Session(line, self._hear))
+                line.close(0.0)
+            backoff = FIRST_BACKOFF if time.monotonic() - began > 2 * MOST_BACKOFF else backoff
+            self._hurried.wait(0.0 if self._stopped.is_set() else backoff)
+            self._hurried.clear()
+            backoff = min(MOST_BACKOFF, 2 * backoff)
+
+    def _attend(self, session: _Session) -> None:
+        """Keep a line until it ends."""
+        self._session = session
+        asked_at = time.monotonic()
+        session.send(["ping", asked_at])
+        was_live = False
+        while not session.ended.wait(PING_SECONDS / 8) and not self._stopped.is_set():
+            now = time.monotonic()
+            if now - session.heard_at > CUT_SECONDS:
+                session.end(f"{self.host}: the line hangs")
+            elif now - max(asked_at, session.heard_at) > PING_SECONDS or now - asked_at > 2 * PING_SECONDS:
+                asked_at = now
+                session.send(["ping", now])
+            if was_live != self.live or not self.live:
+                was_live = self.live
+                self.news()
+        self._heard_at = self.heard_at
+        with self._lock:
+            self._session, self._greeted = None, False
+        session.end("closed")
+        self.trouble = session.why
+        self.news()
+
+    def _hear(self, session: _Session, message: Tree) -> None:
+        what, *rest = message
+        if what == "told" and session.hearer is not None:
+            name, patch = rest
+            self.values[name] = session.hearer.hear(name, KINDS[name.partition(":")[0]], patch)
+            self.news()
+        elif what == "gone" and session.hearer is not None:
+            session.hearer.drop(rest[0])
+        elif what == "came":
+            self._came(rest[0], rest[1])
+        elif what == "hello":
+            self.greeting = form_of(Greeting).decode(rest[0], Rules())
+        elif what == "pong" and session.hearer is None:
+            self._begin(session, float(rest[0]), float(rest[1]))
+
+    def _begin(self, session: _Session, asked: float, there: float) -> None:
+        """The first answer: how the clocks differ is known, and what is looked at here can be told there."""
+        taken = time.monotonic() - asked
+        ahead = there - (self._clock() - taken / 2)
+        self.ahead = ahead if abs(ahead) > max(CLOCKS_AGREE_SECONDS, taken) else 0.0
+        session.hearer = Hearer(Rules(ahead=self.ahead))
+        session.send(["view", form_of(View).encode(self._view, Rules())])
+        with self._lock:
+            self._greeted, self.trouble = True, ""
+            waiting: Sequence[_Call] = list(self._calls.values())
+            left: Sequence[str] = list(self._left)
+        for call in waiting:
+            session.send(["call", call.id, call.method, call.arguments])
+        for call_id in left:
+            session.send(["off", call_id])
+        self.news()
+
+    def _came(self, call_id: str, answer: dict[str, Any]) -> None:
+        with self._lock:
+            call, left = self._calls.get(call_id), self._left.pop(call_id, None)
+            if call is not None:
+                call.answer = answer
+        if call is not None:
+            call.came.set()
+        elif left is not None:
+            self.notices.append(f"{self.host}: {left.about} {_ending(answer)}")
+            self.news()
+
+
+def _ending(answer: dict[str, Any]) -> str:
+    if "never" in answer:
+        return "did not get there before the line died: nothing was done"
+    failed = answer.get("fail")
+    return f"could not be done: {failed['sentence']}" if failed else "was done before the line died"
+
+
+def _read_answer(host: str, answer: dict[str, Any], signature: Signature, rules: Rules) -> Any:
+    failed = answer.get("fail")
+    if failed is not None:
+        kind = UsageError if failed["usage"] else OperationError
+        raise kind(f"{host}: {failed['sentence']}", failed["hint"], field=failed["field"], near=failed["near"])
+    return signature.answer.decode(answer.get("ok"), rules)

@@ -1,0 +1,162 @@
+"""What one side tells the other: what is looked at here, and what is known there of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...wire.records import Ack
+from ..launching.command import EnvLine
+from ..launching.drafts import Field
+from ..model.snapshot import Moment, RunSnapshot
+from ..runs.ghost import Ghost
+from ..settings import EnergySettings
+from ..telemetry.model import SystemSample, TreeSample
+from ..telemetry.run_telemetry import RunTelemetry
+from .codec import NAMED
+
+NAMED["EnvLine"] = EnvLine
+COLUMNS = 240
+"""Points of each curve at most: no chart is drawn finer, and a line is slower than a disk."""
+
+
+class RunRef(NamedTuple):
+    """A run over there, as it was when somebody pressed a key."""
+
+    run: str
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What somebody looks at: all of it is sent again when it changes, and when a line is new."""
+
+    focus: str | None = None
+    """The run that is read in full."""
+    selected: tuple[str, ...] = ()
+    """Runs that keys may act on."""
+    compared: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    """Paths of logs whose ends are followed."""
+    sampled: str | None = None
+    """The run whose processes are sampled, with the machine; empty: the machine alone; None: nobody looks."""
+    raced: str | None = None
+    """The live run whose best earlier one is looked for."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """Requests whose answers are awaited: runs and ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All runs of a machine, newest first."""
+
+    runs: Mapping[str, RunSnapshot] = field(default_factory=dict)
+    paused: tuple[str, ...] = ()
+    """Queues that start nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineReading:
+    """A machine, and the processes of a run where one is looked at."""
+
+    system: SystemSample | None = None
+    tree: TreeSample | None = None
+    telemetry: RunTelemetry | None = None
+    prices: EnergySettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The end of a log, and how it lies in the file."""
+
+    there: bool = False
+    size: int = 0
+    restarts: int = 0
+    """How often it has been another file."""
+    lines: int | None = None
+    start: int = 0
+    """Where the pieces begin in the file."""
+    pieces: tuple[bytes, ...] = ()
+    """Its last bytes, cut behind each newline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came of requests, by id."""
+
+    acks: Mapping[str, Ack] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """The best earlier run like a live one; None: there is none, or it is still looked for."""
+
+    ghost: Ghost | None = None
+
+
+class Piece(NamedTuple):
+    """Some bytes of a log."""
+
+    restarts: int
+    start: int
+    data: bytes
+    lines_before: int | None
+    """Newlines before them; None while they are not counted."""
+
+
+class Found(NamedTuple):
+    """Where a search has got."""
+
+    offset: int | None
+    """Of the line that was found."""
+    stopped_at: int | None
+    """Where its time was over; None: it was finished."""
+    around: Piece | None = None
+
+
+class Counted(NamedTuple):
+    """How many lines are wanted, so far."""
+
+    lines: int
+    complete: bool
+
+
+class FormRecipe(NamedTuple):
+    """How a launch form is made: it is made again wherever it is asked for anything."""
+
+    profile: str | None = None
+    run: RunRef | None = None
+    cured: bool = False
+    branch_step: float | None = None
+    values: Mapping[str, str] | None = None
+    """Those with which the program was asked for its arguments."""
+
+
+class FormFace(NamedTuple):
+    """What of a form is drawn."""
+
+    title: str
+    description: str
+    fields: tuple[Field, ...]
+
+
+class Greeting(NamedTuple):
+    """The first words of the far side."""
+
+    version: str
+    host: str
+    home: str
+    time: Moment
+    pid: int
+
+
+KINDS: dict[str, Any] = {
+    "list": Listing,
+    "run": RunSnapshot,
+    "log": LogEnd,
+    "machine": MachineReading,
+    "race": Raced,
+    "answers": Answers,
+}
+"""What each channel holds, by what stands before the colon of its name."""
