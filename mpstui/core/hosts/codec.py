@@ -8,6 +8,7 @@ change cheap to encode, to compare and to decode. Whatever does not fit its anno
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
@@ -133,12 +134,14 @@ class _Union(Form[Any]):
         if place is None:
             raise Malformed(f"of no type that is known here: {short(value)}")
         tree = self._forms[place].encode(value, rules)
-        return [place, tree] if self._tagged else float(value) if isinstance(value, float) else tree
+        if self._tagged or (isinstance(value, float) and not math.isfinite(value)):
+            return [place, tree]
+        return float(value) if isinstance(value, float) else tree
 
     def _decode(self, tree: Tree, rules: Rules, known: Known[Any] | None) -> Any:
         if tree is None and self._optional:
             return None
-        if self._tagged:
+        if self._tagged or isinstance(tree, list):
             if not (isinstance(tree, list) and len(tree) == 2 and tree[0] in range(len(self._forms))):
                 raise Malformed(f"of no type that is known here: {short(tree)}")
             return self._forms[tree[0]].decode(tree[1], rules)
