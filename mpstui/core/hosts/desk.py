@@ -21,8 +21,9 @@ from ...wire.queues import Queue
 from ...wire.records import Request
 from ...wire.rundir import RunDir
 from ..follow import Budget
-from ..launching.drafts import Draft, Preview
+from ..launching.drafts import Draft
 from ..launching.explaining import Explanation
+from ..launching.form_fields import Preview
 from ..logview.counting import Tally
 from ..logview.document import LogDocument
 from ..logview.searching import wanted_of

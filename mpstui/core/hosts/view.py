@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...wire.records import Ack
 from ..launching.command import EnvLine
-from ..launching.drafts import Field
+from ..launching.form_fields import Field
 from ..model.snapshot import Moment, RunSnapshot
 from ..runs.ghost import Ghost
 from ..settings import EnergySettings
