@@ -307,7 +307,7 @@ def _told_error(error: ReportedError) -> dict[str, Any]:
 def main(arguments: Sequence[str] = ()) -> int:
     """Serve on standard input and output until they end; whatever else prints goes to standard error."""
     reads, writes = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(2, 1)
     home = resolve_home(os.environ)
     services = LocalServices(home, dict(os.environ), Path.cwd(), time.time)
