@@ -29,7 +29,7 @@ from ..core.bench.training import require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
 from ..core.launching.preflight import require_modules
-from ..core.machine import DEVICES, Machine, require_device, this_machine, trainer_module
+from ..core.machine import DEVICES, Machine, require_device, this_machine, trainer_module, with_trainers
 from ..core.model.errors import UsageError
 from ..core.present import UNKNOWN, size
 from .main import INTERRUPTED
@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         from .bench_modes import race
 
         return race(args, session, machine)
+    session.environ = with_trainers(session.environ)
     require_modules([machine.python, "-m", trainer_module()], session.environ, machine)
     require_task(args.task, machine.python, session.environ)
     device, refusals = _device(args.device, session, machine)

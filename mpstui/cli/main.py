@@ -185,7 +185,9 @@ def _dispatch(arguments: list[str]) -> int:
     parser = screen_parser()
     if {"-h", "--help"} & set(arguments):
         _describe(parser)
-    return int(_function("run", "screen")(parser.parse_args(arguments)))
+    args = parser.parse_args(arguments)
+    args.hosts = hosts
+    return int(_function("run", "screen")(args))
 
 
 def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:

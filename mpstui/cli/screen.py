@@ -59,6 +59,8 @@ def _add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if set(arguments.hosts) - {"local"}:
+        raise UsageError("the screen shows the runs of this machine", "`mpstui ps --host NAME` lists those of others")
     home = resolve_home(os.environ)
     opening = None
     if name := arguments.named or arguments.opening:

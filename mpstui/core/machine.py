@@ -27,6 +27,8 @@ DEVICES = ("auto", "mps", "cuda", "cpu")
 """What may be asked for; ``auto`` takes CUDA, else MPS, else CPU."""
 ASK_SECONDS = 30.0
 INSTALLED_TRAINER = "mpstui_trainer"
+BUNDLED = "vendor"
+"""The folder beside our packages in which a bundle has those of others."""
 _NVIDIA_WITNESSES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")
 _ASK_DEVICES = """
 import json, torch
@@ -56,6 +58,19 @@ def trainer_module() -> str:
     A wheel must not claim the name ``trainer``, which other packages install; a checkout has it in its own folder.
     """
     return INSTALLED_TRAINER if (Path(__file__).parents[2] / INSTALLED_TRAINER).is_dir() else "trainer"
+
+
+def bundled_trainers() -> Path | None:
+    """Where the shipped trainers lie when no interpreter finds them by itself: in what was sent to a far machine."""
+    root = Path(__file__).parents[2]
+    return root if (root / BUNDLED).is_dir() else None
+
+
+def with_trainers(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which the shipped trainers are found."""
+    parts = (str(bundled_trainers() or ""), environ.get("PYTHONPATH", ""))
+    path = os.pathsep.join(part for part in parts if part)
+    return {**environ, "PYTHONPATH": path} if path else dict(environ)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,17 @@ if not __package__:
     sys.path[:0] = [_root, os.path.join(_root, "vendor")]  # noqa: PTH118
 
 if __name__ == "__main__":
+    from contextlib import suppress
     from importlib import import_module
 
+    if globals().get("HAS_JUST_ARRIVED"):
+        import time
+
+        from mpstui.core.hosts.bundle import remove_old
+        from mpstui.core.model.home import resolve_home
+
+        with suppress(OSError):
+            remove_old(resolve_home(os.environ), time.time())
     # A word for a module, so that neither pays for the other; commands are above this package.
     _place = {"relay": "mpstui.cli.relay"}.get(sys.argv[1], f"mpstui.core.hosts.{sys.argv[1]}")
     sys.exit(import_module(_place).main(sys.argv[2:]))

@@ -64,7 +64,7 @@ def main(marker: str, text: str) -> None:
         facts = {"version": platform.python_version(), "executable": sys.executable, "system": platform.system()}
         say("ready", python=facts, bundle=str(folder), fresh=fresh, time=time.time())
     sys.argv = [str(folder / asked["start"]), *asked["words"]]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    runpy.run_path(sys.argv[0], {"HAS_JUST_ARRIVED": fresh}, "__main__")
 
 
 def set_place(home: str, folder: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
+import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -17,8 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...wire import storage
-from ..machine import INSTALLED_TRAINER, trainer_module
+from ...wire.rundir import RunDir, run_dirs
+from ..machine import BUNDLED, INSTALLED_TRAINER, trainer_module
+from ..model.home import Home
 from ..profiles.library import shipped_folder
+from .arrival import ARRIVING
 
 START = "mpstui/core/hosts/__main__.py"
 """What is run of it."""
@@ -26,8 +31,7 @@ _SOURCES = Path(__file__).resolve().parents[3]
 _STAYS = frozenset({"ui", "__pycache__", "profiles"})
 """Parts of the package that stay here; profiles are found by another way."""
 _OTHERS = ("tomlkit", "platformdirs")
-_ELSEWHERE = "vendor"
-"""Where they lie, apart from ours: a training that is shown our trainers must not be shown these."""
+"""They lie apart from ours: a training that is shown our trainers must not be shown these."""
 _LEVEL = 9
 
 
@@ -69,7 +73,7 @@ def _files() -> Iterator[tuple[str, Path]]:
     for name in _OTHERS:
         found = find_spec(name)
         if found is not None and found.origin:
-            yield from _below(Path(found.origin).parent, f"{_ELSEWHERE}/{name}", frozenset({"__pycache__"}))
+            yield from _below(Path(found.origin).parent, f"{BUNDLED}/{name}", frozenset({"__pycache__"}))
 
 
 def _below(folder: Path, name: str, left_out: frozenset[str]) -> Iterator[tuple[str, Path]]:
@@ -79,3 +83,30 @@ def _below(folder: Path, name: str, left_out: frozenset[str]) -> Iterator[tuple[
                 yield from _below(path, f"{name}/{path.name}", frozenset({"__pycache__"}))
         elif not path.name.startswith("."):
             yield f"{name}/{path.name}", path
+
+
+KEPT_SECONDS = 30 * 86400.0
+_CUT_SECONDS = 86400.0
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+def remove_old(home: Home, now: float, cache: Path = _SOURCES.parent) -> None:
+    """In the bundle that has just arrived: take away those nobody has used for 30 days, and halves that were cut.
+
+    What a run was started from stays as long as the run: its agent lies there, and its restarts need it.
+    """
+    if not _NAME.fullmatch(_SOURCES.name) and cache == _SOURCES.parent:
+        return  # not in a bundle
+    for folder in cache.iterdir():
+        age = now - folder.lstat().st_mtime
+        is_half = folder.name.startswith(ARRIVING) and age > _CUT_SECONDS
+        is_old = _NAME.fullmatch(folder.name) and age > KEPT_SECONDS
+        if is_half or (is_old and not any(_names(run, folder.name) for run in run_dirs(home.runs))):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _names(run: RunDir, name: str) -> bool:
+    try:
+        return name.encode() in storage.read_bytes(run.spec)
+    except OSError:
+        return True  # nobody knows

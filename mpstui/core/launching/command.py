@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...wire.rundir import AGENT_VARIABLE
 from ...wire.secrets import HIDDEN, hides, is_secret
-from ..machine import Machine, is_python
+from ..machine import Machine, bundled_trainers, is_python
 from ..model.checks import is_number
 from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar
 
@@ -78,6 +78,8 @@ _SHAPING = re.compile(
 )
 """Variables that change what a training does: kept, so that a restart from another shell is the same run."""
 _BOOT = Path(__file__).resolve().parents[2] / "agent" / "boot"
+_OWN_FOLDER = re.compile(rf"{re.escape(str(_BOOT))}|.*/bundles/[0-9a-f]{{64}}(?:/mpstui/agent/boot)?")
+"""What a launch put on PYTHONPATH, by this mpstui or from an earlier bundle."""
 _NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWID|\w*_AUTH_SOCK|XAUTHORITY")
 
 
@@ -164,7 +166,7 @@ def environment_again(
     layers = {name for name, *_ in _layers(profile, recipe, extra, {}, machine)} - {"PYTHONPATH"}
     own = {name: value for name, value in then.items() if _SHAPING.fullmatch(name) and name not in layers}
     if path := own.pop("PYTHONPATH", ""):
-        rest = [part for part in path.split(os.pathsep) if part != str(_BOOT)]
+        rest = [part for part in path.split(os.pathsep) if not _OWN_FOLDER.fullmatch(part)]
         own |= {"PYTHONPATH": os.pathsep.join(rest)} if rest and "PYTHONPATH" not in {**profile.env, **extra} else {}
     others = {name: value for name, value in environ.items() if not _SHAPING.fullmatch(name) or hides(name, value)}
     return {**others, **own}
@@ -186,10 +188,14 @@ def _layers(
             yield name, value, "set by the profile", None
     for name, value in extra.items():
         yield name, value, "set for this launch", None
-    if profile.agent:
+    trainers = bundled_trainers() if any("{trainer}" in word for word in profile.command) else None
+    if profile.agent or trainers:
         before = extra.get("PYTHONPATH", profile.env.get("PYTHONPATH", environ.get("PYTHONPATH", "")))
-        path = os.pathsep.join(part for part in (str(_BOOT), before) if part)
-        yield "PYTHONPATH", path, "puts the agent into the program: heartbeat, cache clearing, CPU override", None
+        parts = (str(_BOOT) if profile.agent else "", str(trainers or ""), before)
+        reason = "puts the agent into the program: heartbeat, cache clearing, CPU override"
+        reason = reason if profile.agent else "has the trainers that mpstui brought to this machine"
+        yield "PYTHONPATH", os.pathsep.join(part for part in parts if part), reason, None
+    if profile.agent:
         yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
 
 
