@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.model.errors import OperationError, UsageError
-from ..core.model.home import Home, resolve_home
-from ..core.settings import THEMES, load_settings
+from ..core.model.home import THEMES, Home, resolve_home
 from ..wire import liveness, storage
 
 if TYPE_CHECKING:
@@ -142,19 +141,27 @@ def _made(
     # A thread that reads a long log gives way to keys and frames this often.
     sys.setswitchinterval(0.001)
     terminal = Terminal()
-    try:
-        theme = arguments.theme or load_settings(home).screen.theme
-    except UsageError:  # the screen tells of the mistake; it must not keep it from opening
-        theme = "auto"
     app = MpstuiApp(
         Services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
         log=log,
-        theme=theme_for(os.environ, colours, ground(os.environ, theme)),
+        theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or _theme(home))),
         terminal=terminal,
         blocks=os.environ.get("TERM") == "linux",
     )
     return app, terminal
+
+
+def _theme(home: Home) -> str:
+    """That of the settings, which take 20 ms to import and are rarely there."""
+    if not home.settings.exists():
+        return "auto"
+    from ..core.settings import load_settings
+
+    try:
+        return load_settings(home).screen.theme
+    except UsageError:  # the screen tells of the mistake; it must not keep it from opening
+        return "auto"
 
 
 def _import_asyncio() -> None:

@@ -15,7 +15,7 @@ from ..wire.rundir import RunDir
 from .model import checks
 from .model.checks import Check, LineIndex
 from .model.errors import OperationError, SettingsError
-from .model.home import HINT_OWN, Home
+from .model.home import HINT_OWN, THEMES, Home
 from .model.toml import TomlMistake, load_toml
 
 
@@ -42,9 +42,6 @@ class EnergySettings:
     """Of one kilowatt hour."""
     currency: str = ""
     """Shown behind the amount, as it is written: EUR, $, kr."""
-
-
-THEMES = ("auto", "dark", "light")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

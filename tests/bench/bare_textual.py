@@ -102,7 +102,7 @@ class Shown:
         while wanted not in self.words:
             self.read(0.5)
             if time.monotonic() - self.began > patience:
-                raise SystemExit(f"never saw {wanted!r} in {self.words!r}")
+                raise SystemExit(f"never saw {wanted!r} in {self.words[-200:]!r}")
         return Taken(cpu_of(self.pid) * 1000, (time.monotonic() - self.began) * 1000)
 
     def end(self) -> None:
@@ -234,6 +234,7 @@ def drain(running: Sequence[Shown], seconds: float) -> None:
 
 
 def main() -> None:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or what is new would be compiled at every start
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="start,commands,idle")
     parser.add_argument("--runs", type=int, default=9)

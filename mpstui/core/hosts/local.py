@@ -165,6 +165,8 @@ class LocalServices:
 
     def paused_queues(self) -> tuple[str, ...]:
         """Queues that start nothing, also those that nobody waits in."""
+        if not self.home.queue.exists():
+            return ()
         from ..runs.queueing import paused_groups
 
         return paused_groups(self.home)

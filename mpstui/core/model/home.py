@@ -9,6 +9,9 @@ from pathlib import Path
 from ...wire import trust
 from .errors import OperationError, UsageError
 
+THEMES = ("auto", "dark", "light")
+"""What can be set for the screen; auto goes by what the terminal says of its background."""
+
 
 @dataclass(frozen=True, slots=True)
 class Home:

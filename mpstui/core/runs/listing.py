@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import timegm
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -257,6 +256,8 @@ def _lasting(group: Group) -> str:
 
 @lru_cache(4096)
 def _created(run: str) -> float:
+    from calendar import timegm
+
     match = _CREATED.match(run)
     return float(timegm(tuple(map(int, match.groups())))) if match else 0.0
 

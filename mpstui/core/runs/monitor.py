@@ -17,11 +17,9 @@ from ...wire.rundir import RunDir, run_dirs
 from ..follow import Budget
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
-from .expecting import with_expectations
 from .files import LocalMachine
 from .find import find_run
 from .follower import RunFollower
-from .queueing import Waiter, places
 from .reader import RunReader
 from .summaries import Summaries
 from .watched import WatchedReader
@@ -229,14 +227,16 @@ class Monitor:
 
     def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
         """Queued runs with their place in line, which is told from all of them together."""
-        waiters = []
-        for item in snapshots:
-            if item.state is State.QUEUED and item.run in self._runs:
-                seen = self._runs[item.run].witnesses.seen
-                rule = seen.spec.queue if seen.spec else QueueRule()
-                waiters.append(Waiter(item.run, rule, seen.status.waiting_for if seen.status else None))
-        if not waiters:
+        queued = [item.run for item in snapshots if item.state is State.QUEUED and item.run in self._runs]
+        if not queued:
             return tuple(snapshots)
+        from .expecting import with_expectations
+        from .queueing import Waiter, places
+
+        waiters = []
+        for run, seen in ((run, self._runs[run].witnesses.seen) for run in queued):
+            rule = seen.spec.queue if seen.spec else QueueRule()
+            waiters.append(Waiter(run, rule, seen.status.waiting_for if seen.status else None))
         groups = {run: one.queue_group for run, one in self._runs.items()}
         found = places(self.home, waiters, {item.run: item.name for item in snapshots})
         found = with_expectations(found, snapshots, groups)

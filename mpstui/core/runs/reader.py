@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ...wire import heartbeat, labels, storage
 from ...wire.records import Branch, LaunchRecord, Spec
 from ...wire.rundir import RunDir
-from ...wire.secrets import masked, masked_words
 from ..follow import Budget, LineTail, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
@@ -306,6 +305,8 @@ class RunReader(RunFollower):
         if self._started is None and launch is not None:  # the start of the first attempt never changes
             self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
         if launch is not None and launch is not self._launch:
+            from ...wire.secrets import masked, masked_words  # not for what was kept
+
             self._launch, self._argv, self._env = launch, masked_words(launch.argv), masked(launch.env)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):

@@ -27,6 +27,7 @@ from .acting import ActingScreen, allowed
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
     from ..messages import SystemReady
+    from ..widgets.failure_card import Failure
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
@@ -165,18 +166,19 @@ class RunsScreen(ActingScreen):
         self._show_selected()
 
     def _show_selected(self) -> None:
-        selected, state = self.acting_on, self.context.state
-        peek = self.query_one(Peek)
-        peek.show(selected)
-        if selected is not None and peek.display:
-            from ..widgets.failure_card import Failure
-
-            findings = state.findings(selected) if needs_explaining(selected) else None
-            on_cpu = selected.state.active or allowed(selected, BY_ID["restart_cpu"]).ok
-            fixable, exception = allowed(selected, BY_ID["fix"]).ok, state.last_exception(selected)
-            tried = state.rehearsed(selected)
-            peek.explain(Failure(selected, findings, on_cpu, exception, state.cure(selected), fixable, tried))
+        selected, peek = self.acting_on, self.query_one(Peek)
+        fails = selected is not None and peek.display and needs_explaining(selected)
+        peek.show(selected, self._failure(selected) if selected is not None and fails else None)
         self.query_one(KeyLine).name_keys(self.key_labels())
+
+    def _failure(self, selected: RunSnapshot) -> Failure:
+        from ..widgets.failure_card import Failure
+
+        findings, state = self.context.state.findings(selected), self.context.state
+        on_cpu = selected.state.active or allowed(selected, BY_ID["restart_cpu"]).ok
+        fixable, exception = allowed(selected, BY_ID["fix"]).ok, state.last_exception(selected)
+        tried = state.rehearsed(selected)
+        return Failure(selected, findings, on_cpu, exception, state.cure(selected), fixable, tried)
 
     def on_mount(self) -> None:
         self.set_interval(_AGE_SECONDS, self._grow_older)

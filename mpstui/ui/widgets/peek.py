@@ -25,17 +25,13 @@ class Peek(LinePanel):
     snapshot: RunSnapshot | None = None
     failure: Failure | None = None
 
-    def show(self, snapshot: RunSnapshot | None) -> None:
-        if snapshot is None or self.snapshot is None or snapshot.run != self.snapshot.run:
-            self.failure = None
-        self.snapshot = snapshot
+    def show(self, snapshot: RunSnapshot | None, failure: Failure | None = None) -> None:
+        """``failure``: why it ended, and whether it could go on on the CPU, as far as that is known."""
+        if snapshot is self.snapshot and failure == self.failure:
+            return
+        self.snapshot, self.failure = snapshot, failure
         self.titled = snapshot is not None
         self.TITLE = cut(clean(snapshot.name, 60), 40) if snapshot else ""
-        self.repaint()
-
-    def explain(self, failure: Failure) -> None:
-        """Why the selected run ended, and whether it could go on on the CPU."""
-        self.failure = failure
         self.repaint()
 
     def status(self) -> tuple[Span, ...]:
@@ -55,16 +51,18 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
     from ...core.present import needs_explaining
     from ..charting.data import chart_data, metric_names
     from ..charting.plot import ChartView, draw
-    from .failure_card import Failure, card, card_lines
-    from .run_header import progress
 
     if snapshot.queue is not None:
         return waiting(snapshot.queue, width)[:height]
     if needs_explaining(snapshot):
+        from .failure_card import Failure, card, card_lines
+
         failure = failure or Failure(snapshot)
         usual = min(max(_CARD_LINES, height - 9), 12, height)
         lines = card(failure, width, card_lines(failure, width, usual, height), log_in_reach=False)
     else:
+        from .run_header import progress
+
         lines = progress(snapshot, width)
     if snapshot.note:
         lines = [row(("note ", "dim"), cut(clean(snapshot.note, width), width - 5)), *lines]

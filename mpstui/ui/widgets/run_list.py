@@ -159,7 +159,7 @@ class RunTable(LinePanel):
             self.selected = group.id if group is not None and is_folded(group, view) else self.selected
         after = self.index
         if after is None and self.lines:  # without lines, what is selected waits for its own
-            self._select_at(min(before or 0, len(self.lines) - 1))
+            self._choose(self.lines[min(before or 0, len(self.lines) - 1)].key)
         elif after is not None and before is not None and self._top > 0:
             self._top += after - before
         self.repaint()
@@ -209,10 +209,13 @@ class RunTable(LinePanel):
             if group is not None:
                 self._view = replace(self.view, folds={**self.view.folds, group.id: False})
                 self._line_up()
+        self._choose(run)
+        self.repaint()
+
+    def _choose(self, run: str | None) -> None:
         if run != self.selected:
             self.selected = run
             self.post_message(self.Selected(run))
-        self.repaint()
 
     def mark(self) -> None:
         """Mark the selected run, or all of the selected group, or no longer; the next one is then selected."""
@@ -237,7 +240,6 @@ class RunTable(LinePanel):
     def move(self, by: int) -> None:
         """Select the line ``by`` places further down; stops at the ends."""
         self._select_at((self.index or 0) + by)
-        self.repaint()
 
     def _select_at(self, place: int) -> None:
         place = max(0, min(len(self.lines) - 1, place))
