@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import pyte
 
@@ -48,7 +49,7 @@ class Terminal:
         self.raw = bytearray()
         self._status: int | None = None
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -79,7 +80,11 @@ class Terminal:
             if not data:
                 return
             self.raw += data
-            self._stream.feed(data)
+            self.take(data)
+
+    def take(self, data: bytes) -> None:
+        """Show what the program wrote."""
+        self._stream.feed(data)
 
     def press(self, *keys: str) -> None:
         """Send keys: names from ``KEYS`` or literal text."""
@@ -100,6 +105,11 @@ class Terminal:
             if all(text in shown for text in wanted):
                 return shown
             assert time.monotonic() < deadline, f"never saw {wanted!r}; the screen was:\n{shown}"
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, of which the program is told."""
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def signal(self, number: int) -> None:
         """Send a signal to the program itself."""

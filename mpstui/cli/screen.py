@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.model.errors import OperationError, UsageError
-from ..core.model.home import THEMES, Home, resolve_home
+from ..core.model.home import GRAPHICS, THEMES, Home, resolve_home
 from ..wire import liveness, storage
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ def _add_screen_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--theme", choices=THEMES, help="for a dark or light terminal (default: settings.toml, else as announced)"
+    )
+    parser.add_argument(
+        "--graphics", choices=GRAPHICS, help="charts in pixels (default: settings.toml, else where the terminal can)"
     )
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
 
@@ -109,7 +112,7 @@ def show_screen(
     """Take the terminal until the person leaves; 128 plus the signal when one ended it.
 
     Args:
-        arguments: color, theme and no_mouse.
+        arguments: color, theme, graphics and no_mouse.
         watching: a file or folder that mpstui did not start, shown beside the runs.
     """
     log = watching if watching is not None and watching.is_file() else None
@@ -141,27 +144,30 @@ def _made(
     # A thread that reads a long log gives way to keys and frames this often.
     sys.setswitchinterval(0.001)
     terminal = Terminal()
+    theme, graphics = _settings(home)
     app = MpstuiApp(
         Services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
         log=log,
-        theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or _theme(home))),
+        theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or theme)),
         terminal=terminal,
         blocks=os.environ.get("TERM") == "linux",
+        graphics=(arguments.graphics or graphics) == "auto",
     )
     return app, terminal
 
 
-def _theme(home: Home) -> str:
-    """That of the settings, which take 20 ms to import and are rarely there."""
+def _settings(home: Home) -> tuple[str, str]:
+    """Theme and graphics of the settings, which take 20 ms to import and are rarely there."""
     if not home.settings.exists():
-        return "auto"
+        return "auto", "auto"
     from ..core.settings import load_settings
 
     try:
-        return load_settings(home).screen.theme
+        screen = load_settings(home).screen
     except UsageError:  # the screen tells of the mistake; it must not keep it from opening
-        return "auto"
+        return "auto", "auto"
+    return screen.theme, screen.graphics
 
 
 def _import_asyncio() -> None:

@@ -15,7 +15,7 @@ from ..wire.rundir import RunDir
 from .model import checks
 from .model.checks import Check, LineIndex
 from .model.errors import OperationError, SettingsError
-from .model.home import HINT_OWN, THEMES, Home
+from .model.home import GRAPHICS, HINT_OWN, THEMES, Home
 from .model.toml import TomlMistake, load_toml
 
 
@@ -50,6 +50,8 @@ class ScreenSettings:
 
     theme: str = "auto"
     """One of :data:`THEMES`; auto goes by what the terminal says of its background."""
+    graphics: str = "auto"
+    """One of :data:`GRAPHICS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ _SECTIONS: Mapping[str, Mapping[str, Check]] = {
         "webhook": _address,
     },
     "energy": {"price": _price, "currency": _currency},
-    "screen": {"theme": checks.one_of(*THEMES)},
+    "screen": {"theme": checks.one_of(*THEMES), "graphics": checks.one_of(*GRAPHICS)},
     "hosts": {"ssh": checks.command, "show": checks.list_of(checks.text, "hosts")},
 }
 _OF_A_HOST: Mapping[str, Check] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.events import Event, Key
+from textual.events import Event, Key, Resize
 from textual.message import Message
 from textual.screen import Screen
 
@@ -19,6 +19,7 @@ from ..core.model.errors import ReportedError, SettingsError
 from . import messages
 from .bindings import Scope, bindings
 from .context import AppState, Context
+from .graphics import Answers, listen, may_ask
 from .painting import PaintedApp
 from .screens.acting import ActingScreen
 from .screens.runs import RunsScreen
@@ -109,12 +110,17 @@ class MpstuiApp(KeyboardApp):
         theme: str = ANSI_THEME,
         terminal: Terminal | None = None,
         blocks: bool = False,
+        graphics: bool = False,
     ) -> None:
-        """``blocks``: draw with blocks, for fonts without braille."""
+        """``blocks``: draw with blocks, for fonts without braille. ``graphics``: ask the terminal for pixels."""
         # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
         # colour turns a terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
         self._title = Title(services.environ)
+        self._answers: Answers | None = None
+        if graphics and theme not in ANSI_THEMES and may_ask(services.environ):
+            self._answers = Answers(lambda found: self.post_message(messages.GraphicsKnown(found)), services.environ)
+            listen(self._answers)
         self.services = services
         self._runs = RunWorker(services, self.post_message, lambda: self.paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
@@ -158,6 +164,9 @@ class MpstuiApp(KeyboardApp):
         # After the first paint: importing what reads would take the interpreter from what writes to the terminal.
         self.set_timer(0.03, partial(self._start, self._background))
         self.set_timer(_LATER_SECONDS, partial(self._start, self._later))
+        if self._answers is not None:
+            self.call_after_refresh(self._ask_for_pixels)
+            self.app_resume_signal.subscribe(self, lambda _: self._measure_again())
 
     def _start(self, workers: Iterable[Worker]) -> None:
         for worker in workers:
@@ -170,8 +179,26 @@ class MpstuiApp(KeyboardApp):
         except SettingsError as error:
             self.post_message(messages.SettingsMistaken(error.mistakes))
 
+    def _ask_for_pixels(self) -> None:
+        """Behind a frame; nothing waits for the answer."""
+        if self._answers is not None:
+            self.write(self._answers.question())
+
+    @on(Resize)
+    def _measure_again(self) -> None:
+        """Cells may be of another size: no pixels until the terminal has said so."""
+        if self.paint.graphics is not None:
+            self._take_graphics(messages.GraphicsKnown(None))
+            self.call_after_refresh(self._ask_for_pixels)
+
+    @on(messages.GraphicsKnown)
+    def _take_graphics(self, message: messages.GraphicsKnown) -> None:
+        self.write(self.paint.take_graphics(message.graphics))
+        self.state.graphics = message.graphics
+        self.redraw()
+
     def on_unmount(self) -> None:
-        self.write(self._title.restored())
+        self.write(self.paint.take_graphics(None) + self._title.restored())
         for worker in (*self._background, *self._later):
             worker.stop()
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..core.launching.rehearsal import Rehearsed
     from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Ack
+    from .graphics import Graphics
     from .messages import Severity
     from .services import Services
     from .toasts import Toasts
@@ -57,6 +58,8 @@ class AppState:
         """None until the first reading."""
         self.paused_queues: tuple[str, ...] = ()
         """Queues that start nothing."""
+        self.graphics: Graphics | None = None
+        """How the terminal shows pixels, where it was asked and can."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain

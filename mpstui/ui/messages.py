@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..core.telemetry.run_telemetry import RunTelemetry
     from ..wire.records import Ack, Request
+    from .graphics import Graphics
 
 Severity = Literal["information", "warning", "error"]
 
@@ -136,6 +137,13 @@ class SettingsMistaken(Message):
     """The settings cannot be used, for these mistakes."""
 
     mistakes: tuple[str, ...]
+
+
+@dataclass
+class GraphicsKnown(Message):
+    """What the terminal said of the pixels that it can show."""
+
+    graphics: Graphics | None
 
 
 @dataclass

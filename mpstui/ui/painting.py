@@ -6,6 +6,9 @@ rows of a region are the earlier ones moved up, as in a growing log, the termina
 feeds) if that takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered:
 it heals what another program may have left on the terminal. docs/screen.md, "Measured", has the figures.
 
+A chart in pixels (``graphics.py``) goes behind the cells of its frame, strip by strip; where text erases pixels, what a
+frame has written upon is shown again.
+
 It rests on private names of the Textual that ``pyproject.toml`` pins; a test compares the screens of both ways.
 """
 
@@ -21,8 +24,11 @@ from rich.console import Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
+
+from .graphics import STRIP_CELLS, Graphics, Picture
 
 
 class Pen(NamedTuple):
@@ -110,6 +116,18 @@ class Paint:
         self.rows: list[list[Cell]] = []
         self.written = 0
         """Bytes, in all."""
+        self.graphics: Graphics | None = None
+        """The terminal's way to show pixels, if any."""
+        self.picture: Picture | None = None
+        """What the next frame is to show in pixels."""
+        self.drawn: Picture | None = None
+        """What stands there."""
+
+    def take_graphics(self, graphics: Graphics | None) -> str:
+        """Show pixels from now on, in another way, or none; what takes away those that are there."""
+        gone = self.graphics.gone() if self.graphics is not None else ""
+        self.graphics, self.picture, self.drawn = graphics, None, None
+        return gone
 
     def of(self, update: Any) -> Any:
         """An update that writes what differs of this one, when it is written; what is none goes through."""
@@ -120,7 +138,8 @@ class Paint:
         colours = console._color_system or ColorSystem.TRUECOLOR
         if isinstance(update, LayoutUpdate):
             self.rows = [_cells(strips, colours) for strips in update.strips]
-            return _differing({y: [(0, len(line))] for y, line in enumerate(self.rows)}, dict(enumerate(self.rows)))
+            every = {y: [(0, len(line))] for y, line in enumerate(self.rows)}
+            return _differing(every, dict(enumerate(self.rows))) + self._pixels({}, afresh=True)
         fresh: dict[int, list[Cell]] = {}
         for y, left, right in update.spans:
             if y >= len(self.rows):
@@ -132,13 +151,54 @@ class Paint:
                     line[start:stop] = _cells((strip,), colours)[start - x : stop - x]
         return self._write({y: line for y, line in fresh.items() if line != self.rows[y]})
 
+    def _pixels(self, changed: Changes, *, afresh: bool = False) -> str:
+        """From the picture that stands there to the one that is wanted: behind what was written of the same frame.
+
+        Args:
+            afresh: every cell was written.
+        """
+        before, wanted, graphics, told = self.drawn, self.picture, self.graphics, ""
+        self.drawn = wanted
+        if graphics is None:
+            return ""
+        lines = before.area.line_range if before is not None else range(0)
+        touched = {x for y in lines for start, end in changed.get(y, ()) for x in range(start, end)}
+        erased = afresh and not graphics.is_behind
+        if before is not None and (erased or wanted is None or wanted.area != before.area):
+            told += graphics.gone() if graphics.is_behind else "" if erased else self._again(before.area)
+            before = None
+        if wanted is None or (wanted == before and not touched):
+            return told
+        palette, (left, top, width, height) = wanted.raster.palette, wanted.area
+        stands = before.raster.strips() if before is not None and before.raster.palette is palette else []
+        for number, strip in enumerate(wanted.raster.strips()):
+            x = left + number * STRIP_CELLS
+            part = Region(x, top, min(STRIP_CELLS, left + width - x), height)
+            if stands and strip == stands[number] and (graphics.is_behind or touched.isdisjoint(part.column_range)):
+                continue
+            told += _move(-1, -1, top, x) + graphics.strip(number, strip, palette)
+            told += "" if graphics.is_behind else self._again(part, marks=True)
+        graphics.sent(len(told))
+        return told
+
+    def _again(self, area: Region, *, marks: bool = False) -> str:
+        """Write what stands in an area once more, all of it or the marks in it: pixels make way for text."""
+        fresh = {y: self.rows[y] for y in area.line_range if y < len(self.rows)}
+        cells = range(area.x, area.right)
+        found = {
+            y: [(x, x + 1) for x in cells if line[x : x + 1] and line[x][0] != " "] if marks else [(area.x, area.right)]
+            for y, line in fresh.items()
+        }
+        return _differing(found, fresh)
+
     def _write(self, fresh: dict[int, list[Cell]]) -> str:
         changed = {y: _stretches(self.rows[y], line) for y, line in sorted(fresh.items())}
         written = _differing(changed, fresh)
         scrolled = self._scrolled(changed, fresh) if len(fresh) >= _FEWEST_SCROLLED else None
         for y, line in fresh.items():
             self.rows[y] = line
-        return written if scrolled is None or len(written) <= len(scrolled) else scrolled
+        text = written if scrolled is None or len(written) <= len(scrolled) else scrolled
+        return text + self._pixels(changed)
 
     def _scrolled(self, changed: Changes, fresh: dict[int, list[Cell]]) -> str | None:
         """The same by scrolling, where rows that changed now stand some rows higher."""
@@ -154,6 +214,8 @@ class Paint:
         if len(there) < _FEWEST_SCROLLED:
             return None
         top, bottom = min(there), max(there) + by
+        if self.drawn is not None and top < self.drawn.area.bottom and bottom >= self.drawn.area.y:
+            return None
         rows = self.rows.copy()
         rows[top : bottom + 1] = [*rows[top + by : bottom + 1], *([_UNKNOWN] * len(rows[top]) for _ in range(by))]
         moved = {y: self.rows[y] for y in range(top, bottom + 1)}
@@ -284,6 +346,8 @@ class PaintedApp(App[None]):
 
     def _display(self, screen: Screen[object], renderable: Any) -> None:
         """Textual's door to the terminal: of each update the cells that differ go through."""
+        if self.paint.graphics is not None:
+            self.paint.picture = getattr(screen, "picture", None)
         super()._display(screen, self.paint.of(renderable))
 
     def write(self, sequences: str) -> None:

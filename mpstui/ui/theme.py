@@ -105,6 +105,14 @@ def picture_inks(*, dark: bool) -> dict[str, str]:
     return dict(_INKS[OWN_THEME if dark else OWN_LIGHT_THEME])
 
 
+def pixel_inks(theme_name: str) -> dict[str, tuple[int, int, int]] | None:
+    """The inks of a theme as red, green and blue; None where the terminal's own colours are shown."""
+    inks = _INKS.get(theme_name)
+    if inks is None:
+        return None
+    return {name: tuple(Color.parse(ink).get_truecolor()) for name, ink in inks.items()}  # type: ignore[misc]
+
+
 def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") -> str:
     """Which theme suits: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
 

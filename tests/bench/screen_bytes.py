@@ -17,11 +17,12 @@ import time
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil  # type: ignore[import-untyped]
 
 from tests.terminal import Terminal
+from tests.ui.pixel_terminal import PixelTerminal
 
 MPSTUI = (sys.executable, "-m", "mpstui")
 _SETTLING_SECONDS = 8.0
@@ -48,6 +49,8 @@ class Scene(NamedTuple):
     rows: int = 40
     remote: bool = False
     colours: str = "truecolor"
+    pixels: str = ""
+    """The way in which its terminal shows pixels."""
 
 
 _OPEN = ("enter",)
@@ -57,6 +60,10 @@ SCENES = (
     Scene("the same over SSH, 256 colours", keys=_OPEN, remote=True, colours=""),
     Scene("the same, 80x24 over SSH", keys=_OPEN, columns=80, rows=24, remote=True),
     Scene("its chart alone", keys=(*_OPEN, "1", "z")),
+    Scene("a live run, pixels of kitty", keys=_OPEN, pixels="kitty"),
+    Scene("the same over SSH, pixels of kitty", keys=_OPEN, pixels="kitty", remote=True),
+    Scene("a live run, pixels of sixel", keys=_OPEN, pixels="sixel"),
+    Scene("its chart alone, pixels of kitty", keys=(*_OPEN, "1", "z"), pixels="kitty"),
     Scene("its log alone", keys=(*_OPEN, "2", "z")),
     Scene("its log alone, over SSH", keys=(*_OPEN, "2", "z"), remote=True),
     Scene("the list, 6 live", live=6),
@@ -68,7 +75,9 @@ SCENES = (
 def measured(scene: Scene, seconds: float) -> str:
     """One row of the table."""
     changes = {"COLORTERM": scene.colours, "SSH_CONNECTION": "1.2.3.4 5 6.7.8.9 22" if scene.remote else ""}
-    with Terminal(MPSTUI, columns=scene.columns, rows=scene.rows, env=changes) as terminal:
+    size: dict[str, Any] = {"columns": scene.columns, "rows": scene.rows, "env": changes}
+    pixels = PixelTerminal(MPSTUI, scene.pixels, **size) if scene.pixels else None
+    with pixels or Terminal(MPSTUI, **size) as terminal:
         terminal.wait_text("training" if scene.live else "killed")
         for key in scene.keys:
             terminal.press(key)

@@ -17,10 +17,11 @@ from mpstui.core.series.series import SeriesStore
 from mpstui.core.telemetry.model import Stretch
 from mpstui.ui.charting.canvas import Canvas, draw_line, draw_range
 from mpstui.ui.charting.data import ChartData, chart_data, metric_names, over_time
+from mpstui.ui.charting.moving import move_cursor, pan, zoom
 from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartView, draw, frame
 from mpstui.ui.charting.scale import Frame, Scale, nice_step, tick_label, value_scale
 from mpstui.ui.panels import RunFacts
-from mpstui.ui.panels.chart import LossChart, move_cursor, pan, zoom
+from mpstui.ui.panels.chart import LossChart
 from mpstui.ui.rows import Span, sparkline
 
 from . import fakes

@@ -28,7 +28,7 @@ from mpstui.ui.terminal import Terminal
 from mpstui.ui.workers import runs as run_worker
 from mpstui.ui.workers import system as system_worker
 from mpstui.ui.workers.requests import RequestWorker
-from mpstui.ui.workers.runs import Focus, LogWatch, RunWorker, differ
+from mpstui.ui.workers.runs import Focus, LogWatch, Pace, RunWorker, differ
 from mpstui.ui.workers.system import SystemWorker, TerminalWorker
 from mpstui.wire import storage
 from mpstui.wire.records import Ack, Request
@@ -369,3 +369,20 @@ def test_a_run_that_prints_nothing_grows_older_on_the_screen(age: float, later: 
     assert differ((run,), (replace(run, seen=run.seen + later),)) is seen
     ended = replace(fakes.finished(), started=1000.0, attempt_started=1000.0)
     assert not differ((ended,), (replace(ended, seen=ended.seen + 3600),))
+
+
+def test_a_frame_that_is_written_late_counts_with_the_next_one() -> None:
+    written = [0]
+    pace = Pace(lambda: written[0], slow=True)
+    pace.begin()
+    pace.drawn()
+    assert pace.next <= time.monotonic()
+    written[0] = 700  # now only
+    pace.begin()
+    pace.drawn()
+    assert pace.next == pytest.approx(time.monotonic() + 1.0, abs=0.1)
+    written[0] = 9000  # what a key wrote between two frames
+    pace.begin()
+    written[0] = 9070
+    pace.drawn()
+    assert pace.next < time.monotonic() + 1.1

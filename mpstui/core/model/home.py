@@ -11,6 +11,8 @@ from .errors import OperationError, UsageError
 
 THEMES = ("auto", "dark", "light")
 """What can be set for the screen; auto goes by what the terminal says of its background."""
+GRAPHICS = ("auto", "off")
+"""Charts in pixels: auto where the terminal says that it can show them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,11 @@ class Canvas:
         cells = range(line * self.columns + columns.start, line * self.columns + columns.stop)
         return not any(at in drawn for drawn in self._layers.values() for at in cells)
 
+    def leave_out_curves(self) -> None:
+        """Show none: a picture does. Where they are is still known."""
+        size = self.columns * self.lines
+        self._characters, self._roles, self._grounds = [" "] * size, [""] * size, {}
+
     def spans(
         self, line: int, under: Mapping[int, Span] | None = None, over: Mapping[int, Span] | None = None
     ) -> list[Span]:
@@ -218,7 +223,7 @@ def draw_line(
     points = dotted and sum(space.x.low <= x <= space.x.high for x in curve.x) * _APART <= space.columns
     every = 2 if dotted and not canvas.blocks else 1
     previous: tuple[int, int] | None = None
-    for column, mean in _means(curve.x, values, space.x, canvas.width):
+    for column, mean in means(curve.x, values, space.x, canvas.width):
         y = _dot(mean, space.y, canvas.height - 1)
         if y is None:
             previous = None
@@ -231,7 +236,7 @@ def draw_line(
         canvas.points_only(layer)
 
 
-def _means(x: Sequence[float], values: Sequence[float], axis: Scale, width: int) -> Iterator[tuple[int, float]]:
+def means(x: Sequence[float], values: Sequence[float], axis: Scale, width: int) -> Iterator[tuple[int, float]]:
     """The mean in each column of dots that has points, those beyond the edges too; NaN for a gap."""
     left, dots = axis.low, (width - 1) / axis.span
     column, total, count = 0, 0.0, 0
@@ -260,8 +265,8 @@ def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer
     height.
     """
     lowest, reached = canvas.lines * 4 - 1, None
-    ranges: dict[int, tuple[int, int]] = {}
-    for column, low, high in _ranges(curve, space.x, canvas):
+    reach: dict[int, tuple[int, int]] = {}
+    for column, low, high in ranges(curve, space.x, canvas.width, canvas.columns):
         top, bottom = _dot(high, space.y, lowest), _dot(low, space.y, lowest)
         if top is None:
             reached = None
@@ -272,17 +277,17 @@ def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer
             top, bottom = reached[1] if above else top, reached[0] if below else bottom
         reached = top, bottom
         if 0 <= column < canvas.columns:
-            highest, deepest = ranges.get(column, reached)
-            ranges[column] = min(highest, top), max(deepest, bottom)
+            highest, deepest = reach.get(column, reached)
+            reach[column] = min(highest, top), max(deepest, bottom)
     most = canvas.lines  # a line from beyond the window may come from any height
-    lines = {x: range(max(0, (top + 1) >> 2), min(most, (bottom + 3) >> 2)) for x, (top, bottom) in ranges.items()}
+    lines = {x: range(max(0, (top + 1) >> 2), min(most, (bottom + 3) >> 2)) for x, (top, bottom) in reach.items()}
     canvas.ground(lines, role, layer)
 
 
-def _ranges(curve: SeriesView, axis: Scale, canvas: Canvas) -> Iterator[tuple[int, float, float]]:
+def ranges(curve: SeriesView, axis: Scale, width: int, columns: int) -> Iterator[tuple[int, float, float]]:
     """Column, low and high, in the order of the curve; in the columns between two points, of the lines between them."""
-    left, dots = axis.low, (canvas.width - 1) / axis.span
-    wide = canvas.width // canvas.columns
+    left, dots = axis.low, (width - 1) / axis.span
+    wide = width // columns
     column, low, high, known = 0, math.nan, math.nan, False
     for place, least, most in zip(curve.x, curve.low, curve.high, strict=False):
         across = (place - left) * dots
@@ -298,7 +303,7 @@ def _ranges(curve: SeriesView, axis: Scale, canvas: Canvas) -> Iterator[tuple[in
             continue
         if known:
             yield column, low, high
-            for between in range(max(0, column + 1), min(canvas.columns, here)):
+            for between in range(max(0, column + 1), min(columns, here)):
                 share = (between - column) / (here - column)
                 yield between, low + (least - low) * share, high + (most - high) * share
         column, low, high, known = here, least, most, True

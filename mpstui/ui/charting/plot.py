@@ -27,6 +27,8 @@ SLOW_MARK = "▔"
 _LEAST_SAID = 7
 """Lines from which on one is spared for the best earlier run; two from twice as many on."""
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
+_EDGES, _EDGES_OF_PICTURES = 40, 12
+"""Steps in which the right edge moves on, at least; a picture is sent anew with each."""
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
 
@@ -53,8 +55,8 @@ class ChartView:
     """Draw the axis for what is usual, and mark where values lie beyond it."""
 
 
-def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | None:
-    """The axes for this size; None where there is nothing to draw or no place for it."""
+def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bool = False) -> Frame | None:
+    """The axes for this size; None where there is nothing to draw or no place for it. ``bare``: see :func:`draw`."""
     extent = data.extent()
     if extent is None or width < SMALLEST_WIDTH or height < SMALLEST_HEIGHT:
         return None
@@ -64,7 +66,7 @@ def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | 
         right = left + 1
     if view.right is None:
         # The edge moves on in steps of a few columns: most new points then repaint one column, not the whole chart.
-        step = nice_step((right - left) / 40)
+        step = nice_step((right - left) / (_EDGES_OF_PICTURES if bare else _EDGES))
         right = math.ceil(right / step) * step
     values: list[float] = []
     drawn: list[SeriesView | Piece] = [*data.curves, *data.before]
@@ -85,9 +87,13 @@ def said_lines(data: ChartData, width: int, height: int) -> list[str]:
     return next((lines for text in data.said if (lines := wrap(text, cells, most + 1)) and len(lines) <= most), [])
 
 
-def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]:
-    """The whole chart: a legend that is also the read-out, the curves with their axis, the ticks of x."""
-    space = frame(data, view, width, height)
+def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: bool = False) -> list[Row]:
+    """The whole chart: a legend that is also the read-out, the curves with their axis, the ticks of x.
+
+    Args:
+        bare: without curves, cursor and restarts, which a picture shows (``pixels.py``).
+    """
+    space = frame(data, view, width, height, bare=bare)
     if space is None:
         missing = "the history is being read …" if data.unread else f"no {clean(data.name, 40)} reported yet"
         text = "too small for a chart" if data.curves else missing
@@ -103,9 +109,11 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
     if data.evaluation is not None:
         draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val", dotted=True)
         draw_range(canvas, data.evaluation, space, "val-range", "val")
-    under, labels = _under(data, view, space), y_labels(space)
+    under, labels = {} if bare else _under(data, view, space), y_labels(space)
     above, notes = _slow_columns(data, space) | under, _placed_notes(canvas, _notes(data, view, space))
     beyond = _beyond(data, space) if view.clip else {}
+    if bare:
+        canvas.leave_out_curves()
     body = [
         row(*labels[line], *canvas.spans(line, (under if line else above) | notes.get(line, {}), beyond.get(line)))
         for line in range(space.lines)
@@ -218,12 +226,16 @@ def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
     return columns
 
 
+def y_ticks(space: Frame) -> list[float]:
+    """The values that the axis names."""
+    return space.y.ticks(max(2, int(space.lines / _LINES_PER_Y_TICK)))
+
+
 def y_labels(space: Frame) -> list[tuple[Span, Span]]:
     """What stands before each line: its value where it has a tick, and the axis."""
     blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
     labels = [blank] * space.lines
-    most = max(2, int(space.lines / _LINES_PER_Y_TICK))
-    for tick in space.y.ticks(most):
+    for tick in y_ticks(space):
         position = space.y.position(tick)
         if position is None or not -1e-6 <= position <= 1 + 1e-6:
             continue

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove, MouseScrollDown, MouseScrollUp
+from textual.geometry import Region
 from textual.message import Message
 
 from ...core.model.snapshot import SeriesView
 from ...core.series.pyramid import debiased_average
 from ..charting.data import ChartData, chart_data, drawn_with, is_coarse, metric_names, over_time, with_ghost
+from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
+from ..graphics import Graphics, Picture, Raster
 from ..rows import Row, row
+from ..theme import pixel_inks
 from . import Panel, RunPanel
 
 if TYPE_CHECKING:
@@ -24,8 +29,8 @@ if TYPE_CHECKING:
 
 _AVERAGES = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Weights of the past, per column of the curve, in which the average grows stronger."""
-_CLOSEST_POINTS = 8
-"""Zooming in stops where the window would hold no more points than this."""
+_OF_KEYS = 6
+"""The part of what a chart is drawn from that changes by keys alone."""
 
 
 class CursorMoved(Message):
@@ -58,6 +63,12 @@ class LossChart(RunPanel):
         self._made: dict[str, tuple[tuple[object, ...], SeriesView]] = {}
         """By metric: of what, and the curve as it is drawn."""
         self._asked: tuple[object, ...] = ()
+        self.graphics: Graphics | None = None
+        """The terminal's way to show pixels."""
+        self.covered = False
+        """Whether something is said above it."""
+        self._raster: Raster | None = None
+        self._waits = False
 
     def repaint(self) -> None:
         self._take_facts()
@@ -242,15 +253,17 @@ class LossChart(RunPanel):
         return None
 
     def _frame(self) -> Frame | None:
-        return frame(self.data, self.view, *self.rows_size)
+        return frame(self.data, self.view, *self.rows_size, bare=self.in_pixels)
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is new."""
         if self.facts is None:
             return [row((" reading …", "dim"))]
         key = (
+            self.in_pixels,
             width,
             height,
+            self.app.theme if self.in_pixels else "",
             self.view,
             self.data.name,
             self.data.slow,
@@ -258,12 +271,61 @@ class LossChart(RunPanel):
             *map(id, (self._read, *self.data.ghosts)),
             *map(_redraw_key, self.data.curves),
         )
-        if self._space is None or key != self._drawn_key:
+        if self._space is None or (key != self._drawn_key and not self._waits_for_the_line(key)):
             self._drawn_key, self._space = key, self._frame()
-            self._drawn = draw(self.data, self.view, width, height)
+            self._drawn = draw(self.data, self.view, width, height, bare=self.in_pixels)
+            self._draw_pixels()
         else:  # 0.02 ms instead of 4.1 for a curve of 1,024 buckets
             self._drawn = [legend(self.data, self.view, self._space, width), *self._drawn[1:]]
         return self._drawn
+
+    @property
+    def in_pixels(self) -> bool:
+        """Whether its curves are shown by a picture: never where something may stand before them."""
+        if self.graphics is None or self.covered or self.app.screen is not self.screen:
+            return False
+        return bool(self.data.curves) and pixel_inks(self.app.theme) is not None
+
+    def make_room(self, lines: int) -> None:
+        """So many lines of the window above the footer are covered: no picture may stand there."""
+        covered = lines > 0 and self.region.bottom > self.screen.size.height - 1 - lines
+        if covered != self.covered:
+            self.covered = covered
+            self.repaint()
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture, and where on the screen it is to stand."""
+        space, (x, y, width, height) = self._space, self.content_region
+        drawn_so = self._drawn_key[:1] == (True,)
+        if self._raster is None or space is None or not (self.display and drawn_so and self.in_pixels):
+            return None
+        area = Region(x + GUTTER, y + height - 1 - space.lines, space.columns, space.lines)
+        return Picture(area, self._raster) if (area.right, height) == (x + width, len(self._painted)) else None
+
+    def _waits_for_the_line(self, key: tuple[object, ...]) -> bool:
+        """Whether a new picture has to wait until the line has had time for the last one: not what a key asked for."""
+        if self.graphics is None or not self.in_pixels or key[:_OF_KEYS] != self._drawn_key[:_OF_KEYS]:
+            return False
+        wait = self.graphics.next - time.monotonic()
+        if wait > 0 and not self._waits:
+            self._waits = True
+            self.set_timer(wait, self._draw_late)
+        return wait > 0
+
+    def _draw_pixels(self) -> None:
+        space = self._space
+        if self.graphics is None or not self.in_pixels or space is None:
+            return
+        from ..charting.pixels import rasterise
+
+        inks = pixel_inks(self.app.theme) or {}
+        self._raster = rasterise(self.data, self.view, space, self.graphics.cell, inks, self._raster)
+        self.refresh(Region(0, 0, self.size.width, 1))  # a frame, even where no character is another one
+
+    def _draw_late(self) -> None:
+        self._waits = False
+        self.repaint()
 
     def on_mouse_move(self, event: MouseMove) -> None:
         space = self._frame()
@@ -289,73 +351,6 @@ def _redraw_key(curve: SeriesView) -> tuple[object, ...]:
     """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
     marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
     return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
-
-
-def navigate(what: str, view: ChartView, space: Frame, data: ChartData) -> ChartView:
-    """The view after a key that moves or zooms: ``in``, ``out``, ``left``, ``right``, ``earlier`` or ``later``."""
-    moves = {
-        "in": lambda: zoom(view, space, data, 0.5),
-        "out": lambda: zoom(view, space, data, 2.0),
-        "left": lambda: move_cursor(view, space, data, -1),
-        "right": lambda: move_cursor(view, space, data, 1),
-        "earlier": lambda: pan(view, space, data, -0.25),
-        "later": lambda: pan(view, space, data, 0.25),
-    }
-    return moves[what]()
-
-
-def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> ChartView:
-    """Show ``factor`` times as much of x, around the cursor, or holding the right edge."""
-    extent = data.extent()
-    if extent is None:
-        return view
-    span = (space.x.high - space.x.low) * factor
-    whole_span = extent[1] - extent[0]
-    if span >= whole_span:
-        return replace(view, left=None, right=None)
-    # By step a window is read again, point for point; on other axes there is no more than is held.
-    most = max(curve.count if curve.axis == "step" else len(curve.x) for curve in data.curves)
-    span = max(span, whole_span * min(1, _CLOSEST_POINTS / most))
-    if view.cursor is None and view.right is None:
-        return replace(view, left=extent[1] - span)
-    anchor = view.cursor if view.cursor is not None else space.x.high
-    share = (anchor - space.x.low) / (space.x.high - space.x.low)
-    left = anchor - span * min(1.0, max(0.0, share))
-    return _inside(view, left, span, extent)
-
-
-def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartView:
-    """Move the window by a share of its own width; at the right end it follows again."""
-    extent = data.extent()
-    if extent is None or (view.left is None and view.right is None):
-        return view
-    span = min(space.x.high, extent[1]) - space.x.low
-    return _inside(view, space.x.low + share * span, span, extent)
-
-
-def _inside(view: ChartView, left: float, span: float, extent: tuple[float, float]) -> ChartView:
-    left = max(extent[0], left)
-    if left + span >= extent[1]:
-        return replace(view, left=max(extent[0], extent[1] - span), right=None)
-    return replace(view, left=left, right=left + span)
-
-
-def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> ChartView:
-    """Move the read-out by cells; the first key press puts it on the newest point."""
-    extent = data.extent()
-    if extent is None:
-        return view
-    now = view.cursor
-    if now is None:
-        return replace(view, cursor=min(extent[1], space.x.high))
-    column = space.column_of(now)
-    target = (space.columns - 1 if column is None else column) + cells
-    there = space.x_at(max(0, min(space.columns - 1, target)))
-    ahead = (x for x in data.curves[0].x if (x - now) * cells > 0 and space.x.low <= x <= space.x.high)
-    point = min(ahead, key=lambda x: abs(x - now), default=there)
-    if abs(point - now) > abs(there - now) + space.x.span / space.columns:
-        there = point  # points lie farther apart than cells: it goes from one to the next
-    return replace(view, cursor=min(extent[1], there))
 
 
 PANEL = Panel(order=10, help="the curve of one metric", widget=LossChart, at_left=True)

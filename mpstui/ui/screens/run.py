@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
+from textual.events import Resize, ScreenResume, ScreenSuspend
 
 from ...core.actions import BY_ID
 from ...core.present import needs_explaining
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ...core.runs.ghost import Ghost
     from ..context import Context
+    from ..graphics import Picture
     from .palette import Entry
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
@@ -165,6 +166,7 @@ class RunScreen(PickingScreen):
             ghost=self._ghost if self.snapshot.state.active else None,
             moment=self._moments.moment,
         )
+        self.body.chart.graphics = self.context.state.graphics
         for panel in self.query(RunPanel):
             panel.show(facts)
         self.body.share_right_column()
@@ -196,6 +198,18 @@ class RunScreen(PickingScreen):
     def make_room(self, lines: int) -> None:
         if self.can_draw:
             self.body.log_pane.make_room(lines)
+            self.body.chart.make_room(lines)
+
+    @on(ScreenSuspend)
+    @on(ScreenResume)
+    def _stand_behind(self) -> None:
+        """Behind a dialog charts are drawn in characters."""
+        self.body.chart.repaint()
+
+    @property
+    def picture(self) -> Picture | None:
+        """What of it is shown in pixels."""
+        return self.body.chart.picture
 
     def show_answer(self, message: RequestAnswered) -> None:
         """Bring the end of the log into view when stacks were printed there."""

@@ -12,8 +12,8 @@ from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge
 from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, told_apart, value_at
 from ...core.series.direction import better
+from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView
-from ..panels.chart import navigate
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
 from .lines import LinePanel

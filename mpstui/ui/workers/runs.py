@@ -139,16 +139,19 @@ class Pace:
         self._rate = _BYTES_A_SECOND_REMOTE if slow else _BYTES_A_SECOND
         self._longest = _LONGEST_WAIT_SECONDS_REMOTE if slow else _LONGEST_WAIT_SECONDS
         self._before = 0
+        self._late = False
+        """Nothing had been written of the last frame when it was said to be drawn: it counts with the next one."""
         self.next = 0.0
         """The monotonic time of the next frame at the earliest."""
 
     def begin(self) -> None:
         """A frame is about to be drawn."""
-        self._before = self._written()
+        self._before = self._before if self._late else self._written()
 
     def drawn(self) -> None:
         """It is drawn. May come from any thread."""
         size, self._before = self._written() - self._before, self._written()
+        self._late = size == 0
         self.next = max(self.next, time.monotonic() + min(self._longest, size / self._rate))
 
 

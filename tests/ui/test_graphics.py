@@ -1,0 +1,236 @@
+"""Charts in pixels, on a real pseudo-terminal whose other end answers as a terminal with pixels does."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpstui.ui.graphics import KITTY_QUESTION, QUESTION, Answers, Cell, Graphics, Raster, may_ask, png, sixel
+from mpstui.ui.theme import OWN_THEME, pixel_inks
+
+from .pixel_terminal import Colour, PixelTerminal, png_pixels, sixel_pixels
+
+MPSTUI = [sys.executable, "-m", "mpstui"]
+INKS = pixel_inks(OWN_THEME) or {}
+PIXELS = ("kitty", "iterm", "sixel")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Metrics of a training that falls from 2 to 1 and breaks at its end."""
+    source, path = random.Random(1), tmp_path / "train.jsonl"
+    values = [2 - step / 1000 + source.random() / 10 for step in range(1000)] + [math.nan] * 30
+    path.write_text("".join(f"{json.dumps({'step': step, 'loss': value})}\n" for step, value in enumerate(values)))
+    return path
+
+
+def watching(log: Path, kind: str, *options: str, **env: str) -> PixelTerminal:
+    return PixelTerminal([*MPSTUI, "watch", *options, str(log)], kind, env=env)
+
+
+def until(terminal: PixelTerminal, condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        terminal.pump()
+        assert time.monotonic() < deadline, f"never: {what}; the screen was:\n{terminal.text}"
+
+
+def near(colour: Colour, colours: dict[Colour, list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """Where a colour is; sixels tell it in hundredths."""
+    return [
+        place
+        for one, places in colours.items()
+        if max(abs(a - b) for a, b in zip(one, colour, strict=True)) <= 2
+        for place in places
+    ]
+
+
+def drawn_in_characters(terminal: PixelTerminal) -> bool:
+    return any("⠀" < cell <= "⣿" for cell in terminal.text)
+
+
+@pytest.mark.parametrize("kind", PIXELS)
+def test_a_chart_is_drawn_in_pixels_and_makes_way(kind: str, log: Path) -> None:
+    with watching(log, kind) as terminal:
+        terminal.wait_text("train", "NaN/inf from step 1,000")
+        until(terminal, lambda: len(terminal.shown) == 12, "the picture")
+        line = near(INKS["teal"], terminal.colours())
+        left, right = min(line), max(line)
+        assert left[1] < right[1] - 3, "it falls"
+        assert left[0] < 9 < 90 < right[0], "over all of the plot"
+        assert not drawn_in_characters(terminal), "and not in characters as well"
+        note = next(y for y, row in enumerate(terminal.text.splitlines()) if "✗ NaN/inf" in row)
+        assert kind == "kitty" or terminal.pixel(terminal.text.splitlines()[note].index("✗") + 0.5, note) is None
+
+        terminal.press("left", "left", "left", "left")
+        until(terminal, lambda: bool(near(INKS["cursor"], terminal.colours())), "the cursor")
+        places = near(INKS["cursor"], terminal.colours())
+        assert len({x for x, _ in places}) == 1
+        assert "step" in terminal.text
+
+        terminal.press("?")
+        terminal.wait_text("show this page")
+        until(terminal, lambda: not near(INKS["teal"], terminal.colours()), "no pixels below a dialog")
+        until(terminal, lambda: drawn_in_characters(terminal), "the curve beside the dialog")
+        terminal.press("escape")
+        until(terminal, lambda: bool(near(INKS["teal"], terminal.colours())), "the picture again")
+        assert not drawn_in_characters(terminal)
+
+        if kind == "kitty":
+            another_size_takes_it_away(terminal)
+        terminal.signal(signal.SIGTERM)
+        assert terminal.wait_exit() == 128 + signal.SIGTERM
+        assert kind != "kitty" or not terminal.shown
+
+
+def another_size_takes_it_away(terminal: PixelTerminal) -> None:
+    """Until the cells are measured again; no part of an answer is a key, however late the rest of it comes."""
+    terminal.answers = False
+    terminal.resize(90, 24)
+    until(terminal, lambda: not terminal.shown and terminal.asked == 2, "no pixels, and a question")
+    until(terminal, lambda: drawn_in_characters(terminal), "the curve in characters")
+    os.write(terminal.descriptor, b"\x1b_Gi=31;OK\x1b\\\x1b[6;20;10t\x1b[?62;22")
+    terminal.pump(0.3)
+    os.write(terminal.descriptor, b"c")
+    until(terminal, lambda: len(terminal.shown) == 11, "the picture of the smaller window")
+    assert "show this page" not in terminal.text
+
+
+def test_a_terminal_without_pixels_has_characters(log: Path) -> None:
+    with watching(log, "none") as terminal:
+        terminal.wait_text("train", "NaN/inf from step 1,000", "⠤")
+        assert terminal.asked == 1
+        assert not terminal.told
+
+
+def test_pixels_can_be_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('[screen]\ngraphics = "off"\n')
+    with PixelTerminal(MPSTUI, "sixel", env={"MPSTUI_HOME": str(tmp_path)}) as terminal:
+        terminal.wait_text("no runs yet")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+        assert not terminal.asked
+
+
+def heard(answers: str, environ: dict[str, str], waited: float = 0.0) -> list[Graphics | None]:
+    """What is made of answers."""
+    found: list[Graphics | None] = []
+    listener = Answers(found.append, environ)
+    listener.question()
+    time.sleep(waited)
+    assert listener.without(f"x{answers}y") == "xy"
+    return found
+
+
+def test_what_a_terminal_says_decides() -> None:
+    cell, can = "\x1b[6;18;9t", "\x1b[?62;4;22c"
+    kitty = heard(f"\x1b_Gi=31;OK\x1b\\{cell}{can}", {"TERM": "xterm-kitty"})[0]
+    assert kitty is not None
+    assert (kitty.kind, kitty.cell) == ("kitty", Cell(9, 18))
+    kinds = [
+        found and found.kind
+        for answers, name in (
+            (f"\x1b_Gi=31;EINVAL\x1b\\{cell}\x1b[?62;22c", "xterm-kitty"),
+            (cell + can, "foot"),
+            (cell + "\x1b[?1;2c", "xterm"),
+            (can, "foot"),
+            ("\x1b[6;0;0t" + can, "foot"),
+        )
+        for found in heard(answers, {"TERM": name})
+    ]
+    assert kinds == [None, "sixel", None, None, None]
+    iterm = heard(cell + can, {"TERM": "xterm-256color", "LC_TERMINAL": "iTerm2"})[0]
+    assert iterm is not None
+    assert iterm.kind == "iterm"
+
+
+def test_over_ssh_the_line_has_to_be_fast() -> None:
+    cell, can, remote = "\x1b[6;18;9t", "\x1b[?62;4;22c", {"TERM": "foot", "SSH_CONNECTION": "1 2 3 4"}
+    assert heard(cell + can, remote)[0] is not None
+    assert heard(cell + can, remote, waited=0.16) == [None]
+    assert heard(cell + can, {"TERM": "foot"}, waited=0.16)[0] is not None
+
+
+def test_an_answer_in_pieces_is_no_key_and_no_key_is_lost() -> None:
+    found: list[Graphics | None] = []
+    answers = Answers(found.append, {"TERM": "xterm-kitty"})
+    assert answers.question() == KITTY_QUESTION + QUESTION
+    whole = "a\x1b_Gi=31;OK\x1b\\\x1b[6;18;9tb\x1b[?62;4;22cd"
+    assert "".join(answers.without(character) for character in whole) == "abd"
+    assert found[0] is not None
+    assert answers.without("\x1b") == "\x1b", "the escape key waits for nothing once the answer is there"
+    assert answers.without("\x1b[A\x1b[200~c\x1b[201~\x1b[<0;5;5M") == "\x1b[A\x1b[200~c\x1b[201~\x1b[<0;5;5M"
+    answers.question()
+    assert answers.without("\x1b") == ""
+    time.sleep(0.11)
+    assert answers.late() == "\x1b", "and little while one is awaited"
+    assert answers.without("\x1b[?62;4") == ""
+    time.sleep(0.11)
+    assert answers.late() == "", "what cannot be a key never is one"
+    assert answers.without("cx") == "x"
+
+
+def test_a_multiplexer_is_not_asked_and_apc_is_for_those_that_know_it() -> None:
+    assert may_ask({"TERM": "foot"})
+    assert not any(may_ask({"TERM": term}) for term in ("screen-256color", "tmux-256color", "linux", "dumb"))
+    assert not may_ask({"TERM": "foot", "TMUX": "/tmp/tmux"})
+    assert not may_ask({"TERM": "foot", "STY": "1.tty"})
+    assert Answers(print, {"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}).question() == QUESTION
+
+
+def painted(seed: int, columns: int = 9, lines: int = 4) -> Raster:
+    source, raster = random.Random(seed), Raster(columns, lines, Cell(7, 15), (10, 20, 30))
+    inks = [raster.ink((source.randrange(256), source.randrange(256), source.randrange(256))) for _ in range(4)]
+    for _ in range(400):
+        top = source.uniform(-5, raster.height)
+        raster.stroke(source.randrange(-2, 70), top, top + source.uniform(0, 20), source.choice(inks))
+    return raster
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_encoded_is_what_was_painted(seed: int) -> None:
+    raster = painted(seed)
+    assert len(raster.palette) > 10, "with soft edges"
+    rows = [[raster.palette[column[y]] for column in raster.columns] for y in range(raster.height)]
+    assert png_pixels(png(raster.columns, raster.palette)) == rows
+    decoded = sixel_pixels(sixel(raster.columns, raster.palette)[len("\x1bP9;1q") : -2])
+    assert len(decoded) == raster.height // 6 * 6, "never a row beyond the last line"
+    for mine, theirs in zip(rows, decoded, strict=False):
+        pairs = zip(sum(mine, ()), sum(theirs, ()), strict=True)
+        assert max(abs(one - other) for one, other in pairs) <= 2
+
+
+def test_a_png_says_its_size() -> None:
+    raster = Raster(3, 2, Cell(10, 20), (0, 0, 0))
+    assert struct.unpack(">II", png(raster.columns, raster.palette)[16:24]) == (30, 40)
+
+
+def test_pictures_take_their_time_on_the_average() -> None:
+    slow, fast = Graphics("kitty", Cell(7, 15), remote=True), Graphics("kitty", Cell(7, 15))
+    for graphics, rate in ((slow, 450), (fast, 700)):
+        begin = time.monotonic()
+        for size in (4000, 0, 2000):
+            graphics.sent(size)
+        assert graphics.next - begin == pytest.approx(6000 / rate, abs=0.1)
+
+
+def test_an_image_of_kitty_is_replaced_before_the_old_one_goes() -> None:
+    graphics, raster = Graphics("kitty", Cell(7, 15)), painted(1)
+    first, second, third = (graphics.strip(0, raster.strips()[0], raster.palette) for _ in range(3))
+    ids = [one.partition("i=")[2].partition(",")[0] for one in (first, second, third)]
+    assert ids[0] == ids[2] != ids[1]
+    assert "a=d" not in first
+    assert second.endswith(f"\x1b_Ga=d,d=I,i={ids[0]},q=2\x1b\\")
+    assert all(len(piece) < 4300 for piece in first.split("\x1b\\"))
+    assert graphics.gone() == f"\x1b_Ga=d,d=I,i={ids[2]},q=2\x1b\\"
+    assert graphics.gone() == ""
