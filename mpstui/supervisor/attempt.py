@@ -127,6 +127,8 @@ class Attempt:
         self.paused = paused
         self.stop_sequence: StopSequence | None = None
         self.ending: Ending | None = None
+        self.everywhere: Callable[[int], bool] | None = None
+        """Sends a signal to the training on all nodes of its job; False: it cannot."""
         self.was_reached = False
         """A signal of ours came while the trainer lived: what ended before that ended by itself."""
         self._machine = machine
@@ -254,12 +256,16 @@ class Attempt:
                 self._to_all(signal.SIGCONT)
                 self.paused = False
             elif move is Move.KILL:
+                if self.everywhere is not None:
+                    self.everywhere(signal.SIGKILL)
                 self._to_all(signal.SIGKILL)
             elif self.stop_sequence is not None:
                 self._ask(stop_sequence.asking_signal(self.stop_sequence.rule))
 
     def _ask(self, number: int) -> None:
         """Ask the main process group: it passes the word on (torchrun does). With the leader gone, ask each one."""
+        if self.everywhere is not None and self.everywhere(number):
+            return
         if self._reachable_group() is None or not self._to_group(number):
             for member in self.family.others:
                 self._machine.signaller.send(member, number)

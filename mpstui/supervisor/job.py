@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..wire import storage
@@ -40,6 +41,18 @@ class Job(NamedTuple):
     @property
     def title(self) -> str:
         return self.rule.title or self.rule.name
+
+    def signal_once(self) -> Callable[[int], bool]:
+        """What sends a signal to all nodes, each only the first time; False: the scheduler does not."""
+        sent: dict[int, bool] = {}
+
+        def send(number: int) -> bool:
+            if number not in sent:
+                name = signal.Signals(number).name.removeprefix("SIG")
+                sent[number] = self.ask([word.replace("{signal}", name) for word in self.rule.signal])[0] == 0
+            return sent[number]
+
+        return send
 
     def ask(self, command: Sequence[str]) -> tuple[int | None, str]:
         """Exit code of a scheduler's command, None where it cannot be run; and what it says."""

@@ -144,6 +144,8 @@ class Supervision:
         self.attempt, self.upcoming, self.drained_by, self.saving = attempt, None, None, None
         self.launched = storage.read_or_none(LaunchRecord, self.run.attempt(attempt.number).launch)
         self.first_step = None
+        if self.job is not None and self.job.rule.signal:
+            attempt.everywhere = self.job.signal_once()
 
     def find_remains(self) -> str:
         """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt.

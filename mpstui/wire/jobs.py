@@ -39,6 +39,8 @@ class EngineRule(NamedTuple):
     """Matches what ``look`` prints of a job that the scheduler leaves alone: a signal was some person's."""
     requeue: Sequence[str] = []
     """Puts the job back into the queue; empty: it cannot be done."""
+    signal: Sequence[str] = []
+    """Sends ``{signal}`` (TERM, KILL) to the training on all nodes of the job; empty: it is on this one alone."""
     options: Mapping[str, str] = {}
     """What was asked of the scheduler, by the names that it gives them; an empty text is a bare flag."""
     nodes: int = 1

@@ -99,6 +99,8 @@ class Slurm:
             given_notice=r"RUNNING\s+(?!N/A)\S+",
             untouched=r"RUNNING\s+N/A",
             requeue=["scontrol", "requeue", "{job}"],
+            # srun itself takes a SIGTERM for the order to kill what it started, everywhere and at once.
+            signal=["scancel", "--signal={signal}", "{job}"] if self.nodes(options) > 1 else [],
             options=dict(options),
             nodes=self.nodes(options),
         )

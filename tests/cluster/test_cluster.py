@@ -1,0 +1,104 @@
+"""Trainings on a real Slurm: over two nodes, as an array, preempted, out of time, cancelled, without a controller."""
+
+from __future__ import annotations
+
+import torch
+
+from .conftest import User
+from .lab import Lab
+
+ENDED = ("finished", "stopped", "failed", "killed", "lost")
+
+
+def has_trained(steps: int) -> object:
+    return lambda seen: (seen["step"] or 0) >= steps and seen["state"] == "running"
+
+
+def has_ended(seen: dict[str, object]) -> bool:
+    return seen["state"] in ENDED
+
+
+def same_end(user: User, one: str, other: str) -> None:
+    """Two runs came to the same, bit for bit."""
+    first, second = user.losses(one), user.losses(other)
+    assert first[max(first)] == second[max(first)]
+    assert max(first) == max(second)
+    mine, theirs = user.weights(one), user.weights(other)
+    assert mine.keys() == theirs.keys()
+    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_a_training_over_two_nodes(user: User, lab: Lab) -> None:
+    user.profile.write_text('launcher = "torchrun"\n' + user.profile.read_text())
+    (run,) = user.launch("--on", "slurm", "--job", "nodes=2")
+    seen = user.wait(run, has_ended)
+    assert (seen["state"], seen["step"]) == ("finished", seen["steps"])
+    assert len(seen["ranks"]) == 2
+    (run,) = user.launch("--on", "slurm", "--job", "nodes=2", "--set", "epochs=500")
+    user.wait(run, has_trained(2))  # type: ignore[arg-type]
+    user.run("stop", run)
+    seen = user.see(run)
+    assert (seen["state"], seen["survivors"]) == ("stopped", [])
+    assert seen["checkpoints"]
+    lab.wait(lambda: not lab.ask("squeue", "-h").strip(), "the job to leave")
+
+
+def test_a_sweep_of_six_is_one_array(user: User, lab: Lab) -> None:
+    runs = user.launch("--on", "slurm", "--sweep", "seed=1,2,3,4,5,6", "--set", "epochs=1")
+    jobs = [user.see(run)["job"]["id"] for run in runs]
+    assert {job.partition("_")[0] for job in jobs} == {jobs[0].partition("_")[0]}
+    assert [user.wait(run, has_ended)["state"] for run in runs] == ["finished"] * 6
+
+
+def test_a_preempted_training_goes_on_bit_for_bit(user: User, lab: Lab) -> None:
+    (plain,) = user.launch("--on", "local", "--set", "epochs=8")
+    (run,) = user.launch("--on", "slurm", "--job", "partition=low", "--set", "epochs=8")
+    user.wait(run, has_trained(5))  # type: ignore[arg-type]
+    lab.ask("sbatch", "--partition=p", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 8")
+    seen = user.wait(run, lambda seen: seen["state"] == "queued")
+    assert seen["job"]["phase"] == "pending"
+    seen = user.wait(run, has_ended)
+    assert (seen["state"], seen["attempt"]) == ("finished", 2)
+    assert user.wait(plain, has_ended)["state"] == "finished"
+    same_end(user, plain, run)
+
+
+def test_a_time_limit_of_two_minutes_is_survived_bit_for_bit(user: User) -> None:
+    (plain,) = user.launch("--on", "local", "--set", "epochs=12", "--set", "limit=2048")
+    (run,) = user.launch("--on", "slurm", "--job", "time=2", "--set", "epochs=12", "--set", "limit=2048")
+    seen = user.wait(run, has_ended, seconds=500)
+    assert seen["state"] == "finished"
+    assert seen["attempt"] > 1, "the training was over before its time limit: make it longer"
+    assert any("its time limit was near" in event["text"] for event in seen["events"])
+    assert user.wait(plain, has_ended)["state"] == "finished"
+    same_end(user, plain, run)
+
+
+def test_a_cancellation_behind_our_back_is_told(user: User, lab: Lab) -> None:
+    (run,) = user.launch("--on", "slurm", "--set", "epochs=500")
+    user.wait(run, has_trained(2))  # type: ignore[arg-type]
+    lab.ask("scancel", user.see(run)["job"]["id"])
+    seen = user.wait(run, has_ended)
+    assert (seen["state"], seen["exit"] and seen["exit"]["requested_by"]) in (("killed", None), ("killed", "Slurm"))
+    assert "was cancelled through the scheduler, not by mpstui" in seen["reason"]
+    assert seen["survivors"] == []
+
+
+def test_a_controller_that_is_away_for_a_while(user: User, lab: Lab) -> None:
+    (run,) = user.launch("--on", "slurm", "--set", "epochs=30")
+    user.wait(run, has_trained(2))  # type: ignore[arg-type]
+    (waiting,) = user.launch("--on", "slurm", "--set", "epochs=1", "--job", "nodelist=n1", "--job", "begin=now+40")
+    lab.stop_controller()
+    try:
+        seen = user.wait(run, lambda seen: seen["job"]["silent_since"] is not None)
+        assert seen["state"] == "running"
+        assert "Slurm does not answer since" in seen["reason"]
+        step = seen["step"]
+        seen = user.wait(run, lambda seen: (seen["step"] or 0) > step)
+        assert user.see(waiting)["state"] == "queued"
+    finally:
+        lab.start_controller()
+    seen = user.wait(run, lambda seen: seen["job"]["silent_since"] is None)
+    assert seen["state"] in ("running", "finished")
+    assert user.wait(run, has_ended)["state"] == "finished"
+    assert user.wait(waiting, has_ended)["state"] == "finished"
