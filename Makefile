@@ -9,7 +9,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults fuzz audit pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -52,6 +52,10 @@ unit: setup
 # A thousand randomised accidents to real processes; SEED= repeats a run.
 faults: setup
 	$(BIN)/python -m tests.supervisor.faults --runs $(or $(RUNS),1000) $(if $(SEED),--seed $(SEED))
+
+# Trainings on a real Slurm of two nodes on this machine, some ten minutes; skipped where its packages are not installed.
+cluster: setup
+	MPSTUI_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 -rs tests/cluster $(CLUSTER)
 
 # A minute of damage to records, and one of damage to everything else that is read; SEED= repeats a run.
 fuzz: setup

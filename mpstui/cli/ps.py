@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 NEWEST = 50
 CACHE_SCHEMA = 3
-_HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "TAGS")
+_HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
-_GIVES_WAY = ("TAGS", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
+_GIVES_WAY = ("TAGS", "JOB", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
 """Columns that a narrow terminal does without, the first one first; a file or a pipe gets them all."""
 
 
@@ -103,10 +103,9 @@ def _print_table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> No
         return
     table, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
     widths = {title: max(map(len, cells)) for title, cells in zip(_HEAD, zip(*table, strict=True), strict=True)}
-    if not any(row.json["tags"] for row in rows):
-        del widths["TAGS"]
-    if not any("host" in row.json for row in rows):
-        del widths["HOST"]
+    for title in ("TAGS", "JOB", "HOST"):
+        if not any(row.json.get(title.lower()) for row in rows):
+            del widths[title]
     for title in _GIVES_WAY:
         if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
             break
@@ -136,8 +135,18 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         of(told["step"], told["steps"]),
         shown.number(told["loss"]) if row.loss_is_finite else shown.NOT_FINITE,
         shown.moment_of_day(told["started"], now),
+        one_line(_job(told.get("job"))),
         one_line(" ".join(f"#{tag}" for tag in told["tags"])),
     )
+
+
+def _job(told: Mapping[str, Any] | None) -> str:
+    """``17 on n1``, ``17 Priority``; with a ``?`` the scheduler does not answer."""
+    if told is None:
+        return ""
+    waits = told["phase"] in ("pending", "held")
+    where = told["reason"] if waits and told["reason"] else f"on {told['nodes']}" if told["nodes"] else told["phase"]
+    return f"{told['id']} {where}" + ("?" if told["silent_since"] is not None else "")
 
 
 def _columns() -> int | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from time import localtime, strftime
 
+from .moment import Moment
+
 
 class JobPhase(StrEnum):
     """Where a job is, in one vocabulary for all schedulers."""
@@ -82,11 +84,11 @@ class JobView:
     partition: str | None = None
     user: str | None = None
     name: str | None = None
-    starts: float | None = None
+    starts: Moment | None = None
     """When it was started, or is expected to be, Unix seconds."""
-    ends: float | None = None
+    ends: Moment | None = None
     """When its time limit ends it, Unix seconds."""
-    silent_since: float | None = None
+    silent_since: Moment | None = None
     """Since when the scheduler has not answered; None: what is said here is what it says now."""
     why_silent: str = ""
 
@@ -104,9 +106,8 @@ class JobView:
         return f"; {self.title} does not answer since {since}" + (f" ({self.why_silent})" if self.why_silent else "")
 
     def short(self) -> str:
-        """A few words beside the state in a list: ``pending: Priority``, ``n[1-2]``."""
-        silent = "?" if self.silent_since is not None else ""
-        if self.phase.has_nodes and self.nodes:
-            return f"{self.id}{silent} {self.nodes}"
+        """A few words beside the state: ``Slurm 17 on n[1-2]``, ``Slurm 17 Priority``; with ``?`` it is no news."""
+        doubt = "?" if self.silent_since is not None else ""
         said = self.reason if self.reason not in (None, *_SAYS_NOTHING) and self.phase.waits else None
-        return f"{self.id}{silent} {said or self.phase.replace('_', ' ')}"
+        where = f"on {self.nodes}" if self.phase.has_nodes and self.nodes else said or self.phase.replace("_", " ")
+        return f"{self.title} {self.id} {where}{doubt}"

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from ...wire.records import Branch
 from .jobs import JobView
-
-UNIX = "Unix seconds"
-Moment = Annotated[float, UNIX]
-"""A point in time by the clock of the machine that tells it: seen from another one, it is moved to that one's clock."""
+from .moment import UNIX as UNIX
+from .moment import Moment as Moment
 
 
 class State(StrEnum):
@@ -364,6 +362,13 @@ class RunSnapshot:
     def is_frozen(self) -> bool:
         """Whether its processes stand still: paused by mpstui, or stopped by a signal of somebody else."""
         return self.paused or self.health is Health.PAUSED
+
+    @property
+    def waits(self) -> str:
+        """What it waits for, in a few words, while it is queued; else empty."""
+        if self.job is not None:
+            return self.job.sentence() + self.job.silence() if self.state is State.QUEUED else ""
+        return self.queue.sentence() if self.queue else ""
 
     @property
     def train_loss(self) -> SeriesView | None:

@@ -75,6 +75,11 @@ def _run(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     if snapshot.profile:
         path = spec.profile_path if spec is not None else None
         yield "profile", snapshot.profile + (f" ({path})" if path else "")
+    if snapshot.job is not None:
+        yield "job", snapshot.job.sentence() + snapshot.job.silence()
+    if spec is not None and spec.engine is not None:
+        asked = " ".join(f"{key}={value}" if value else key for key, value in spec.engine.options.items())
+        yield f"asked of {spec.engine.title}", asked or "its defaults"
     if snapshot.tags:
         yield "tags", " ".join(snapshot.tags)
     if snapshot.note:

@@ -84,6 +84,10 @@ def _lasted(run: RunSnapshot, now: float) -> float | None:
     return None if run.started is None or end is None else max(0.0, end - run.started)
 
 
+def _job_text(run: RunSnapshot, now: float) -> str:
+    return run.job.short() if run.job is not None else ""
+
+
 def moment_of_end(run: RunSnapshot) -> float | None:
     """When it ended, Unix seconds; of what is not ours and done, when it last wrote. None: it goes on, or unknown."""
     return run.ended if run.ended is not None else run.updated if run.numbers.done and not run.ended else None
@@ -134,6 +138,7 @@ _BUILT_IN: tuple[Column, ...] = (
     Column("age", "age", _since, lambda run, now: brief(_since(run, now))),
     Column("took", "took", _lasted, lambda run, now: duration(_lasted(run, now)), False),
     Column("memory", "memory", _memory, lambda run, now: size(_memory(run, now)), False),
+    Column("job", "job", _job_text, _job_text),
     Column("tags", "tags", lambda run, now: " ".join(run.tags) or None, lambda run, now: " ".join(run.tags)),
     Column("note", "note", lambda run, now: run.note.casefold() or None, lambda run, now: run.note),
     Column("profile", "profile", lambda run, now: run.profile, lambda run, now: run.profile or UNKNOWN),

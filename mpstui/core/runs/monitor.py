@@ -227,7 +227,7 @@ class Monitor:
 
     def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
         """Queued runs with their place in line, which is told from all of them together."""
-        queued = [item.run for item in snapshots if item.state is State.QUEUED and item.run in self._runs]
+        queued = [one.run for one in snapshots if one.state is State.QUEUED and not one.job and one.run in self._runs]
         if not queued:
             return tuple(snapshots)
         from .expecting import with_expectations

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..model.snapshot import RunSnapshot
+from ..model.snapshot import RunSnapshot, State
 from ..present import NAN_LOSS, NOT_FINITE, badge, day
 from .comparison import settings_of
 
@@ -116,7 +116,7 @@ def findable(snapshot: RunSnapshot) -> Findable:
     numbers, look = snapshot.numbers, badge(snapshot)
     settings = settings_of(snapshot)
     told = (snapshot.run, snapshot.name, str(snapshot.state), look.word, *map(settings.get, ("profile", "device")))
-    live = ("live",) if snapshot.state.active and snapshot.queue is None else ()
+    live = ("live",) if snapshot.state.active and snapshot.state is not State.QUEUED else ()
     odd = () if numbers.loss_is_finite else ("nan", "loss=nan", NOT_FINITE)
     odd = (*odd, "training") if look is NAN_LOSS else odd
     measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epoch", "epochs", "step", "steps")}

@@ -21,6 +21,7 @@ from ... import __version__
 from ...wire import heartbeat, storage
 from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from ...wire.rundir import RunDir
+from ..model.jobs import JobPhase, JobView
 from ..model.snapshot import ExitSummary, Numbers, Piece, RunSnapshot, SeriesView, State
 
 MOST_BYTES = 1 << 26
@@ -31,7 +32,7 @@ _IN_FULL_ALONE = frozenset({"events", "checkpoints", "ranks"})
 _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequence[float]", "Sequence[Moment]"))
 _PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
-_KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary)
+_KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary, JobView)
 _SHAPE = f"{__version__}-" + format(
     crc32(repr([[spec.name for spec in fields(kind)] for kind in _KINDS] + [*_RECORDS.values()]).encode()), "08x"
 )
@@ -42,7 +43,7 @@ Stamps = Mapping[str, Sequence[int] | None]
 
 def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
     """The files that the row of an ended run is read from."""
-    names = ["spec.json", "status.json", "metrics.jsonl", "attempts"]
+    names = ["spec.json", "status.json", "job.json", "metrics.jsonl", "attempts"]
     names += [f"attempts/{attempt}/{name}" for name in ("launch.json", "output.log", "heartbeat.json", "exit.json")]
     return [*names, *(str(path) for path in others if run.path not in path.parents)]
 
@@ -128,7 +129,8 @@ def _encoded(snapshot: RunSnapshot) -> dict[str, Any]:
     series = {name: _encoded_view(view) for name, view in snapshot.series.items()}
     output = None if snapshot.output is None else str(snapshot.output)
     ended = snapshot.exit and {spec.name: getattr(snapshot.exit, spec.name) for spec in fields(ExitSummary)}
-    return {**found, "numbers": numbers, "series": series, "output": output, "exit": ended}
+    job = snapshot.job and {spec.name: getattr(snapshot.job, spec.name) for spec in fields(JobView)}
+    return {**found, "numbers": numbers, "series": series, "output": output, "exit": ended, "job": job}
 
 
 def _encoded_view(view: SeriesView) -> dict[str, Any]:
@@ -153,6 +155,7 @@ def _decoded(found: dict[str, Any], run: RunDir, seen: float) -> RunSnapshot:
         "series": series,
         "output": None if found["output"] is None else Path(found["output"]),
         "exit": found["exit"] and ExitSummary(**found["exit"]),
+        "job": found["job"] and JobView(**{**found["job"], "phase": JobPhase(found["job"]["phase"])}),
         "extremes": {name: tuple(ends) for name, ends in found["extremes"].items()},
     }
     found |= {name: tuple(found[name]) for name in ("argv", "survivors")}

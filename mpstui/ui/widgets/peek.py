@@ -8,6 +8,7 @@ from ..rows import Row, Span, clean, cut, row
 from .lines import LinePanel
 
 if TYPE_CHECKING:
+    from ...core.model.jobs import JobView
     from ...core.model.snapshot import QueuePlace, RunSnapshot
     from .failure_card import Failure
 
@@ -52,6 +53,8 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
     from ..charting.data import chart_data, metric_names
     from ..charting.plot import ChartView, draw
 
+    if snapshot.job is not None and snapshot.waits:
+        return waiting_job(snapshot.job, width, snapshot.seen)[:height]
     if snapshot.queue is not None:
         return waiting(snapshot.queue, width)[:height]
     if needs_explaining(snapshot):
@@ -68,6 +71,16 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
         lines = [row(("note ", "dim"), cut(clean(snapshot.note, width), width - 5)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")
     return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]
+
+
+def waiting_job(job: JobView, width: int, now: float) -> list[Row]:
+    """What a run's job waits for, and when its scheduler expects to start it."""
+    from ...core.present import duration
+
+    told = [("waits", job.sentence()), ("where", f"partition {job.partition}" if job.partition else "")]
+    told.append(("starts", f"in about {duration(job.starts - now)}" if job.starts and job.starts > now else ""))
+    told.append(("but", job.silence().lstrip("; ")))
+    return [row((f" {label:<8}", "dim"), cut(clean(text), width - 10)) for label, text in told if text]
 
 
 def waiting(place: QueuePlace, width: int) -> list[Row]:

@@ -45,7 +45,8 @@ def header(
         held = snapshot.reason if snapshot.held_for else ""
         held = held if snapshot.paused else f"{snapshot.health_note}; p resumes it"
     nothing = snapshot.reason if snapshot.state is State.WATCHED and snapshot.updated is None else ""
-    wrong = held or warning or nothing
+    silent = snapshot.job.silence().lstrip("; ") if snapshot.job is not None and snapshot.state.active else ""
+    wrong = held or warning or nothing or silent
     if not wrong:
         return [_title(snapshot, width, past), _facts(snapshot, width, now)]
     device = (Span(clean(snapshot.numbers.device.type or "device n/a", 20)), _DOT)
@@ -56,7 +57,7 @@ def header(
 def _title(snapshot: RunSnapshot, width: int, past: Sequence[SystemSample]) -> Row:
     look = badge(snapshot)
     state = f"{look.glyph} {look.word}"
-    note = clean(snapshot.health_note or (snapshot.queue.sentence() if snapshot.queue else ""), 40)
+    note = clean(snapshot.health_note or snapshot.waits, 60)
     if not note and snapshot.exit is not None and not snapshot.state.active:
         note = clean(snapshot.exit.sentence(), 60)
     right = [Span(f"{state} ", f"{look.tone} strong")]
@@ -73,6 +74,7 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
     age, whole_age = _ages(snapshot, now)
     facts = (
         f"attempt {snapshot.attempt}" if snapshot.attempt else "",
+        clean(snapshot.job.short(), 60) if snapshot.job else "",
         f"training {beat.training}" if (beat := snapshot.numbers.beat) and beat.training else "",
         f"asked for {clean(wanted, 10)}" if wanted and wanted not in ("auto", device) else "",
         age,

@@ -315,7 +315,7 @@ def run_row(
     """One run; ``names`` tells those apart that could be taken for each other, ``group`` is the one it is drawn in."""
     now, gap = snapshot.seen if now is None else now, _gap(width)
     columns = layout(width, ListView(), (), now) if columns is None else columns
-    place = clean(snapshot.queue.sentence(), 200) if snapshot.queue else ""
+    place = clean(snapshot.waits, 200)
     if place:  # in place of numbers that it cannot have yet
         kept = [item for item in columns if item[0].id in _OF_QUEUED]
         left = sum(cells for _, cells in columns) - sum(cells for _, cells in kept)
