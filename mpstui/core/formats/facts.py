@@ -29,6 +29,8 @@ class Fact(NamedTuple):
     """The exception that a traceback ends with, as printed, or what a shell says of the end."""
     resumed: bool = False
     """The training goes on, from a checkpoint as a rule: counters that fall below begin no other run."""
+    opened: bool = False
+    """A program begins: where its counters do so too, it is another run."""
 
 
 _KIND = r"(?:(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla|gpu)s?(?::\d{1,3})?(?![\w/=]|-\w|:\d|\.\w)|\bM[1-9]\b)"
@@ -171,6 +173,18 @@ _RESUMED = re.compile(
     r"(?i)\bresum(?:ing|ed)\b(?: \w{1,20}){0,3}? (?:from|at|with)\b(?! (?:none|null|false|scratch))"
     r"|\bcontinuing (?:training )?from (?:checkpoint|step|epoch|iter)|恢复训练|学習を再開"
 )
+_TYPED = re.compile(
+    r"(?:\S{1,80}[@:~][^$#%>]{0,100}[$#%>]|\([\w.-]{1,40}\) [^$#%>]{1,100}[$#%>]|\$|\+)\s{0,2}"
+    r"(?:[A-Z_]{2,40}=\S{1,80} ){0,4}(?:nohup |time |sudo )?"
+    r"(?:\S{0,80}/)?(?:python\d?(?:\.\d{1,2})?|torchrun|accelerate|deepspeed|th|bash|sh|julia) \S"
+)
+"""What was typed into a shell."""
+_OPENS = re.compile(
+    r"(?i)config|argument|namespace|param|load|start|begin|seed|setting|command|python|device|cuda|gpu|creat|init|build|"
+    r"import|log|data|experiment|running|nohup"
+)
+"""What the first line of a program is about, where that is not the training itself."""
+_FIRST, _ROW = 60, 8
 _TITLE = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored "
 _LOWER_EDGE = "╰─"
@@ -253,3 +267,25 @@ class Facts:
             return ""
         self._open = 0
         return bare.strip()[:_SHOWN]
+
+
+class Openings:
+    """Where the programs of one log begin: with their command, or with the line that the log began with."""
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+        """The beginning of the log; empty where that is about no program."""
+        self._row = 0
+
+    def note(self, line: str, fact: Fact | None) -> Fact | None:
+        """The fact of a line that is no record, with what it says of a beginning."""
+        if self._first is None and line:
+            self._first = line[:_FIRST] if _OPENS.search(line[:_FIRST]) else ""
+            return fact or (Fact() if self._first else None)  # what opens is asked each time that it comes
+        command = len(line) <= _LONGEST and line[-1:].isalnum() and _TYPED.match(line) is not None
+        again = line != "" and line[:_FIRST] == self._first
+        self._row = self._row + 1 if again else 0
+        if self._row > _ROW:
+            self._first = ""  # what comes again and again
+        opens = command or again
+        return (fact or Fact())._replace(opened=True) if opens else fact

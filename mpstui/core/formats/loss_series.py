@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .names import PART
-from .points import NOWHERE, Counters, LossSummary, Number
+from .points import NOWHERE, Counters, LineReading, LossSummary, Number
 
 _UNCOUNTED_NEEDED, _UNCOUNTED_AVERAGES_NEEDED = 3, 5
 
@@ -90,6 +90,24 @@ def goes_back(series: LossSeries, now: Counters, *, new_epoch: bool) -> bool:
         return True
     planned = before.shown_steps
     return not new_epoch and (planned is None or last < 0.9 * planned)
+
+
+def reopens(series: LossSeries, now: Counters) -> bool:
+    """Whether counters are back at the start of a series, or have stayed there, after a program has begun anew."""
+    epoch, start = series.epoch, series.start
+    step, last = now.shown_step, series.counters.shown_step
+    if now.epoch is not None and epoch is not None:
+        behind = now.epoch < epoch or step is None or last is None or step <= last
+        return now.epoch <= max(1, or_zero(start.epoch)) and behind
+    return step is not None and last is not None and step <= or_zero(start.shown_step) < last
+
+
+def next_stage(main: LossSeries | None, reading: LineReading) -> bool:
+    """Whether a loss of another name begins at the first epoch, where the main one has come to a later one."""
+    epoch = reading.counters.epoch
+    if main is None or main.bar or reading.bar or reading.part or reading.loss is None or epoch is None:
+        return False
+    return epoch <= max(1, or_zero(main.start.epoch)) < or_zero(main.counters.epoch)
 
 
 def follows(now: Counters, before: Counters) -> bool:

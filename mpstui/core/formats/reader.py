@@ -9,11 +9,11 @@ from dataclasses import replace
 from .bars import find_bars
 from .bulk import NOTHING, SILENT, BulkReader, Examined
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
-from .facts import Facts
+from .facts import Facts, Openings
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
-from .settings import Options
+from .settings import Options, is_placed
 from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
 
@@ -50,7 +50,7 @@ class LogReader:
         self._forget()
         self._latest = ""
         self._rank0 = False
-        self._facts = Facts()
+        self._facts, self._openings = Facts(), Openings()
         self._decimals = -1
         self._exponent = False
         self._silent = SilentKinds()
@@ -153,6 +153,8 @@ class LogReader:
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         claimed = found is not None or drawn
         self._options.read(line, found or ())
+        if not drawn and not any(map(is_placed, found or ())):
+            fact = self._openings.note(line, fact)
         if found is None or is_warning(text, line, found):
             return Examined(readings, announced(line) if line else None, line, fact, claimed)
         return Examined([*readings, *found], None, line, fact, claimed)

@@ -18,10 +18,11 @@ _MANY = 8
 """So many values of which few are measures, without a loss and a counter, are the settings of a program."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _OPTION = re.compile(
-    r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t)\s{0,40}(?P<value>[^\s:=][^\n]{0,160})"
+    r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t)\s{0,40}"
+    r"(?P<value>[^\s:=]\S{0,160}|['\"][^\n]{0,160}['\"]|[\[({][^\n]{0,160}[\])}]|[^\d:=]{1,80})\s{0,40}"
 )
 _NUMBER = re.compile(r"[-+]?[\d.][\d.,_]{0,24}(?:e[-+]?\d{1,4})?\s?%?,?|[-+]?(?:nan|inf)", re.IGNORECASE)
-_RECORD = re.compile(r"[:=]\s{0,8}[-+]?[\d.]")
+_RECORD = re.compile(r"[^:=]{1,80}[:=]\s{0,8}[-+]?[\d.]")
 _BETWEEN = re.compile(r"[\w .-]{1,60}:|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}")
 """A title, a member of a list, a rule, a comment: stand between options, and are none."""
 _LONGEST = 200
@@ -60,7 +61,7 @@ def arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
     return found
 
 
-def _is_placed(reading: LineReading) -> bool:
+def is_placed(reading: LineReading) -> bool:
     """Whether a reading is one of training: a "loss_weight" is a part at best, and an option more often."""
     whole = reading.loss is not None and classify(reading.loss_name).rank < PART
     return whole or reading.counters.positioned
@@ -83,7 +84,7 @@ class Options:
     def read(self, line: str, readings: Sequence[LineReading]) -> None:
         """The next line, and what was read of it."""
         option = _OPTION.fullmatch(line) if len(line) <= _LONGEST else None
-        placed = any(map(_is_placed, readings))
+        placed = any(map(is_placed, readings))
         if option is None or placed or _RECORD.search(option["value"]):
             if placed or _BETWEEN.fullmatch(line) is None:
                 self.interrupt()

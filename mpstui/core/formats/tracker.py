@@ -14,7 +14,7 @@ from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
 from .evaluations import Evaluated
 from .facts import Fact
-from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
+from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, next_stage, or_zero, reopens
 from .metric_names import MetricNames
 from .names import classify
 from .notices import Announcement
@@ -48,8 +48,8 @@ class Tracker:
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = self._of_samples = False
-        self._resumed = False
-        """Whether a line has said so since the last reading."""
+        self._resumed = self._opened = False
+        """Whether a line has said so since the last reading that is counted."""
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
@@ -124,6 +124,7 @@ class Tracker:
         """A line has said something of the run as a whole."""
         self._ends.learn(fact, self.current, self._at_end())
         self._resumed = self._resumed or fact.resumed
+        self._opened = self._opened or fact.opened
 
     # -- what holds now ------------------------------------------------------------------------------------------
 
@@ -199,8 +200,13 @@ class Tracker:
 
     def _starts_run(self, reading: LineReading) -> bool:
         series = self._begun(reading.series)
+        if self._opened and (reading.loss is not None or reading.learning_rate is not None):
+            main, now = self.primary, reading.counters
+            if main and not reading.bar and reopens(main, now if now.positioned else self.current):
+                return True
+            self._opened = False
         if series is None:
-            return self._is_next_stage(reading)
+            return next_stage(self.primary, reading)
         resumed, self._resumed = self._resumed, False
         if resumed:
             return False
@@ -209,21 +215,16 @@ class Tracker:
         new_epoch = series.epochs_announced != self._epochs_announced
         return goes_back(series, reading.counters, new_epoch=new_epoch)
 
-    def _is_next_stage(self, reading: LineReading) -> bool:
-        """Whether a loss of another name begins at the first epoch, where the main one has come to a later one."""
-        main, epoch = self.primary, reading.counters.epoch
-        if main is None or main.bar or reading.bar or reading.part or reading.loss is None or epoch is None:
-            return False
-        return epoch <= max(1, or_zero(main.start.epoch)) < or_zero(main.counters.epoch)
-
     def _epoch_fell(self, series: LossSeries) -> bool:
         """Whether the epoch on a line above has returned to its start since the last reading of a series."""
         now, before = self.current.epoch, series.epoch
         return now is not None and before is not None and now < before and now <= max(1, or_zero(series.start.epoch))
 
     def _begin_run(self, reading: LineReading) -> None:
-        announced = reading.counters.epoch is None and self._epoch_fell(self._series[reading.series])
-        held = self.current if announced else Counters()
+        series = self._begun(reading.series)
+        announced = self._opened or (series is not None and self._epoch_fell(series))
+        held = self.current if announced and reading.counters.epoch is None else Counters()
+        self._opened = False
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None

@@ -174,3 +174,29 @@ def test_parts_on_lines_tell_the_step_and_no_bar_of_an_evaluation_does() -> None
 def test_steps_that_go_through_the_epochs_hold_when_the_next_one_is_announced() -> None:
     found = log("EPOCH {n}\nEpoch {n} Step: {n}000 Batch Loss: 0.{n}5\nEpoch {n}: total training loss {n}.5\nEPOCH 5")
     assert (found.epoch, found.step) == (5, 4000)
+
+
+@pytest.mark.parametrize(
+    ("launch", "counted"),
+    [
+        ("Loading the data...\ndone\nStarting for 9 meta epoch(s)\nMeta epoch 0...\nTotal train loss: {v}", (0, 9, 1)),
+        ("##### config #####\nlr: 0.1\nEpoch 0, lr=0.1\nLoss:{v} TrainAcc:0.5", (0, None, 1)),
+        ("nohup: ignoring input\nepoch 1 step 10 loss {v}\nepoch 1 step 20 loss {v}", (1, None, 2)),
+        ("me@box:~/net$ python train.py --epochs 7\nEpoch 1 loss {v}", (1, 7, 1)),
+        ("(env) C:\\net>python -u train.py\nEpoch 1 loss {v}", (1, None, 1)),
+    ],
+)
+def test_a_program_that_begins_again_is_another_run(launch: str, counted: tuple[int | None, ...]) -> None:
+    reader = LogReader()
+    reader.feed("".join(launch.format(v=f"{n}.5") + "\n" for n in range(3)).encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.epoch, found.epochs, found.train_loss.count, found.runs) == (*counted, 3)
+    assert found.train_loss.first == 2.5
+
+
+def test_a_line_that_comes_with_each_epoch_begins_no_program() -> None:
+    found = log("Loading the next shard\nepoch {n} loss 0.{n}5\nLoading the next shard\nval loss 0.{n}6", lines=8)
+    assert found.runs == 1
+    found = log("Engine run starting with max_epochs=1.\nepoch 1 step {n} loss 0.{n}5", lines=8)
+    assert found.runs == 1
