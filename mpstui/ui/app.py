@@ -26,7 +26,7 @@ from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .title import Title
-from .toasts import ANY_RUN, Toasts, answer_text, mistake_text
+from .toasts import ANY_RUN, Toasts, Undo, answer_text, mistake_text
 from .widgets.text_field import TextField
 from .workers.ghost import GhostWorker
 from .workers.requests import RequestWorker
@@ -135,6 +135,7 @@ class MpstuiApp(KeyboardApp):
             services=services,
             state=self.state,
             toasts=Toasts(self, covering=partial(_make_room, self)),
+            undo=Undo(self),
             requests=self._requests,
             blocks=blocks,
             open_run=self.open_run,
@@ -198,6 +199,7 @@ class MpstuiApp(KeyboardApp):
         self.redraw()
 
     def on_unmount(self) -> None:
+        self.context.undo.leave()
         self.write(self.paint.take_graphics(None) + self._title.restored())
         for worker in (*self._background, *self._later):
             worker.stop()
@@ -308,6 +310,9 @@ class MpstuiApp(KeyboardApp):
             self.push_screen(launch_screen(self.context, snapshot, cure))
         except ReportedError as error:
             self.context.say(f"{error.sentence} {error.hint}", "error")
+
+    def action_undo(self) -> None:
+        self.context.undo.take_back()
 
     def action_help(self) -> None:
         from .screens.dialogs import Help

@@ -80,6 +80,7 @@ KEYS: tuple[Key, ...] = (
         Scope.EVERYWHERE,
         13,
     ),
+    Key("U", "undo", "U", "undo", "for 5 s: take back a stop, a restart, a label", Scope.EVERYWHERE),
     Key("q,ctrl+q,ctrl+c", "quit", "q", "quit", "leave the screen; trainings keep running", Scope.EVERYWHERE, 3),
     Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
     Key("n", "launch", "n", "launch", "launch a profile", Scope.RUNS, 1),
@@ -139,6 +140,7 @@ KEYS: tuple[Key, ...] = (
         Scope.RUN,
         17,
     ),
+    Key("", "label('note')", "N", "note", "write a note on it (in a searched log: the match before)", Scope.RUN, 24),
     Key("z", "zoom_panel", "z", "full size", "give the current panel the whole screen, and back", Scope.RUN, 13),
     Key("l", "evidence", "l", "log there", "show the log at the line that shows why it failed", Scope.RUN),
     Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
@@ -246,7 +248,9 @@ KEYS: tuple[Key, ...] = (
 def bindings(*scopes: Scope) -> list[BindingType]:
     """Textual's bindings of some scopes."""
     return [
-        Binding(key.keys, key.action, key.label or key.action, show=False) for key in keys_for(*scopes) if key.action
+        Binding(key.keys, key.action, key.label or key.action, show=False)
+        for key in keys_for(*scopes)
+        if key.keys and key.action
     ]
 
 

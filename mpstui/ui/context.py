@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .graphics import Graphics
     from .messages import Severity
     from .services import Services
-    from .toasts import Toasts
+    from .toasts import Toasts, Undo
     from .workers.requests import RequestWorker
 
 
@@ -30,6 +30,7 @@ class Context:
     state: AppState
     toasts: Toasts
     requests: RequestWorker
+    undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""
     open_run: Callable[[str], None]

@@ -1,18 +1,25 @@
-"""What is said in passing: few lines at the bottom, soon gone, and gone at once when the user goes elsewhere."""
+"""What is said in passing: few lines at the bottom, soon gone, and gone at once when the user goes elsewhere.
+
+For as long as it is said, what went without a question can be taken back.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import present as shown
-from .messages import RequestAnswered, SettingsMistaken, Severity
+from ..core.model.errors import ReportedError
+from .messages import RequestAnswered, SettingsMistaken, Severity, Toast
 from .rows import clean, visible, wrap
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.timer import Timer
 
+UNDO_SECONDS = 5.0
 TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 ANY_RUN = "*"
 """In place of a run: a screen that shows all of them."""
@@ -99,6 +106,84 @@ class Toasts:
 
     def _lines(self, text: str) -> list[str]:
         return wrap(text, min(self._app.size.width, _WIDEST) - _FRAME_CELLS, self._most_lines)
+
+
+class _Held(NamedTuple):
+    key: Hashable
+    told: str
+    do: Callable[[], object]
+    at_once: Callable[[], object]
+
+
+class Undo:
+    """What was not sent yet is never sent, a label is what it was.
+
+    Holds one thing at a time: whatever is done next carries out what was held before it.
+    """
+
+    def __init__(self, app: App[Any]) -> None:
+        self.seconds = UNDO_SECONDS
+        """0: nothing is held."""
+        self._app = app
+        self._held: _Held | None = None
+        self._back: Callable[[], object] | None = None
+        self._timer: Timer | None = None
+
+    def hold(
+        self, key: Hashable, told: str, do: Callable[[], object], at_once: Callable[[], object], about: str
+    ) -> None:
+        """Do something in a moment, unless it is taken back; asked for once more it is done at once.
+
+        Args:
+            key: what it is, the same for the same key on the same run.
+            told: its name, as in ``stop``.
+            at_once: the same without a worker, for when the program ends before the time is over.
+            about: the run.
+        """
+        again = self._held is not None and self._held.key == key
+        self.settle()
+        if again:
+            return
+        if not self.seconds:
+            do()
+            return
+        self._held = _Held(key, told, do, at_once)
+        self._timer = self._app.set_timer(self.seconds, self.settle)
+        self._app.post_message(Toast(f"{told} in {self.seconds:.0f} s · U takes it back", "warning", run=about))
+
+    def did(self, back: Callable[[], object]) -> None:
+        """Something was done; ``back`` makes it undone."""
+        self.settle()
+        if not self.seconds:
+            return
+        self._back = back
+        self._timer = self._app.set_timer(self.seconds, self.settle)
+
+    def settle(self) -> None:
+        """The time is over: what was held is done, what was done stays."""
+        held, self._held, self._back = self._held, None, None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if held is not None:
+            held.do()
+
+    def leave(self) -> None:
+        """The program ends: what was held is done now."""
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(ReportedError):
+                held.at_once()
+
+    def take_back(self) -> None:
+        held, back, self._held, self._back = self._held, self._back, None, None
+        self.settle()
+        if held is not None:
+            self._app.post_message(Toast(f"{held.told} taken back: nothing was sent"))
+        elif back is not None:
+            back()
+        else:
+            self._app.post_message(Toast("There is nothing to undo."))
 
 
 def _concerns(note: Note, place: str | None) -> bool:

@@ -79,6 +79,7 @@ class Driver:
 async def driving(world: World, size: tuple[int, int], opening: str | None, theme: str) -> AsyncIterator[Driver]:
     """The app with the first snapshots drawn."""
     app = MpstuiApp(world.services, opening=opening, theme=theme)
+    app.context.undo.seconds = world.undo_seconds
     async with app.run_test(size=size, notifications=True) as pilot:
         driver = Driver(app, pilot, world)
         await driver.until(lambda: app.state.snapshots is not None, "a first picture")

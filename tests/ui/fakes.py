@@ -680,6 +680,8 @@ class World:
 
     services: FakeServices
     folder: TemporaryDirectory[str]
+    undo_seconds: float = 0.0
+    """So long a stop is held back."""
 
     @property
     def monitor(self) -> FakeMonitor:

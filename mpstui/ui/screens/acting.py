@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from .palette import Entry
 
 
+_HELD = ("stop", "restart")
+"""Requests that can be taken back for a moment where nothing was asked: a kill is meant now."""
+
+
 class ActingScreen(Screen[None]):
     """A screen that shows runs and acts on one of them."""
 
@@ -215,7 +219,13 @@ class ActingScreen(Screen[None]):
             named = self.named(snapshot)
             asked = action.question(named, caution) or (pasted(action, named) if hurried else None)
             told = "" if asked else action.cost(snapshot, caution)
-            self.confirm(asked, lambda: self.context.requests.ask(snapshot, action.name, send, told))
+            go = lambda: self.context.requests.ask(snapshot, action.name, send, told)  # noqa: E731
+            undo, key = self.context.undo, (snapshot.run, action.id)
+            if asked is None and action.request in _HELD:
+                undo.hold(key, action.name, go, send, snapshot.run)
+            else:
+                undo.settle()
+                self.confirm(asked, go)
 
     @on(RunsLookedInto)
     def _ask_for_several(self, message: RunsLookedInto) -> None:

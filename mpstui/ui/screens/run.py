@@ -25,6 +25,7 @@ from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
 from ..workers.window import WindowWorker
 from .acting import allowed
+from .labelling import Label, edit_label
 from .moments import Moments
 from .picking import PickingScreen
 from .run_body import PANELS, RunBody, Shape, run_layout
@@ -301,12 +302,19 @@ class RunScreen(PickingScreen):
         if what == "search" and self.panel == "metrics":
             self._filter.open(self.body.metrics.pattern)
             return
+        if what == "previous" and not (self.body.log_pane.reading and self.body.log_pane.reading.pattern):
+            self.action_label("note")
+            return
         self._bring_log()
         self._in_log = True
         if what == "times" and self.snapshot is not None:
             self._log.turn_times(self.snapshot)
         else:
             self._log.press(what)
+
+    def action_label(self, what: Label) -> None:
+        if self.snapshot is not None:
+            edit_label(self, self.targets, what)
 
     @property
     def metric_in_view(self) -> str:

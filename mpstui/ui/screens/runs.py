@@ -23,6 +23,7 @@ from ..widgets.run_list import RunTable, TopLine
 from ..widgets.search_line import FilterLine
 from ..workers.runs import Focus
 from .acting import ActingScreen, allowed
+from .labelling import Label, edit_label
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
@@ -279,37 +280,12 @@ class RunsScreen(ActingScreen):
 
         self.app.push_screen(ComparisonScreen(self.context, runs[:MOST_COMPARED]))
 
-    def action_label(self, what: Literal["note", "tags", "name"]) -> None:
+    def action_label(self, what: Label) -> None:
         """Write down a note, tags or another name of the marked runs, without a mark of the selected one."""
         if self.acting_on is None:
             self.context.say(self.no_run, "warning")
             return
-        runs = [item for item in self.targets if item.state != "watched"]
-        if what == "name" and len(self.targets) > 1:
-            self.context.say(f"rename: works on one run, not on {len(self.targets)}", "warning")
-            return
-        if not runs:
-            self.context.say(f"{what}: mpstui did not start it, and keeps nothing beside it", "warning")
-            return
-        shared = [tag for tag in runs[0].tags if all(tag in item.tags for item in runs)]
-        of = clean(self.named(runs[0]).name, 60) if len(runs) == 1 else f"{len(runs)} runs"
-        titles = {"note": f"note on {of}", "tags": f"tags of {of}, one word each", "name": f"another name for {of}"}
-        note = runs[0].note.replace("\n", " ") if len({one.note for one in runs}) == 1 else ""
-        before = {"note": note, "tags": " ".join(shared), "name": runs[0].name}[what]
-        services = self.context.services
-
-        def typed(text: str | None) -> None:
-            if text is not None and text != before:
-
-                def label() -> Toast:
-                    services.label(runs, what, before, text)
-                    return Toast(f"{what} kept", run=runs[0].run if len(runs) == 1 else None)
-
-                self.context.requests.do(what, label)
-
-        from .dialogs import Prompt
-
-        self.app.push_screen(Prompt(titles[what], before, goes_on=True), typed)
+        edit_label(self, self.targets, what)
 
     @property
     def _queue(self) -> QueuePlace | None:
