@@ -9,7 +9,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures
+.PHONY: run demo test lint types contracts unit sshd setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -45,9 +45,15 @@ contracts: setup
 
 # Four workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
 # each of them, and each program they start, would compile everything anew: in a new clone one goes first and makes it.
-unit: setup
+unit: setup sshd
 	@test -d tests/__pycache__ || PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only > /dev/null 2>&1 || true
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist worksteal
+
+# Tests of other machines start an sshd of their own. It is installed where root can (RUNLEVEL: the service is not started);
+# where there is none in the end they are skipped.
+sshd:
+	@command -v sshd > /dev/null || test -x /usr/sbin/sshd || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
+	{ apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -qq -y openssh-server; } > /dev/null 2>&1 || true
 
 # A thousand randomised accidents to real processes; SEED= repeats a run.
 faults: setup

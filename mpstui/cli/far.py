@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import select
@@ -12,15 +13,31 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from ..core.hosts.line import HostError, Line
 from ..core.hosts.ssh import connect, require_name
-from ..core.model.errors import UsageError
+from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import resolve_home
 from ..core.settings import HostsSettings, load_settings
 from ..wire import storage
-from .relay import ASKED, ENDED, ERR, OUT, SIGNAL, SILENT_SECONDS, STILL_SECONDS, STILL_THERE, TYPED, Pieces, piece
+from .relay import (
+    ASKED,
+    BROUGHT,
+    ENDED,
+    ERR,
+    HERE,
+    OUT,
+    SIGNAL,
+    SILENT_SECONDS,
+    STILL_SECONDS,
+    STILL_THERE,
+    TYPED,
+    Pieces,
+    piece,
+)
+from .session import say
 
 HERE_ALONE = {
     "completion": "it completes words of this machine",
@@ -53,8 +70,12 @@ def take_hosts(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return hosts, rest
 
 
-def run_there(hosts: Sequence[str], words: Sequence[str]) -> int:
+def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespace) -> int:
     """Run a command on the one host that is named; its exit code.
+
+    Args:
+        words: the command as it was typed, without hosts.
+        args: the same as its parser reads them.
 
     Raises:
         UsageError: several hosts are named, or the command makes no sense there.
@@ -64,8 +85,45 @@ def run_there(hosts: Sequence[str], words: Sequence[str]) -> int:
         raise UsageError(f"mpstui {words[0]} works on one host at a time", "`mpstui ps` lists the runs of several")
     if words[0] in HERE_ALONE:
         raise UsageError(f"mpstui {words[0]} works on this machine alone", HERE_ALONE[words[0]])
-    with _line(hosts[0], load_settings(resolve_home(os.environ)).hosts) as line:
+    settings = load_settings(resolve_home(os.environ)).hosts
+    if words[0] in ("report", "export"):
+        return _write_here(hosts[0], settings, words, args)
+    with _line(hosts[0], settings) as line:
         return _Conversation(line, words, _show).run()
+
+
+def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
+    """What the command would write there is written here, under the name it would have here."""
+    from ..core.sharing.export import unused_path
+
+    if getattr(args, "follow", False):
+        raise UsageError("a page that follows is written on its own machine", "log in there, or leave --follow out")
+    if getattr(args, "to", "") in ("svg", "png"):
+        raise UsageError("charts are drawn by the screen, which is not sent", "`--to csv` has the points")
+    brought: list[tuple[str, bytes]] = []
+
+    def take(kind: bytes, data: bytes) -> None:
+        if kind == ERR:
+            _show(kind, data)
+        elif kind == BROUGHT:
+            name, _, content = data.partition(b"\0")
+            brought.append((Path(name.decode()).name, content))
+
+    with _line(host, settings) as line:
+        code = _Conversation(line, [*words, "-o", HERE], take).run()
+    folder = Path(args.output or "")
+    if getattr(args, "to", "") == "tensorboard":
+        folder = args.output or Path(f"{args.run}-tensorboard")
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, content in brought:
+        own = args.output is not None and not folder.is_dir()
+        path = folder if own else unused_path(folder, Path(name).stem, Path(name).suffix.lstrip("."))
+        try:
+            storage.write_bytes(path, content)
+        except OSError as error:
+            raise OperationError(f"{path} cannot be written: {error.strerror or error}") from error
+        say(str(path))
+    return code
 
 
 class Answer(NamedTuple):
@@ -166,7 +224,7 @@ class _Conversation:
             kind, data = found
             if kind == ENDED:
                 return int(data)
-            if kind in (OUT, ERR):
+            if kind in (OUT, ERR, BROUGHT):
                 self._told(kind, data)
         raise self._line.failure()
 

@@ -179,7 +179,7 @@ def _dispatch(arguments: list[str]) -> int:
             if hosts and first not in _NAME_HOSTS:
                 from .far import run_there
 
-                return run_there(hosts, arguments)
+                return run_there(hosts, arguments, args)
             return int(_function("run", command.place)(args))
         _require_run(first)
     parser = screen_parser()

@@ -7,22 +7,30 @@ nothing behind but the runs it started, which are nobody's children.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import struct
 import sys
+import tempfile
 import termios
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..wire import storage
+
 HEAD = struct.Struct(">cI")
-ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, ENDED = b"R", b"I", b"S", b"P", b"O", b"E", b"X"
+ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, ENDED = b"R", b"I", b"S", b"P", b"O", b"E", b"F", b"X"
+HERE = "{here}"
+"""The word of a command in whose place stands a folder; what is written there is brought back."""
 STILL_SECONDS = 5.0
 """After this long without anything to say, an end says that it is there."""
 SILENT_SECONDS = 45.0
@@ -79,17 +87,25 @@ def main(words: Sequence[str]) -> int:
     if first is None or first[0] != ASKED:
         return 2
     asked = json.loads(first[1])
+    folder = tempfile.mkdtemp(prefix="mpstui-") if HERE in asked["words"] else None
+    asked["words"] = [folder if word == HERE and folder else word for word in asked["words"]]
     streams = _streams(asked)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         return _become(asked, streams, parent)
+    if folder:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for theirs in {*streams.theirs}:
         os.close(theirs)
     signal.signal(signal.SIGTERM, lambda *_: _end(child))
     signal.signal(signal.SIGHUP, lambda *_: _end(child))
     threading.Thread(target=_listen, args=(arriving, child, streams.typed), daemon=True).start()
-    _carry(child, streams)
+    code = _carry(child, streams)
+    for path in sorted(Path(folder).iterdir()) if folder else ():
+        with storage.open_file(path) as file:
+            _say(BROUGHT, path.name.encode() + b"\0" + file.read())
+    _say(ENDED, str(code if code >= 0 else 128 - code).encode())
     return 0
 
 
@@ -156,11 +172,12 @@ def _end(child: int) -> None:
         os.killpg(child, signal.SIGINT)
         time.sleep(2)
         os.killpg(child, signal.SIGKILL)
+    atexit._run_exitfuncs()
     os._exit(1)
 
 
-def _carry(child: int, streams: Streams) -> None:
-    """All it prints, until it has ended, and how it did."""
+def _carry(child: int, streams: Streams) -> int:
+    """All it prints, until it has ended; how it did."""
     kinds = {streams.err: ERR, streams.out: OUT}  # one terminal for both is the output
     code: int | None = None
     ended = spoken = 0.0
@@ -186,7 +203,7 @@ def _carry(child: int, streams: Streams) -> None:
             spoken = now
     if code is None:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    _say(ENDED, str(code if code >= 0 else 128 - code).encode())
+    return code
 
 
 def _ended(child: int) -> int | None:

@@ -60,7 +60,7 @@ def test_a_host_without_a_name_is_wrong() -> None:
 def test_words_of_the_program_that_run_starts_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def run_there(hosts: object, words: object) -> int:
+    def run_there(hosts: object, words: object, args: object) -> int:
         asked.append((hosts, words))
         return 0
 
@@ -237,3 +237,18 @@ def test_hosts_are_checked(elsewhere: str, monkeypatch: pytest.MonkeyPatch, capf
     told = capfd.readouterr().out
     assert "Python 3.12.1, /x/python" in told
     assert "its clock is 1m 30s behind" in told
+
+
+def test_what_is_written_is_written_here(
+    elsewhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    folder = Path(elsewhere.partition(":")[2])
+    RunBuilder(Home(folder, folder), "with points").status("done").exit().points({"step": 1, "loss": 0.5})
+    for command in (["report", "far"], ["export", "with-points", "--to", "csv", "-o", "mine.csv"]):
+        assert main([*command, "--host", elsewhere]) == 0, capfd.readouterr()
+    assert capfd.readouterr().out.split("\n") == ["far-away.html", "mine.csv", ""]
+    assert "<html" in Path("far-away.html").read_text()[:200]
+    assert Path("mine.csv").read_text().startswith("step,")
+    assert main(["export", "with-points", "--to", "svg", "--host", elsewhere]) == 2
