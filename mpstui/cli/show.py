@@ -6,8 +6,10 @@ import argparse
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ..core import present as shown
+from ..core.model.home import Home
 from ..core.model.snapshot import Health, RunSnapshot
 from ..core.present import short_paths, why_not_its_own
 from ..core.runs.details import code_sentence, provenance
@@ -23,6 +25,7 @@ _CHECKPOINTS = 3
 _LOOK_SECONDS = 1.5
 _LONGER_LOOK_SECONDS = 6.0
 """At a program that counts slowly, but does: three counts make a speed."""
+_GHOST_SECONDS = 2.0
 _LABEL = 10
 _WIDTH = 100
 
@@ -48,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
             end = begun + _LONGER_LOOK_SECONDS
     told = as_json(snapshot, full=True)
     if args.json:
-        print_json(told)
+        print_json({**told, "ghost": ghost_of(home, snapshot)})
         return 0
     metrics = []
     for name, view in snapshot.series.items():
@@ -69,6 +72,18 @@ def run(args: argparse.Namespace) -> int:
         for line in ([""] if place > 1 else []) + block:
             say(line)
     return 0
+
+
+def ghost_of(home: Home, snapshot: RunSnapshot) -> dict[str, Any] | None:
+    """The best earlier run like a live one, as far as it is found in a moment."""
+    if not snapshot.state.active or snapshot.profile is None:
+        return None
+    from ..core.runs.ghost import GhostFinder
+    from ..core.runs.summaries import Summaries
+
+    others = Monitor(home, kept=Summaries(home.state / "cache" / "runs.jsonl")).refresh()
+    found = GhostFinder().find(snapshot, others, _GHOST_SECONDS)
+    return found.as_json() if found is not None else None
 
 
 def _place(axis: str, x: float | None) -> str:

@@ -50,4 +50,12 @@ def test_its_curves_are_behind_all_others_and_on_the_axis() -> None:
     loss = LIVE.series["loss"]
     moved = over_time(replace(data, train=replace(loss, times=[float(x) for x in loss.x])))
     assert moved is not None
-    assert not moved.ghosts, "its hours are not these"
+    assert not moved.ghosts, "nobody knows when it was measured"
+    timed = replace(data.ghosts[0], times=[1000.0 + 2 * x for x in data.ghosts[0].x])
+    moved = over_time(replace(data, ghosts=(timed,), train=replace(loss, times=[float(x) for x in loss.x])))
+    assert moved is not None
+    assert moved.train is not None
+    assert moved.ghosts[0].x[0] == moved.train.x[0] == 0.0, "each from its own beginning"
+    unit = loss.x[10] / moved.train.x[10]
+    assert moved.ghosts[0].x[10] == pytest.approx(2 * data.ghosts[0].x[10] / unit)
+    assert moved.said == data.said

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 from ...wire import liveness
 from ...wire.rundir import RunDir
@@ -38,6 +39,28 @@ _DATA_WORDS = ("data", "corpus", "task", "subset")
 _BATCH_WORDS = ("batch", "accumul")
 
 
+class Standing(NamedTuple):
+    """Where a curve stands against the best one at its newest step."""
+
+    step: float
+    behind: float
+    """By which share of the best one's value there; below 0: ahead."""
+    at_this_pace: float | None = None
+    """The value that it would reach, where it has kept its distance."""
+    best: float | None = None
+    """The best value of the best one, where an end is foretold."""
+    evaluation: bool = False
+
+    def words(self) -> tuple[str, ...]:
+        """The same in a few words, the most important first."""
+        share = f"{abs(self.behind) * 100:.0f} % {'behind' if self.behind > 0 else 'ahead of'}"
+        share = share if abs(self.behind) >= _LEVEL else "level with"
+        told = f"{'val ' if self.evaluation else ''}{share} best at this step"
+        if self.at_this_pace is None:
+            return (told,)
+        return told, f"at this pace {number(self.at_this_pace, digits=3)}, best {number(self.best, digits=3)}"
+
+
 @dataclass(frozen=True, eq=False)
 class Ghost:
     """The best earlier run, on the axis of the live one."""
@@ -50,6 +73,14 @@ class Ghost:
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What there is to say by each metric, the most important first, to be joined to one sentence: how far the live run
     is ahead or behind at this step, where it would end, when it ends."""
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    """The same as fields."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The run, and by metric where the live one stands against it."""
+        told = ("step", "behind", "at_this_pace", "best")
+        metrics = {name: {key: getattr(one, key) for key in told} for name, one in self.standings.items()}
+        return {"run": self.run, "name": self.name, "metrics": metrics}
 
 
 class GhostFinder:
@@ -84,6 +115,13 @@ class GhostFinder:
         self.pending = True
         self._read(unread.run, unread.dir, metric, seconds)
         return None
+
+    def find(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
+        """Read for so long at most; None where it is not known by then."""
+        end = time.monotonic() + seconds
+        while (found := self.look(live, others, 0.1)) is None and self.pending and time.monotonic() < end:
+            pass
+        return found
 
     def _read(self, run: str, folder: Path, metric: str, seconds: float) -> None:
         if self._reader is None or self._reader[0] != run:
@@ -151,7 +189,7 @@ def _ranking(live: RunSnapshot) -> str | None:
 def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
     """The other run's curves on the axis of the live one, and where that stands."""
     stretch = _stretch(live, other) or 1.0
-    series, words = {}, {}
+    series, words, standings = {}, {}, {}
     for name, mine in live.series.items():
         view = curve_of(other, name)
         if view is None or view.axis != mine.axis or view.evaluation != mine.evaluation:
@@ -160,14 +198,14 @@ def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
             view = replace(view, x=[x * stretch for x in view.x])
         series[name] = view
         told = standing(mine, view, live.numbers.steps)
-        if told:
-            ends = _end(live)
-            words[name] = (*told, f"ends about {ends}") if ends else told
-    return Ghost(live.run, other.run, other.name, series, words)
+        if told is not None:
+            ends, standings[name] = _end(live), told
+            words[name] = (*told.words(), f"ends about {ends}") if ends else told.words()
+    return Ghost(live.run, other.run, other.name, series, words, standings)
 
 
-def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) -> tuple[str, ...]:
-    """Where a curve stands against the best one at its newest step, and where it would end; empty: nobody can say.
+def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) -> Standing | None:
+    """Where a curve stands against the best one at its newest step, and where it would end; None: nobody can say.
 
     Args:
         planned: the last step of the curve, where that is known.
@@ -175,22 +213,20 @@ def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) 
     way = better(mine.name)
     fewest = _FEWEST_VALIDATIONS if mine.evaluation else _FEWEST_STEPS
     if way is None or not mine.complete or not ghost.complete or len(mine.x) < fewest:
-        return ()
+        return None
     x, now = mine.x[-1], compared_values(mine)[-1]
     best_now = value_at(ghost, x)
     if best_now is None or not math.isfinite(best_now) or not math.isfinite(now) or abs(best_now) < 1e-12:
-        return ()
+        return None
     behind = (now - best_now) / abs(best_now) * (1 if way is Better.LOWER else -1)
-    share = f"{abs(behind) * 100:.0f} % {'behind' if behind > 0 else 'ahead of'}"
-    share = share if abs(behind) >= _LEVEL else "level with"
-    told, best_value = f"{'val ' if mine.evaluation else ''}{share} best at this step", best(ghost)
+    told, best_value = Standing(x, behind, evaluation=mine.evaluation), best(ghost)
     foretold = _foretold(mine, ghost, x) if planned and abs(planned - ghost.x[-1]) <= _SAME_LENGTH * planned else None
     if foretold is None or best_value is None:
-        return (told,)
+        return told
     end = best_value + foretold * abs(best_value)
     if way is Better.HIGHER and best_value <= 1 < end:  # a share of all cannot be more than all
-        return (told,)
-    return told, f"at this pace {number(end, digits=3)}, best {number(best_value, digits=3)}"
+        return told
+    return told._replace(at_this_pace=end, best=best_value)
 
 
 def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:

@@ -124,12 +124,13 @@ def over_time(data: ChartData) -> ChartData | None:
         return None
     start, unit = min(times), time_unit(max(times) - min(times))
     train, evaluation = data.train, data.evaluation
+    theirs = min((moment for ghost in data.ghosts for moment in known_times(ghost)), default=None)
     return replace(
         data,
         train=moved_to_time(train, start, unit) if train is not None else None,
         evaluation=moved_to_time(evaluation, start, unit) if evaluation is not None else None,
-        ghosts=(),
-        said=(),
+        # Each run from its own beginning; what is said of it is said of a step all the same.
+        ghosts=tuple(moved_to_time(ghost, theirs, unit) for ghost in data.ghosts) if theirs is not None else (),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mpstui.cli.show import ghost_of as json_of_show
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Numbers, RunSnapshot, SeriesView, State
 from mpstui.core.runs.ghost import Ghost, GhostFinder, comparable, race, standing
@@ -59,31 +60,38 @@ def test_other_batches_are_compared_by_epochs_where_both_tell_their_length() -> 
     assert ghost.series["loss"].x[10] == 100.0, "step 200 of the other is step 100 of this"
 
 
+def words(mine: SeriesView, best: SeriesView, planned: float | None = None) -> tuple[str, ...]:
+    told = standing(mine, best, planned)
+    return told.words() if told is not None else ()
+
+
 def test_where_it_stands_and_where_it_would_end() -> None:
     best = view("loss", DECAY)
     told = standing(view("loss", [value * 1.12 for value in DECAY[:200]]), best, planned=3990)
-    assert told[0] == "12 % behind best at this step"
-    foretold, known = (float(word.strip(",")) for word in told[1].split() if word[0].isdigit())
+    assert told is not None
+    assert told.step == 1990
+    assert 0.11 < told.behind < 0.13
+    foretold, known = (float(word.strip(",")) for word in told.words()[1].split() if word[0].isdigit())
     assert 0.10 < foretold / known - 1 < 0.14
-    assert standing(view("loss", [v * 0.9 for v in DECAY[:200]]), best)[0] == "10 % ahead of best at this step"
-    assert standing(view("loss", DECAY[:200]), best)[0] == "level with best at this step"
+    assert words(view("loss", [v * 0.9 for v in DECAY[:200]]), best) == ("10 % ahead of best at this step",)
+    assert words(view("loss", DECAY[:200]), best) == ("level with best at this step",)
     better = view("val_acc", [0.5 + step / 100 for step in range(40)])
-    assert standing(view("val_acc", [0.4, 0.459]), better)[0] == "val 10 % behind best at this step"
+    assert words(view("val_acc", [0.4, 0.459]), better) == ("val 10 % behind best at this step",)
 
 
 def test_nothing_is_said_where_there_is_not_enough() -> None:
     best = view("loss", DECAY)
-    assert standing(view("loss", DECAY[:10]), best) == (), "too few steps"
-    assert standing(view("lr", DECAY[:200]), view("lr", DECAY)) == (), "nobody knows what is better"
-    assert standing(replace(view("loss", DECAY[:200]), complete=False), best) == (), "not read to its end"
-    assert standing(view("loss", [*DECAY, *[0.1] * 50]), best) == (), "beyond the end of the best"
-    assert standing(view("loss", [*DECAY[:100], math.nan]), best) == ()
+    assert words(view("loss", DECAY[:10]), best) == (), "too few steps"
+    assert words(view("lr", DECAY[:200]), view("lr", DECAY)) == (), "nobody knows what is better"
+    assert words(replace(view("loss", DECAY[:200]), complete=False), best) == (), "not read to its end"
+    assert words(view("loss", [*DECAY, *[0.1] * 50]), best) == (), "beyond the end of the best"
+    assert words(view("loss", [*DECAY[:100], math.nan]), best) == ()
     half = view("loss", [value * 1.1 for value in DECAY[:200]])
-    assert len(standing(half, best)) == 1, "nobody knows how long it will be"
-    assert len(standing(half, best, planned=9000)) == 1, "it will be longer than the best was"
-    assert len(standing(view("loss", [v * 1.1 for v in DECAY[:40]]), best, planned=3990)) == 1, "hardly begun"
+    assert len(words(half, best)) == 1, "nobody knows how long it will be"
+    assert len(words(half, best, planned=9000)) == 1, "it will be longer than the best was"
+    assert len(words(view("loss", [v * 1.1 for v in DECAY[:40]]), best, planned=3990)) == 1, "hardly begun"
     drifting = view("loss", [value * (0.6 + step / 200) for step, value in enumerate(DECAY[:200])])
-    assert len(standing(drifting, best, planned=3990)) == 1, "the distance changes: no pace can be told"
+    assert len(words(drifting, best, planned=3990)) == 1, "the distance changes: no pace can be told"
 
 
 def test_validation_is_held_against_validation_alone() -> None:
@@ -123,7 +131,13 @@ def test_the_best_is_found_by_what_validation_measured(tmp_path: Path) -> None:
     assert ghost is not None
     assert ghost.run == best
     assert ghost.series["val_loss"].minimum == 0.2
+    behind = (0.5 - 0.9) / 0.9
+    told = {"step": 29.0, "behind": behind, "at_this_pace": None, "best": None}
+    assert ghost.as_json() == {"run": best, "name": ghost.name, "metrics": {"loss": told}}
     ghost = found(finder, replace(live, series={"loss": live.series["loss"]}), others)
     assert ghost is not None
     assert ghost.run == last, "without validation its own loss decides"
+    assert (shown := json_of_show(home, live)) is not None
+    assert shown["run"] == best
+    assert json_of_show(home, replace(live, state=State.FINISHED)) is None
     builder.release()
