@@ -36,6 +36,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "run": Command("launch:run", "start any command in the background; print the run's id"),
         "restart": Command("acting:restart", "start a new attempt of a run, on another device if you like"),
         "branch": Command("branch", "start a new run from a checkpoint of another one, with other arguments"),
+        "move": Command("move", "carry a run on, on another machine"),
         "init": Command("init", "write a profile for a command, from its own help and a run of it"),
         "demo": Command("screen:demo", "launch the quick start and open its screen"),
     },

@@ -89,6 +89,7 @@ class OneRun:
             attempts=self._reader.attempt,
             paused=bool(seen.status and seen.status.paused and live),
             exit=end,
+            moved_to=seen.moved.to if seen.moved and not live else None,
         )
 
     def _phase(self) -> str | None:

@@ -367,6 +367,8 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
     """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
     if snapshot.state is State.WATCHED:
         return Availability(False, "mpstui did not start this run and only watches it")
+    if snapshot.moved_to is not None and snapshot.state not in HAS_PROCESSES:
+        return Availability(False, f"it was moved to {snapshot.moved_to} and goes on there")
     if facts is None and action.refusal is _cannot_end and snapshot.state in HAS_PROCESSES:
         return Availability(True, "its record cannot be read; what lives of it can be ended")
     if facts is None or snapshot.state is State.UNREADABLE:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..wire import liveness, storage
 from ..wire.jobs import IN_JOB, id_of_job
-from ..wire.records import LaunchTemplate, Spec, Status
+from ..wire.records import LaunchTemplate, Move, Spec, Status
 from ..wire.rundir import ALREADY_SUPERVISED, EACH, RunDir, open_supervisor_log
 from ..wire.storage import UnreadableRecord
 from . import job, witnesses
@@ -181,6 +181,10 @@ def _moved_to(run: RunDir, lock: int) -> RunDir | None:
 
 
 def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
+    if run.moved.exists():
+        moved = storage.read_or_none(Move, run.moved)
+        complain(f"it was moved to {moved.to if moved else 'another machine'} and may only go on there")
+        return None
     spec, why = None, f"{run.spec} is missing: there is nothing to run"
     try:
         spec = storage.read(Spec, run.spec)

@@ -109,6 +109,10 @@ class RunDir(_Run):
     """The code, the packages and the machine it was launched with."""
     source_diff = _File("source.diff")
     """How the code differed from its commit."""
+    moved = _File("moved.json")
+    """Where it goes on, if on another machine."""
+    arrived = _File("arrived.json")
+    """The move that brought it here."""
     labels = _File("labels.json")
     """What people say of it: another name, tags, a note."""
     labels_lock = _File("labels.lock")

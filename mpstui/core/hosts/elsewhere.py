@@ -62,7 +62,7 @@ def send_code(found: Shipment, place: Place) -> str | None:
     if found.tree is None or found.folder is not None:
         return found.folder
     tree = found.tree
-    told = place.ask("stow", manifest_of(tree), lambda out: pack(tree.root, tree.files, found.lacking, out))
+    told = place.ask("stow", manifest_of(tree), lambda out: pack(tree.paths(), found.lacking, out))
     return str(told["folder"])
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import re
 import tarfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,6 +23,10 @@ _CHUNK_BYTES = 1 << 20
 _LEVEL = 1
 """Of the compression: weights do not shrink, and code is small."""
 HINT = "nothing was changed here; try again, with the same mpstui on both sides"
+
+
+BESIDE = ".cwd"
+"""Names of a run's files that lie in the training's working folder, and not in the run's, begin so."""
 
 
 class Item(NamedTuple):
@@ -62,6 +67,15 @@ def _is_sound(one: Item) -> bool:
     return _DIGEST.fullmatch(one.digest) is not None and one.size >= 0
 
 
+def below(folder: Path) -> Iterator[Path]:
+    """The regular files of a folder, at any depth, in order; links are not followed."""
+    for base, folders, names in os.walk(folder):
+        folders.sort()
+        for path in (Path(base, name) for name in sorted(names)):
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
 def digest_of(path: Path) -> tuple[str, int]:
     """SHA-256 and size of a file as it is now.
 
@@ -85,7 +99,7 @@ def has(folder: Path, one: Item) -> bool:
         return False
 
 
-def pack(folder: Path, items: Iterable[Item], wanted: Collection[str], out: BinaryIO) -> None:
+def pack(files: Iterable[tuple[Item, Path]], wanted: Collection[str], out: BinaryIO) -> None:
     """Write the files whose digests are ``wanted``, each content once, under its digest.
 
     Raises:
@@ -96,13 +110,13 @@ def pack(folder: Path, items: Iterable[Item], wanted: Collection[str], out: Bina
         gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for one in items:
+        for one, path in files:
             if one.digest in missing:
                 missing.discard(one.digest)
                 entry = tarfile.TarInfo(one.digest)
                 entry.size = one.size
                 try:
-                    with storage.open_file(folder / one.name) as file:
+                    with storage.open_file(path) as file:
                         archive.addfile(entry, file)
                 except OSError as error:  # also where it has become shorter
                     raise OperationError(f"{one.name} was changed while it was sent: {error}", HINT) from error

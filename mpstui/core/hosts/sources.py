@@ -21,7 +21,7 @@ from ...wire.records import Provenance
 from ...wire.secrets import token_line
 from ..launching.provenance import BROUGHT, ask_git, take
 from ..model.errors import OperationError
-from .parcel import Item
+from .parcel import Item, items_of
 
 MOST_FILE_BYTES = 32 << 20
 """Larger ones are data or checkpoints: they have a place of their own there."""
@@ -100,6 +100,10 @@ class SourceTree:
     def size_bytes(self) -> int:
         return sum(one.size for one in self.files)
 
+    def paths(self) -> Iterator[tuple[Item, Path]]:
+        """Every file with where it lies."""
+        return ((one, self.root / one.name) for one in self.files)
+
     @property
     def digest(self) -> str:
         """The same for the same files, wherever they lie."""
@@ -116,14 +120,16 @@ def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:
         OperationError: it is too large to be code, or cannot be read.
     """
     folder = folder.resolve()
-    told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel")
-    root = Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder
+    brought = next((parent for parent in (folder, *folder.parents) if (parent / BROUGHT).is_file()), None)
+    told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel") if brought is None else None
+    root = brought or (Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder)
+    listed = _brought(root) if brought else _listed(root) if told else _walked(root)
     apart = [path.resolve() for path in left_out]
     files: list[Item] = []
     staying: list[Staying] = []
     total = 0
     try:
-        for path in sorted(set(_listed(root) if told else _walked(root))):
+        for path in sorted(set(listed)):
             if any(path.is_relative_to(one) for one in apart):
                 continue
             found = _looked_at(path, root)
@@ -157,6 +163,13 @@ def _listed(root: Path) -> Iterator[Path]:
             yield from _listed(path) if (path / ".git").exists() else ()
         elif path.is_symlink() or path.exists():  # one that was deleted is still tracked
             yield path
+
+
+def _brought(root: Path) -> Iterator[Path]:
+    """What another machine sent here, not what was written beside it since."""
+    for one in items_of(storage.read_json(root / BROUGHT) or {}):
+        if (root / one.name).is_symlink() or (root / one.name).exists():
+            yield root / one.name
 
 
 def _walked(root: Path) -> Iterator[Path]:

@@ -148,7 +148,11 @@ class _Near(Ends):
             self._line.send(data[start : start + select.PIPE_BUF])
 
     def _wait(self, reads: list[Any], writes: list[Any]) -> None:
-        if not any(select.select(reads, writes, [], self._silent)):
+        try:
+            ready = any(select.select(reads, writes, [], self._silent))
+        except ValueError as error:  # it was closed here
+            raise self._line.failure() from error
+        if not ready:
             text = f"nothing has moved on the line for {self._silent:.0f} s: it hangs"
             raise HostError(self._line.host, "frozen", text)
 

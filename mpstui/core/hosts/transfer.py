@@ -11,8 +11,10 @@ from typing import Any
 from ..launching.planning import launch_all, plan
 from ..machine import this_machine
 from ..model.home import Home, resolve_home
+from .departing import Departure
 from .parcel import items_of
 from .relocation import Places, relocated
+from .settling import Arrival
 from .stowing import arrived, lacking, stow
 from .talk import serve
 
@@ -20,13 +22,19 @@ from .talk import serve
 def main(words: Sequence[str]) -> int:
     """Answer until the line ends."""
     home = resolve_home(os.environ)
-    serve(
-        {
-            "code": lambda asked, ends: _code(asked, home),
-            "stow": lambda asked, ends: {"folder": str(stow(asked, ends.receiving(), home))},
-            "launch": lambda asked, ends: _launch(asked, home),
-        }
-    )
+    arrival, departure = Arrival(home, os.environ), Departure(home, os.environ)
+    try:
+        serve(
+            {
+                "code": lambda asked, ends: _code(asked, home),
+                "stow": lambda asked, ends: {"folder": str(stow(asked, ends.receiving(), home))},
+                "launch": lambda asked, ends: _launch(asked, home),
+                **arrival.answers(),
+                **departure.answers(),
+            }
+        )
+    finally:
+        departure.close()
     return 0
 
 

@@ -352,6 +352,8 @@ class RunSnapshot:
     unread: bool = False
     """There is something to read its numbers from, and nothing of it has been read."""
 
+    moved_to: str | None = None
+    """The machine on which it goes on; here it cannot be started any more."""
     branch: Branch | None = None
     """The run it left, where it began from another run's checkpoint."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...wire import liveness, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
-from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
+from ...wire.records import ExitRecord, LaunchRecord, Move, Spec, Status
 from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
 from ..model.snapshot import SeriesView, State
@@ -85,6 +85,7 @@ class WitnessReader:
         self.machine = machine
         self.spec = RecordFile(run.spec, partial(storage.from_json, Spec))
         self.status = RecordFile(run.status, partial(storage.from_json, Status))
+        self.moved = RecordFile(run.moved, partial(storage.from_json, Move))
         self.folder = run.attempt(1)
         """The newest attempt's."""
         self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
@@ -158,6 +159,7 @@ class WitnessReader:
         supervisor_held, run_held = held
         self.spec.read()
         self.status.read()
+        self.moved.read()
         self._find_attempt()
         status, ended, job = self.status.value, self.exit.value, self._job.view(self.spec.value)
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
@@ -166,6 +168,7 @@ class WitnessReader:
         return RunWitnesses(
             spec=self.spec.value,
             job=job,
+            moved=self.moved.value,
             status=status,
             exit=ended,
             attempt=self.attempt,

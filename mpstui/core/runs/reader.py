@@ -357,6 +357,7 @@ class RunReader(RunFollower):
             health_note=condition.note if condition else "",
             **_of_spec(spec),
             job=seen.job,
+            moved_to=seen.moved.to if seen.moved and not live else None,
             numbers=numbers,
             device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,

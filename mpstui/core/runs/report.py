@@ -88,6 +88,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         ],
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
+        "moved_to": snapshot.moved_to,
         "branch": snapshot.branch._asdict() if snapshot.branch else None,
         "eta_seconds": numbers.eta_seconds,
         "steps_per_second": numbers.steps_per_second,

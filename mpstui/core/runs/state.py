@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...wire.records import ExitRecord, Spec, Status
+from ...wire.records import ExitRecord, Move, Spec, Status
 from ..model.jobs import JobView
 from ..model.snapshot import ExitSummary, State
 
@@ -53,6 +53,8 @@ class RunWitnesses:
     spec: Spec | None = None
     job: JobView | None = None
     """What its scheduler says, where it is one's job: see :mod:`.scheduled`."""
+    moved: Move | None = None
+    """It was given to another machine."""
     status: Status | None = None
     exit: ExitRecord | None = None
     """Of the newest attempt."""
@@ -101,6 +103,8 @@ def derive(seen: RunWitnesses) -> StateVerdict:
     if seen.supervisor_held:
         verdict = _supervised(seen)
         return verdict._replace(reason=f"{verdict.reason}; {_SILENT}") if seen.supervisor_stopped else verdict
+    if seen.moved is not None and not seen.trainer_lives:
+        return StateVerdict(State.STOPPED, f"moved to {seen.moved.to}, where it goes on")
     if seen.exit is not None:
         return _outlived(seen, ended(seen.exit, seen.phase))
     if seen.trainer_lives:

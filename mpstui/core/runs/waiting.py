@@ -51,6 +51,8 @@ def elsewhere(run: RunDir, spec: Spec | None, status: Status) -> str:
 
     Looking at runs starts those that wait, so it must not start what somebody else, or another machine, is to start.
     """
+    if run.moved.exists():
+        return "it was moved to another machine"
     if spec is not None and spec.engine is not None:
         return f"{spec.engine.title} starts it"
     if why := distrust_of_run(run):

@@ -43,7 +43,7 @@ def git(folder: Path, *words: str) -> None:
 def send(tree: SourceTree, home: Home) -> Path:
     manifest = manifest_of(tree)
     out = io.BytesIO()
-    pack(tree.root, tree.files, lacking(manifest, home), out)
+    pack(tree.paths(), lacking(manifest, home), out)
     return stow(manifest, io.BytesIO(out.getvalue()), home)
 
 
@@ -187,7 +187,7 @@ def test_a_folder_that_a_program_has_changed_is_neither_used_nor_taken_away(fold
 def test_what_arrives_in_part_or_as_something_else_leaves_nothing_behind(folder: Path, far: Home, damage: str) -> None:
     tree = source_tree(folder)
     manifest, out = manifest_of(tree), io.BytesIO()
-    pack(tree.root, tree.files, [] if damage == "none" else lacking(manifest, far), out)
+    pack(tree.paths(), [] if damage == "none" else lacking(manifest, far), out)
     data = out.getvalue()
     if damage == "cut":
         data = data[: len(data) // 2]
@@ -213,9 +213,9 @@ def test_a_file_that_changes_while_it_is_sent_is_told(folder: Path, far: Home) -
     wanted, out = lacking(manifest_of(tree), far), io.BytesIO()
     (folder / "train.py").write_text("short\n")
     with pytest.raises(OperationError, match=r"train\.py was changed"):
-        pack(tree.root, tree.files, wanted, out)
+        pack(tree.paths(), wanted, out)
     (folder / "train.py").write_text("print('tEaInINg')\n")
     out = io.BytesIO()
-    pack(tree.root, tree.files, wanted, out)
+    pack(tree.paths(), wanted, out)
     with pytest.raises(OperationError, match=r"train\.py did not arrive whole"):
         stow(manifest_of(tree), io.BytesIO(out.getvalue()), far)

@@ -1,0 +1,264 @@
+"""A run that leaves this machine: it saves and ends, its files are listed, and then it is given away or kept.
+
+From its end to the decision this process holds the run's supervisor lock: nobody can start it meanwhile, and when this
+process dies the run is what it is without it, an ended run that can go on here. ``moved.json`` is the decision: once it
+is written, durably, the run goes on only where it names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...wire import liveness, storage
+from ...wire.records import Move
+from ...wire.rundir import RunDir, event
+from ..launching.actions import Actions
+from ..launching.editing import recorded_choice
+from ..launching.record import availability, read_run
+from ..model.errors import OperationError
+from ..model.home import Home
+from ..model.snapshot import Checkpoint, RunSnapshot, State
+from ..runs.find import find_run
+from ..runs.monitor import Monitor
+from ..stakes import at_stake, own_checkpoints, saves_when_stopped
+from .parcel import BESIDE, Item, below, digest_of, pack
+from .relocation import choice_message, needs_code
+from .sources import SourceTree, manifest_of, source_tree
+from .talk import Ends
+
+SAVE_SECONDS = 180.0
+END_SECONDS = 600.0
+"""What a training may take to save and to end."""
+_POLL_SECONDS = 0.1
+_STAYS = frozenset(
+    {"requests", "moved.json", "arrived.json", "supervisor.log", "alerts.log", "telemetry.jsonl", "stack_signal"}
+)
+
+
+class Departure:
+    """The moves of one line; at most one run at a time."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
+        self._home, self._clock = home, clock
+        self._actions = Actions(environ, clock)
+        self._lock: int | None = None
+        self._held: str | None = None
+        """The run that has ended, or is about to, for a move."""
+        self._was_active = False
+        self._tree: SourceTree | None = None
+        self._files: tuple[tuple[Item, Path], ...] = ()
+
+    def answers(self) -> dict[str, Callable[[dict[str, Any], Ends], Mapping[str, Any]]]:
+        """What :func:`.talk.serve` answers with."""
+        return {
+            "survey": lambda asked, ends: self.survey(str(asked["run"])),
+            "source": lambda asked, ends: self._send_source(asked, ends),
+            "depart": lambda asked, ends: self.depart(str(asked["run"]), str(asked["to"])),
+            "files": lambda asked, ends: self._send_files(asked, ends),
+            "leave": lambda asked, ends: self.leave(str(asked["run"]), Move(**asked["move"])),
+            "stay": lambda asked, ends: self.stay(str(asked["run"]), str(asked["token"])),
+        }
+
+    def survey(self, name: str) -> dict[str, Any]:
+        """What there is to move, and what stands against it; changes nothing.
+
+        Raises:
+            UsageError: there is no such run.
+            OperationError: it cannot be moved.
+        """
+        run = find_run(self._home, name)
+        moved = storage.read_or_none(Move, run.moved)
+        if moved is not None:
+            return {"run": run.run, "moved": moved._asdict()}
+        snapshot = self._look(run)
+        if not snapshot.state.active and liveness.is_held(run.supervisor_lock):
+            raise OperationError(f"{snapshot.name} is being moved already", "try again in a moment", field="held")
+        recorded = read_run(run)
+        if recorded is None or snapshot.state in (State.WATCHED, State.UNREADABLE):
+            raise OperationError(f"{snapshot.name} cannot be moved: its record cannot be read")
+        if not snapshot.attempt or snapshot.state is State.QUEUED:
+            raise OperationError(
+                f"{snapshot.name} has not begun", "take it out of the queue, and launch it there: --on"
+            )
+        if recorded.template.resume_args is None:
+            raise OperationError(
+                f"{snapshot.name} cannot be moved: nothing says how it resumes, it would begin again",
+                "give its profile [resume] args (`mpstui run --resume`), or launch it there anew with --on",
+            )
+        if not own_checkpoints(snapshot) and not (snapshot.state.active and self._can_save(snapshot)):
+            raise OperationError(
+                f"{snapshot.name} cannot be moved: it has no complete checkpoint"
+                + (" yet" if snapshot.state.active else ""),
+                "wait for its first one" if snapshot.state.active else "launch it there anew with --on",
+            )
+        choice = recorded_choice(run)
+        self._tree = source_tree(choice.profile.cwd) if needs_code(choice.profile) else None
+        newest = _newest(snapshot)
+        stake = at_stake(snapshot) if not self._can_save(snapshot) else None
+        return {
+            "run": run.run,
+            "name": snapshot.name,
+            "state": snapshot.state.value,
+            "active": snapshot.state.active,
+            "attempt": snapshot.attempt,
+            "step": snapshot.numbers.step,
+            "checkpoint_step": newest.step if newest else None,
+            "bytes": sum(path.stat().st_size for _, path in _files(snapshot)),
+            "costs": stake.subject if stake else "",
+            "launch": choice_message(choice),
+            "cwd": str(choice.profile.cwd),
+            "root": str(self._tree.root) if self._tree else "",
+            "code": manifest_of(self._tree) if self._tree else None,
+        }
+
+    def depart(self, name: str, to: str) -> dict[str, Any]:
+        """Have it save and end, and list its files; it goes on here if that fails.
+
+        Raises:
+            OperationError: it did not end, or left no checkpoint.
+        """
+        run = find_run(self._home, name)
+        snapshot = self._look(run)
+        self._was_active, self._held = snapshot.state.active, run.run
+        if self._was_active and not saves_when_stopped(snapshot) and availability(snapshot, "save").ok:
+            self._ask(snapshot, "save", SAVE_SECONDS)
+        if self._was_active:
+            self._ask(snapshot, "stop", END_SECONDS)
+        try:
+            self._hold(run)
+            return self._listed(run, to)
+        except (OSError, OperationError) as error:
+            self.stay(name, "")
+            if isinstance(error, OperationError):
+                raise
+            raise OperationError(f"{snapshot.name} is not moved: {error}") from error
+
+    def _listed(self, run: RunDir, to: str) -> dict[str, Any]:
+        snapshot = self._look(run)
+        newest = _newest(snapshot)
+        if newest is None:
+            raise OperationError(f"{snapshot.name} is not moved: it left no complete checkpoint")
+        storage.append_line(run.events, event(self._clock(), snapshot.attempt, "moved", f"leaves for {to}"))
+        self._files = tuple((Item(name, *digest_of(path)), path) for name, path in _files(snapshot))
+        return {
+            "files": [list(one) for one, _ in self._files],
+            "times": {one.name: path.stat().st_mtime_ns for one, path in self._files},
+            "attempt": snapshot.attempt,
+            "step": newest.step,
+        }
+
+    def leave(self, name: str, move: Move) -> dict[str, Any]:
+        """Give it away: from here on it may only be started where it went.
+
+        Raises:
+            OperationError: it is not held, so somebody may have started it; or the disk is full.
+        """
+        run = find_run(self._home, name)
+        if self._lock is None:
+            raise OperationError(f"{run.run} is not about to leave", "begin the move again")
+        try:
+            storage.write_json(run.moved, storage.to_json(move), durable=True)
+        except OSError as error:
+            raise OperationError(f"{run.moved} cannot be written: {error.strerror}") from error
+        self._held, self._was_active = None, False
+        self._release()
+        return {}
+
+    def stay(self, name: str, token: str) -> dict[str, Any]:
+        """Keep it after all, and let it go on if it ran; asked only after the other side gave up what it had."""
+        run = find_run(self._home, name)
+        moved = storage.read_or_none(Move, run.moved)
+        if moved is not None and moved.token == token:
+            run.moved.unlink()
+            storage.sync_folder(run.path)
+        self._held = None
+        self._release()
+        if self._was_active:
+            self._was_active = False
+            self._actions.restart(self._look(run))
+        return {}
+
+    def close(self) -> None:
+        """The line has ended: what was neither given away nor kept is kept."""
+        if self._held is not None:
+            self.stay(self._held, "")
+
+    def _look(self, run: RunDir) -> RunSnapshot:
+        return Monitor(self._home).snapshot(run.run)
+
+    def _can_save(self, snapshot: RunSnapshot) -> bool:
+        return saves_when_stopped(snapshot) or availability(snapshot, "save").ok
+
+    def _ask(self, snapshot: RunSnapshot, action: str, seconds: float) -> None:
+        """Send a request and wait for its answer; without a save, an older checkpoint has to do."""
+        request = self._actions.send(snapshot, action)
+        deadline = time.monotonic() + seconds
+        while (answer := self._actions.answer(snapshot.dir, request.id)) is None:
+            if time.monotonic() > deadline:
+                raise OperationError(f"{snapshot.name} is not moved: no answer to {action} within {seconds:.0f} s")
+            time.sleep(_POLL_SECONDS)
+        if not answer.ok and action == "stop":
+            raise OperationError(f"{snapshot.name} is not moved, it did not end: {answer.text}")
+
+    def _hold(self, run: RunDir) -> None:
+        """Take the supervisor's place as soon as it has left."""
+        deadline = time.monotonic() + END_SECONDS
+        while self._lock is None:
+            self._lock = liveness.acquire(run.supervisor_lock)
+            if self._lock is None and time.monotonic() > deadline:
+                raise OperationError(f"{run.run} is not moved: its supervisor did not leave")
+        if liveness.is_held(run.run_lock):
+            self._release()
+            raise OperationError(f"{run.run} is not moved: processes of it still run", "`mpstui kill` ends them")
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            liveness.release(self._lock)
+            self._lock = None
+
+    def _send_source(self, asked: dict[str, Any], ends: Ends) -> dict[str, Any]:
+        if self._tree is None:
+            raise OperationError("no code was looked at", "begin the move again")
+        with ends.sending() as out:
+            pack(self._tree.paths(), asked["lacking"], out)
+        return {}
+
+    def _send_files(self, asked: dict[str, Any], ends: Ends) -> dict[str, Any]:
+        with ends.sending() as out:
+            pack(self._files, asked["lacking"], out)
+        return {}
+
+
+def _newest(snapshot: RunSnapshot) -> Checkpoint | None:
+    """The checkpoint that the next attempt would begin from: of this run, whole, the newest."""
+    return max(own_checkpoints(snapshot), key=lambda one: (one.time, one.step or 0), default=None)
+
+
+def _files(snapshot: RunSnapshot) -> Iterator[tuple[str, Path]]:
+    """Everything of the run that is worth having there; of its checkpoints the newest and the best.
+
+    Raises:
+        OperationError: its newest checkpoint lies where nobody would look for it there.
+    """
+    newest = _newest(snapshot)
+    kept = [one.path for one in snapshot.checkpoints if one == newest or (one.best and one.complete)]
+    left = [one.path for one in snapshot.checkpoints if one.path not in kept]
+    for path in below(snapshot.dir):
+        where = path.relative_to(snapshot.dir)
+        if where.parts[0] in _STAYS or where.name in _STAYS or where.name.startswith((".", "reserve")):
+            continue
+        if where.suffix != ".lock" and not any(path.is_relative_to(one) for one in left):
+            yield where.as_posix(), path
+    recorded = read_run(RunDir(snapshot.dir))
+    for one in kept:
+        if not one.is_relative_to(snapshot.dir):
+            folder = Path(recorded.template.cwd) if recorded else one.parent
+            if not one.is_relative_to(folder):
+                raise OperationError(
+                    f"{snapshot.name} cannot be moved: it saves to {one.parent}, which is not its folder"
+                )
+            for path in below(one) if one.is_dir() else (one,):
+                yield f"{BESIDE}/{path.relative_to(folder).as_posix()}", path

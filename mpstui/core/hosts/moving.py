@@ -1,0 +1,214 @@
+"""Moving a run between two machines: who does what, and what happens when a line breaks.
+
+In this order, and every step may be the last one:
+
+=========  ==========================================================================================
+survey     both sides say whether it can be done, before anything changes
+code       travels while the training still runs
+depart     the run saves and ends; its machine keeps hold of it
+settle     its files arrive, apart from all other runs
+leave      its machine gives it away: the decision, written durably there
+accept     the other machine takes it over and starts it; asked again until it has said so
+=========  ==========================================================================================
+
+Until *leave* the run goes on where it was, also when this program or a line dies. After it the run can only be started
+where it went. So there are never two of it, and never none: `mpstui move` once more finishes what was interrupted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, BinaryIO
+
+from ...wire.records import Move
+from ..model.errors import OperationError, ReportedError
+from .line import HostError
+from .talk import Place
+
+TRIES, PAUSE_SECONDS = 5, 2.0
+"""How often a line that broke after the decision is opened again, and how long between."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """What a move would do; nothing has been done yet."""
+
+    run: str
+    name: str
+    step: int | None
+    active: bool
+    costs: str
+    """The work that is in no checkpoint and will be done again, the beginning of a sentence; empty: none."""
+    device: str
+    """What it is trained on there."""
+    code_files: int
+    """How many files of its code are sent, and how large they are."""
+    code_bytes: int
+    run_bytes: int
+    """Its records, curves, logs and checkpoints, before they are compressed."""
+    warnings: tuple[str, ...]
+    survey: Mapping[str, Any]
+    code: Mapping[str, Any]
+
+
+class Mover:
+    """Moves runs from one machine to another."""
+
+    def __init__(
+        self,
+        source: Callable[[], Place],
+        target: Callable[[], Place],
+        *,
+        names: tuple[str, str],
+        paths: Sequence[tuple[str, str]] = (),
+        clock: Callable[[], float] = time.time,
+        pause_seconds: float = PAUSE_SECONDS,
+    ) -> None:
+        """``source`` and ``target`` open a line each; one that broke is opened again.
+
+        Args:
+            names: of the two machines, for the records of the other one.
+            paths: where folders of the source lie on the target.
+        """
+        self._open_source, self._open_target = source, target
+        self._source, self._target = source(), target()
+        self._names, self._paths, self._clock, self._pause = names, list(paths), clock, pause_seconds
+
+    def close(self) -> None:
+        """End both far processes."""
+        self._source.close()
+        self._target.close()
+
+    def plan(self, name: str, device: str | None = None) -> MovePlan | dict[str, Any]:
+        """What a move would do; of one that was interrupted after the decision, its answer once it is finished.
+
+        Raises:
+            OperationError, UsageError: it cannot be done.
+        """
+        survey = self._source.ask("survey", {"run": name})
+        if moved := survey.get("moved"):
+            if moved["to"] != self._names[1]:
+                text = f"{survey['run']} is not here any more: it was moved to {moved['to']}"
+                raise OperationError(text, f"`mpstui move {moved['to']}:{survey['run']} --to {self._names[1]}`")
+            return self._accept(str(survey["run"]), str(moved["token"]))
+        code = (
+            self._target.ask("code", survey["code"]) if survey["code"] else {"folder": None, "lacking": [], "bytes": 0}
+        )
+        asked = {"run": survey["run"], "bytes": survey["bytes"] + code["bytes"], "cwd": "", "device": device}
+        expected = self._target.ask("expect", {**asked, "launch": survey["launch"], "places": self._paths})
+        return MovePlan(
+            survey["run"],
+            survey["name"],
+            survey["step"],
+            survey["active"],
+            survey["costs"],
+            device or expected["device"],
+            len(code["lacking"]),
+            code["bytes"],
+            survey["bytes"],
+            tuple(expected["warnings"]),
+            survey,
+            code,
+        )
+
+    def carry_out(self, planned: MovePlan) -> dict[str, Any]:
+        """Do it; ``run``, ``attempt`` and ``step`` of where it goes on.
+
+        Raises:
+            OperationError: it goes on, or can go on, where it was; the sentence says which.
+        """
+        token, survey, run = token_hex(8), planned.survey, planned.run
+        places, cwd = [*self._paths], ""
+        if survey["code"]:
+            folder = planned.code["folder"] or self._send_code(planned)
+            places.append((survey["root"], folder))
+            cwd = folder + survey["cwd"].removeprefix(survey["root"])
+        listed = self._source.ask("depart", {"run": run, "to": self._names[1]})
+        fields = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
+        fields |= {
+            "places": places,
+            "device": planned.device,
+            **{key: listed[key] for key in ("files", "times", "attempt")},
+        }
+        try:
+            lacking = self._target.ask("lacks", fields)["lacking"]
+            self._relay("files", {"run": run, "lacking": lacking}, "settle", fields)
+        except ReportedError as error:
+            raise self._kept(planned, error) from error
+        move = Move(token, self._names[1], self._clock(), listed["attempt"])
+        try:
+            self._source.ask("leave", {"run": run, "move": move._asdict()})
+        except HostError as error:
+            if not self._has_left(run, token):
+                raise self._kept(planned, error) from error
+        except OperationError as error:
+            raise self._kept(planned, error) from error
+        return {**self._accept(run, token), "step": listed["step"]}
+
+    def _send_code(self, planned: MovePlan) -> str:
+        told = self._relay("source", {"lacking": planned.code["lacking"]}, "stow", planned.survey["code"])
+        return str(told["folder"])
+
+    def _relay(self, what: str, fields: Mapping[str, Any], to: str, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Hand files from the one machine straight to the other."""
+        answer: dict[str, Any] = {}
+
+        def take(reads: BinaryIO) -> None:
+            answer.update(self._target.ask(to, told, send=lambda out: shutil.copyfileobj(reads, out)))
+
+        self._source.ask(what, fields, receive=take)
+        return answer
+
+    def _has_left(self, run: str, token: str) -> bool:
+        """Whether the decision was written before the line to the run's machine broke.
+
+        Its far process may hang on to the run, and to our request, for as long as it does not see that the line ended.
+        """
+        for _ in range(TRIES):
+            self._source = self._again(self._open_source, run)
+            try:
+                moved = self._source.ask("survey", {"run": run}).get("moved")
+                return moved is not None and moved["token"] == token
+            except (HostError, OperationError) as error:
+                if not isinstance(error, HostError) and error.field != "held":
+                    return False
+            time.sleep(self._pause)
+        raise OperationError(
+            f"whether {run} was given away is not known: its machine does not answer",
+            f"`mpstui move {run} --to {self._names[1]}` finishes it",
+        )
+
+    def _kept(self, planned: MovePlan, error: ReportedError) -> OperationError:
+        """Leave the run where it was; what is to be said of it."""
+        told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it goes on where it was" * planned.active
+        try:
+            self._source.ask("stay", {"run": planned.run, "token": ""})
+            return OperationError(told + goes_on, error.hint)
+        except HostError:  # its machine keeps it by itself
+            later = goes_on and f"{goes_on}, as soon as that machine sees the line end"
+            return OperationError(told + later, error.hint)
+        except OperationError as worse:
+            return OperationError(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` goes on")
+
+    def _accept(self, run: str, token: str) -> dict[str, Any]:
+        """After the decision: until the other machine has said that it took the run over."""
+        while True:
+            try:
+                return self._target.ask("accept", {"run": run, "token": token})
+            except HostError:
+                self._target = self._again(self._open_target, run)
+
+    def _again(self, open_line: Callable[[], Place], run: str) -> Place:
+        for tried in range(1, TRIES + 1):
+            try:
+                return open_line()
+            except HostError as error:
+                if tried == TRIES:
+                    text = f"{error.sentence}; the move of {run} is not finished"
+                    raise OperationError(text, f"`mpstui move {run} --to {self._names[1]}` finishes it") from error
+                time.sleep(self._pause)
+        raise AssertionError

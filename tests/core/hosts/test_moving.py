@@ -1,0 +1,90 @@
+"""Moving runs: two homes on this machine, a far process for each, real trainings that save, end and resume."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.hosts.moving import MovePlan
+from mpstui.core.launching.actions import Actions
+from mpstui.core.model.errors import OperationError
+from mpstui.core.model.snapshot import State
+from tests.core.hosts.moves import STEPS, Machines, check_fault
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Machines:
+    return Machines(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def unmoved(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    found = Machines(tmp_path_factory.mktemp("unmoved"))
+    found.allow(STEPS + 1)
+    return found.final("a", found.launch())
+
+
+def test_a_run_goes_there_and_back_and_ends_as_if_it_had_never_moved(machines: Machines, unmoved: list[float]) -> None:
+    run = machines.launch()
+    machines.trains("a", run, 20)
+    there = machines.mover()
+    planned = there.plan(run)
+    assert isinstance(planned, MovePlan)
+    assert (planned.active, planned.code_files) == (True, 1)
+    answer = there.carry_out(planned)
+    there.close()
+    assert (answer["run"], answer["attempt"]) == (run, 2)
+    seen = machines.look("a", run)
+    assert seen is not None
+    assert (seen.state, seen.moved_to) == (State.STOPPED, "b")
+    with pytest.raises(OperationError, match="moved to b"):
+        Actions(os.environ).restart(seen)
+    assert answer["step"] == 20
+    machines.allow(40)
+    machines.trains("b", run, 40)
+    back = machines.mover("b", "a")
+    planned = back.plan(run)
+    assert isinstance(planned, MovePlan)
+    assert back.carry_out(planned)["attempt"] == 3
+    back.close()
+    machines.allow(STEPS + 1)
+    assert machines.final("a", run) == unmoved
+    wait_until(lambda: (seen := machines.look("a", run)) is not None and seen.state is State.FINISHED)
+    home = machines.look("a", run)
+    assert home is not None
+    assert (home.moved_to, home.attempts) == (None, 3)
+    curve = home.series["loss"]
+    assert curve is not None
+    moves = [one.text for one in home.events if one.event == "moved"]
+    assert moves == ["leaves for b", "arrived from a", "leaves for a", "arrived from b"]
+
+
+def test_what_cannot_go_on_there_is_refused_before_anything_changes(machines: Machines) -> None:
+    run = machines.launch(resumes=False)
+    machines.trains("a", run)
+    mover = machines.mover()
+    with pytest.raises(OperationError, match="nothing says how it resumes"):
+        mover.plan(run)
+    assert machines.alive("a", run)
+    mover.close()
+
+
+def test_a_run_that_is_there_already_is_not_written_over(machines: Machines) -> None:
+    run = machines.launch()
+    (machines.homes["b"].runs / run).mkdir(parents=True)
+    machines.trains("a", run)
+    mover = machines.mover()
+    with pytest.raises(OperationError, match="there is a run"):
+        mover.plan(run)
+    assert machines.alive("a", run)
+    mover.close()
+
+
+@pytest.mark.parametrize(("when", "number"), [("during", 7), ("killed", 9)])
+def test_wherever_a_line_breaks_there_is_one_of_it_and_it_can_be_finished(
+    machines: Machines, unmoved: list[float], when: str, number: int
+) -> None:
+    check_fault(machines, unmoved, when, number)
