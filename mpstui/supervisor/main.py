@@ -14,7 +14,8 @@ from pathlib import Path
 
 from ..wire import liveness, storage
 from ..wire.jobs import IN_JOB, id_of_job
-from ..wire.records import LaunchTemplate, Move, Spec, Status
+from ..wire.moves import Move
+from ..wire.records import LaunchTemplate, Spec, Status
 from ..wire.rundir import ALREADY_SUPERVISED, EACH, RunDir, open_supervisor_log
 from ..wire.storage import UnreadableRecord
 from . import job, witnesses

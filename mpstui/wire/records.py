@@ -218,20 +218,6 @@ class Branch(NamedTuple):
     """Its path. It belongs to the other run: it is read, never written or deleted."""
 
 
-class Move(NamedTuple):
-    """``moved.json``: the run goes on on another machine, and may not be started here any more."""
-
-    token: str
-    """The same on both sides."""
-    to: str
-    """The machine's name, as whoever moved it calls it."""
-    time: float
-    attempt: int
-    """The last one here."""
-    device: Optional[str] = None
-    """What it was to be trained on there; written where it arrives."""
-
-
 class Spec(NamedTuple):
     """``spec.json``: what was asked, frozen at launch."""
 

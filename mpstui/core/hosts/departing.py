@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import liveness, storage
-from ...wire.records import Move
+from ...wire.moves import Move
 from ...wire.rundir import RunDir, event
 from ..launching.actions import Actions
 from ..launching.editing import recorded_choice
-from ..launching.record import availability, read_run
+from ..launching.record import RecordedRun, availability, read_run
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import Checkpoint, RunSnapshot, State
@@ -77,23 +77,7 @@ class Departure:
         if not snapshot.state.active and liveness.is_held(run.supervisor_lock):
             raise OperationError(f"{snapshot.name} is being moved already", "try again in a moment", field="held")
         recorded = read_run(run)
-        if recorded is None or snapshot.state in (State.WATCHED, State.UNREADABLE):
-            raise OperationError(f"{snapshot.name} cannot be moved: its record cannot be read")
-        if not snapshot.attempt or snapshot.state is State.QUEUED:
-            raise OperationError(
-                f"{snapshot.name} has not begun", "take it out of the queue, and launch it there: --on"
-            )
-        if recorded.template.resume_args is None:
-            raise OperationError(
-                f"{snapshot.name} cannot be moved: nothing says how it resumes, it would begin again",
-                "give its profile [resume] args (`mpstui run --resume`), or launch it there anew with --on",
-            )
-        if not own_checkpoints(snapshot) and not (snapshot.state.active and self._can_save(snapshot)):
-            raise OperationError(
-                f"{snapshot.name} cannot be moved: it has no complete checkpoint"
-                + (" yet" if snapshot.state.active else ""),
-                "wait for its first one" if snapshot.state.active else "launch it there anew with --on",
-            )
+        self._require_movable(snapshot, recorded)
         choice = recorded_choice(run)
         self._tree = source_tree(choice.profile.cwd) if needs_code(choice.profile) else None
         newest = _newest(snapshot)
@@ -113,6 +97,25 @@ class Departure:
             "root": str(self._tree.root) if self._tree else "",
             "code": manifest_of(self._tree) if self._tree else None,
         }
+
+    def _require_movable(self, snapshot: RunSnapshot, recorded: RecordedRun | None) -> None:
+        if recorded is None or snapshot.state in (State.WATCHED, State.UNREADABLE):
+            raise OperationError(f"{snapshot.name} cannot be moved: its record cannot be read")
+        if not snapshot.attempt or snapshot.state is State.QUEUED:
+            raise OperationError(
+                f"{snapshot.name} has not begun", "take it out of the queue, and launch it there: --on"
+            )
+        if recorded.template.resume_args is None:
+            raise OperationError(
+                f"{snapshot.name} cannot be moved: nothing says how it resumes, it would begin again",
+                "give its profile [resume] args (`mpstui run --resume`), or launch it there anew with --on",
+            )
+        if not own_checkpoints(snapshot) and not (snapshot.state.active and self._can_save(snapshot)):
+            raise OperationError(
+                f"{snapshot.name} cannot be moved: it has no complete checkpoint"
+                + (" yet" if snapshot.state.active else ""),
+                "wait for its first one" if snapshot.state.active else "launch it there anew with --on",
+            )
 
     def depart(self, name: str, to: str) -> dict[str, Any]:
         """Have it save and end, and list its files; it goes on here if that fails.

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, BinaryIO
 
-from ...wire.records import Move
+from ...wire.moves import Move
 from ..model.errors import OperationError, ReportedError
 from .line import HostError
 from .talk import Place

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
-from ...wire.records import Move, Spec, Status
+from ...wire.moves import Move
+from ...wire.records import Spec, Status
 from ...wire.rundir import RunDir, event
 from ..launching.actions import Actions
 from ..launching.choice import LaunchChoice
@@ -193,9 +194,6 @@ def _copied(source: Path, path: Path, one: Item) -> bool:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copyfile(source, path)
     path.chmod(0o600)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        storage.flush_to_disk(descriptor, drive_cache=False)
-    finally:
-        os.close(descriptor)
+    with storage.open_file(path) as file:
+        storage.flush_to_disk(file.fileno(), drive_cache=False)
     return digest_of(path)[0] == one.digest

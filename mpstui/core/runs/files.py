@@ -14,7 +14,8 @@ from typing import Any
 
 from ...wire import liveness, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
-from ...wire.records import ExitRecord, LaunchRecord, Move, Spec, Status
+from ...wire.moves import Move
+from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
 from ..model.snapshot import SeriesView, State

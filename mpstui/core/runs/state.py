@@ -23,7 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...wire.records import ExitRecord, Move, Spec, Status
+from ...wire.moves import Move
+from ...wire.records import ExitRecord, Spec, Status
 from ..model.jobs import JobView
 from ..model.snapshot import ExitSummary, State
 
