@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
@@ -19,7 +20,7 @@ from ..core.launching.choice import (
     parse_environment,
     parse_sets,
 )
-from ..core.launching.planning import launch_all, plan
+from ..core.launching.planning import LaunchPlan, launch_all, plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
@@ -64,6 +65,7 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
     )
     add_repeatable(parser, "--job", "OPTION[=VALUE]", "set an option of the scheduler, such as partition=gpu")
     parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help=AGENT_HELP)
+    parser.add_argument("--yes", action="store_true", help="do not ask before several runs are started")
     parser.add_argument("--json", action="store_true", help='print {"run": ID}')
 
 
@@ -128,12 +130,32 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
     plans = [plan(one, environ=session.environ, machine=machine) for one in combinations(choice)]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)
+    if len(plans) > 1 and not args.yes:
+        _ask_for_all(session, plans)
     runs = launch_all(plans, session.home, session.environ, time.time)
     if args.json:
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:
         say_lines("\n".join(runs))
     return 0
+
+
+def _ask_for_all(session: Session, plans: Sequence[LaunchPlan]) -> None:
+    """On a terminal, ask before several runs are started, with how long they take.
+
+    Raises:
+        UsageError: the answer was no.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    from ..core.runs.expected import expected, expected_sentence
+    from ..core.runs.monitor import Monitor
+
+    profile, epochs = plans[0].choice.profile, plans[0].template.totals.epochs
+    known = expected(profile.slug if profile.path else None, epochs, Monitor(session.home).refresh_whole())
+    say_lines("\n".join([*(made.name for made in plans), expected_sentence(known, len(plans))]), beside=True)
+    if not agreed(f"start {len(plans)} runs, one at a time on each accelerator?"):
+        raise UsageError("nothing was launched", "`--yes` does not ask")
 
 
 def configure_run(parser: argparse.ArgumentParser) -> None:

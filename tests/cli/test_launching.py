@@ -242,6 +242,28 @@ def test_a_sweep_is_every_combination_one_after_the_other(folder: Path) -> None:
         ok("wait", run, "--timeout", "90")
 
 
+def test_a_sweep_asks_on_a_terminal_with_its_runs_and_how_long_they_take(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "readline", lambda: "\n")
+    assert main(["launch", "./steps.toml", "--sweep", "epochs=1,2", "--sweep", "seed=5,6"]) == 2
+    asked = capsys.readouterr().err
+    assert "Steps epochs=1 seed=6" in asked
+    assert "How long they take is unknown" in asked
+    assert "start 4 runs, one at a time on each accelerator? [y/N]" in asked
+    assert runs_started() == []
+    monkeypatch.setattr(sys.stdin, "readline", lambda: "y\n")
+    assert main(["launch", "./steps.toml", "--sweep", "seed=5,6"]) == 0
+    monkeypatch.setattr(sys.stdin, "readline", lambda: pytest.fail("asked"))
+    assert main(["launch", "./steps.toml", "--sweep", "seed=5,6", "--yes", "--json"]) == 0
+    assert len(runs_started()) == 4
+    for run in runs_started():
+        ok("wait", run, "--timeout", "90")
+
+
 def test_a_profile_that_sweeps_queues_its_product(folder: Path) -> None:
     (folder / "swept.toml").write_text(f"{PROFILE}seed = 1\n[sweep]\nseed = [1, 2]\n[sweep.epochs]\n3 = {{}}\n")
     runs = as_json("launch", "./swept.toml", cwd=folder)["runs"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
+from .. import present as shown
 from ..model.snapshot import RunSnapshot, State
 
 _NEWEST = 9
@@ -38,3 +39,11 @@ def expected(profile: str | None, epochs: float | None, snapshots: Iterable[RunS
             continue
         took.append((one.ended - began) * (epochs / done if epochs and done else 1.0))
     return Expected(median(took[:_NEWEST]), min(len(took), _NEWEST)) if took else None
+
+
+def expected_sentence(known: Expected | None, runs: int) -> str:
+    """How long so many runs take, and how that is known."""
+    if known is None:
+        return "How long they take is unknown: no run of this profile has finished yet."
+    one, ago = shown.duration(known.seconds), "the last run" if known.runs == 1 else f"the last {known.runs} runs"
+    return f"About {shown.duration(known.seconds * runs)} in all, {one} each, as {ago} of this profile took."

@@ -141,10 +141,9 @@ def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: S
 
 def question_of_launch(names: Sequence[str], known: Expected | None) -> Question:
     """What is asked before several runs are started at once."""
-    told = "How long they take is unknown: no run of this profile has finished yet."
-    if known is not None:
-        one, ago = shown.duration(known.seconds), "the last run" if known.runs == 1 else f"the last {known.runs} runs"
-        told = f"About {shown.duration(known.seconds * len(names))} in all, {one} each, as {ago} of this profile took."
+    from ...core.runs.expected import expected_sentence
+
+    told = expected_sentence(known, len(names))
     lines = (*_first([clean(name, 56) for name in names]), "One at a time on each accelerator.", told)
     return Question(f"Start {_runs(len(names))}?", lines, "start them")
 
