@@ -158,7 +158,7 @@ class MpstuiApp(KeyboardApp):
 
     def on_mount(self) -> None:
         if self._opening is not None:
-            self.open_run(self._opening, self._first_log)
+            self.open_run(self._opening, log=self._first_log)
         if self._terminal is not None:
             self._terminal.end_on_signals(self.exit)
             TerminalWorker(self.post_message, self._terminal).start()
@@ -287,11 +287,13 @@ class MpstuiApp(KeyboardApp):
             self._system.sample_for(focus.sampled, in_view=focus.machine_in_view)
             self._ghost.follow(focus.sampled.run if focus.sampled is not None else None)
 
-    def open_run(self, run: str, log: Path | None = None) -> None:
-        """Show one run; its output at once where that is known."""
+    def open_run(self, run: str, metric: str = "", log: Path | None = None) -> None:
+        """Show one run, a metric of it where one is meant; its output at once where that is known."""
         from .screens.run import RunScreen
 
-        self.push_screen(RunScreen(self.context, run, log))
+        screen = RunScreen(self.context, run, log)
+        screen.body.chart.expected = metric
+        self.push_screen(screen)
 
     def close_run(self) -> None:
         """Back to the list, on the run that was in view: the next key would act on another one otherwise."""

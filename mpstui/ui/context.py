@@ -33,8 +33,8 @@ class Context:
     undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""
-    open_run: Callable[[str], None]
-    """Show one run."""
+    open_run: Callable[..., None]
+    """Show a run, by its id; a metric of it may be named."""
     close_run: Callable[[], None]
     """Back to the list of runs."""
     launch: Callable[[RunSnapshot | None, Cure | None], None]

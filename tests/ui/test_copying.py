@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from mpstui.ui.screens import copying
+
 from . import fakes
 from .driving import Driver, drive
 
@@ -35,3 +39,14 @@ def test_in_the_list_it_means_the_selected_run_and_without_one_says_so() -> None
 
     drive(fakes.world(fakes.several()), some)
     drive(fakes.world(()), none)
+
+
+def test_a_picture_that_cannot_be_made_here_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "find_spec", lambda name: None)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("1", "Y", *"file")
+        await driver.sees("not now: a PNG needs Pillow (pip install pillow)")
+        assert "SVG file" in driver.text
+
+    drive(fakes.world(fakes.several()), play, size=(120, 40), opening=fakes.running().run)

@@ -154,3 +154,20 @@ def test_a_run_that_trains_on_without_a_loss_is_named_and_is_not_the_best_of_its
         await driver.hears("it has not failed")
 
     drive(world, play, size=(120, 40))
+
+
+def test_a_sorted_list_says_so_and_escape_leads_back_to_the_newest_first() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("o", "o")
+        await driver.sees("by name (esc)")
+        await driver.press("space", "escape")
+        assert "by name" in driver.text, "the mark went first"
+        await driver.press("escape")
+        await driver.until(lambda: load_view(world.services.home) == ListView(), "as it was")
+        assert "(esc)" not in driver.text
+        await driver.press("O")
+        await driver.sees("oldest first (esc)")
+
+    drive(world, play)

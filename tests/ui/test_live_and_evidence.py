@@ -57,7 +57,12 @@ def test_the_card_leads_to_the_line_in_the_log() -> None:
         assert "step 21203" not in driver.text
         await driver.press("l")
         await driver.sees("step 21203")
-        await driver.sees("scrolled")
+        shown = next(line for line in driver.lines if "▶ line " in line)
+        assert "G follows" in shown
+        marked = [line for line in driver.lines if line[1:2] == "▶"]
+        assert len(marked) == 1, "the line itself is marked, though it may have been in view already"
+        await driver.press("e")
+        await driver.until(lambda: "▶ line " not in driver.text, "another line is marked")
 
     drive(fakes.world((fakes.failed(),)), play, opening=fakes.failed().run)
 

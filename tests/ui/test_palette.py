@@ -82,3 +82,14 @@ def test_it_opens_runs_panels_metrics_and_profiles() -> None:
         await driver.until(lambda: isinstance(driver.app.screen, LaunchForm))
 
     drive(fakes.world((fakes.running(),)), play)
+
+
+def test_the_list_finds_the_metrics_of_its_runs_and_draws_the_one_that_is_chosen() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"val_acc")
+        assert found(driver) == ["val_accuracy"], "once, however many runs have it"
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(driver.app.screen, RunScreen), "the run")
+        await driver.sees("val_accuracy   • val")
+
+    drive(fakes.world((fakes.running(), fakes.finished())), play)

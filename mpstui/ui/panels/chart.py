@@ -52,6 +52,8 @@ class LossChart(RunPanel):
         self._metric = "loss"
         self._is_chosen = False
         """Whether a person chose the metric: else a loss that comes later takes the place of what came first."""
+        self.expected = ""
+        """A metric to be drawn as soon as it has been read."""
         self._told: float | None = None
         """The step that the cursor was last said to be at."""
         self._metrics: list[str] = []
@@ -104,6 +106,8 @@ class LossChart(RunPanel):
         """Choose the metric, and put its curves on the axis that is chosen."""
         if self.facts is not None:
             self._metrics = metric_names(self.facts.snapshot)
+            if self.expected and (drawn := drawn_with(self.facts.snapshot, self.expected)) in self._metrics:
+                self._is_chosen, self._metric, self.expected = True, drawn, ""
             if self._metric not in self._metrics or ("loss" in self._metrics and not self._is_chosen):
                 self._metric = self._metrics[0] if self._metrics else "loss"
             data = chart_data(self.facts.snapshot, self._metric)

@@ -187,7 +187,8 @@ class LogPane(RunPanel):
         elif reading.selection is not None:
             parts = ["selecting · Y copies"]
         else:
-            parts = ["following" if reading.following else "scrolled · G follows"]
+            at = "scrolled" if reading.number is None else f"▶ line {shown.whole(reading.number)}"
+            parts = ["following" if reading.following else f"{at} · G follows"]
         parts = [self.attempt, *parts] if self.attempt else parts
         parts += [self.note] if self.note else []
         parts += [f"{reading.level_count} {LEVELS[reading.level][0]}".lstrip()] if reading.level else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,8 @@ def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterato
     for form in ("svg", "png", "csv"):
         about = "every point of every metric" if form == "csv" else f"the chart of {clean(metric, 40)}"
         why_not = "" if view is not None or form == "csv" else f"{clean(metric, 40)} has no curve here: open the run"
+        if form == "png" and find_spec("PIL") is None:
+            why_not = "a PNG needs Pillow (pip install pillow); SVG needs nothing"
         write = partial(_write, screen, snapshot, metric, form)
         yield Entry(f"{form.upper()} file", f"{about}, written to the current folder", write, why_not=why_not)
 

@@ -74,9 +74,20 @@ def places_of_run(
         yield Entry(clean(name, 60), "metric · draw it in the chart", partial(draw, name))
 
 
-def _open(screen: ActingScreen, run: str) -> None:
+def metrics_of_runs(screen: ActingScreen, runs: Iterable[RunSnapshot]) -> Iterator[Entry]:
+    """Every metric that the runs have, to be drawn for the first one that has it."""
+    found: dict[str, RunSnapshot] = {}
+    for run in runs:
+        for name in (*run.extremes, *run.series, *run.numbers.metrics):
+            found.setdefault(name, run)
+    for name, run in found.items():
+        about = f"metric · draw it for {clean(run.name, 40)}"
+        yield Entry(clean(name, 60), about, partial(_open, screen, run.run, name))
+
+
+def _open(screen: ActingScreen, run: str, metric: str = "") -> None:
     screen.context.close_run()
-    screen.context.open_run(run)
+    screen.context.open_run(run, metric)
 
 
 def _launch(screen: ActingScreen, name: str) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .palette import Entry
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
-_FOOTER = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
+_FOOTER = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG, Scope.EVERYWHERE)
 _LEAST_FOR_TWO = 12
 """Lines in which two panels stand one above the other below a card."""
 

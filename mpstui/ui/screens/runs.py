@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
     from ..messages import SystemReady
     from ..widgets.failure_card import Failure
+    from .palette import Entry
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
@@ -134,7 +135,8 @@ class RunsScreen(ActingScreen):
 
     def _show_marks(self, snapshots: Sequence[RunSnapshot]) -> None:
         paused = self.context.state.paused_queues
-        self.query_one(TopLine).show(snapshots, paused, len(self.table.marked), self._hidden)
+        order = f"{self.table.order} (esc) · " if self.table.is_sorted else ""
+        self.query_one(TopLine).show(snapshots, paused, len(self.table.marked), self._hidden, order)
 
     def _filter_changed(self) -> None:
         typing = self.query_one(FilterLine).typing
@@ -149,6 +151,7 @@ class RunsScreen(ActingScreen):
     @on(RunTable.Rearranged)
     def _remember_view(self) -> None:
         view, services = self.table.view, self.context.services
+        self._show_marks(self.context.state.snapshots or ())
 
         def keep() -> RunTable.Rearranged:
             services.keep_list_view(view)
@@ -189,6 +192,13 @@ class RunsScreen(ActingScreen):
 
     def _place_peek(self) -> None:
         self.query_one(Peek).take_lines(peek_height(*self.app.size) if self.context.state.snapshots else 0)
+
+    def places(self) -> Iterable[Entry]:
+        """The metrics of the selected run, else of those that have them."""
+        from .palette import metrics_of_runs
+
+        selected, known = self.acting_on, self.context.state.snapshots or ()
+        return metrics_of_runs(self, [*([selected] if selected is not None else []), *known])
 
     # -- keys
 
@@ -242,10 +252,14 @@ class RunsScreen(ActingScreen):
         self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
-        """Show all runs again, else drop the marks."""
-        if not self.query_one(FilterLine).drop():
-            self.table.mark_only(())
-            self._marked()
+        """Show all runs again, else drop the marks, else show the newest first again."""
+        table = self.table
+        if self.query_one(FilterLine).drop():
+            return
+        if not table.marked and table.is_sorted:
+            table.want(replace(table.view, sort="", reverse=False))
+        table.mark_only(())
+        self._marked()
 
     def action_mark(self) -> None:
         self.table.mark()

@@ -54,6 +54,8 @@ class LogReading:
         self.pattern = ""
         self.found: int | None = None
         """Offset of the line the last search or error jump led to."""
+        self._asked_for: tuple[int, int] | None = None
+        """Offset and number of the line that was asked for by its number."""
         self.hunt: Hunt | None = None
         """The search that is going on."""
         self.selection: tuple[int, int] | None = None
@@ -324,9 +326,14 @@ class LogReading:
         found = self.document.at_line(number, 1)
         if not found:
             return False
-        self.level = 0
-        self._show(found[0], rows)
+        self.show_line(found[0], rows)
+        self._asked_for = found[0].offset, number
         return True
+
+    @property
+    def number(self) -> int | None:
+        """That of the marked line, where it was asked for by its number."""
+        return self._asked_for[1] if self._asked_for is not None and self._asked_for[0] == self.found else None
 
     def _show(self, line: LogLine, rows: int) -> None:
         """Mark a line and put it into the upper third of the view."""

@@ -49,17 +49,18 @@ def log_rows(line: LogLine, look: Look, *, found: bool = False) -> tuple[Row, ..
     """
     glyph, tone = _GLYPHS.get(line.level or "", ("  ", ""))
     base = "selected" if found else ""
+    mark = (Span(glyph[:1], tone), Span("▶", "key strong")) if found else (Span(glyph, tone),)
     width = max(1, look.width - _MARGIN)
     broken = look.wrapped or found or line.level == "error"
     if not broken and not look.shift and not line.spans and not look.pattern and "\t" not in line.text:
-        return (row(Span(glyph, tone), Span(_cut(line.text, width), tone), base=base),)
+        return (row(*mark, Span(_cut(line.text, width), tone), base=base),)
     cells = _cells(line, tone, look.pattern, None if broken else look.shift + width + 1)
     if not broken:
-        return (row(Span(glyph, tone), *clip(_spans(_from_column(cells, look.shift)), width), base=base),)
+        return (row(*mark, *clip(_spans(_from_column(cells, look.shift)), width), base=base),)
     rows = _broken(cells, width)
     if not look.wrapped and not found and len(rows) > _MOST_ERROR_ROWS:
         rows = [*rows[: _MOST_ERROR_ROWS - 1], [*rows[_MOST_ERROR_ROWS - 1][: width - 4], ("…", "dim")]]
-    first = row(Span(glyph, tone), *_spans(rows[0]), base=base)
+    first = row(*mark, *_spans(rows[0]), base=base)
     return (first, *(row(Span("  " + _INDENT), *_spans(cells), base=base) for cells in rows[1:]))
 
 

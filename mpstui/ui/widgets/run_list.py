@@ -27,21 +27,28 @@ class TopLine(LinePanel):
     snapshots: Sequence[RunSnapshot] | None = None
     paused_groups: Sequence[str] = ()
     marked = ""
+    order = ""
     past: Sequence[SystemSample] = ()
     """The machine in the last minute."""
 
     def show(
-        self, snapshots: Sequence[RunSnapshot], paused_groups: Sequence[str] = (), marked: int = 0, hidden: int = 0
+        self,
+        snapshots: Sequence[RunSnapshot],
+        paused_groups: Sequence[str] = (),
+        marked: int = 0,
+        hidden: int = 0,
+        order: str = "",
     ) -> None:
-        """``hidden``: how many of the marked runs a filter hides."""
+        """``hidden``: how many of the marked runs a filter hides. ``order``: how the list is sorted, if it is."""
         self.snapshots, self.paused_groups = snapshots, paused_groups
         self.marked = f"◆ {marked} marked{f', {hidden} of them hidden' if hidden else ''} · " if marked else ""
+        self.order = order
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         if self.snapshots is None:
             return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
-        return [top_line(self.snapshots, width, self.paused_groups, self.marked, self.past)]
+        return [top_line(self.snapshots, width, self.paused_groups, self.marked, self.past, self.order)]
 
 
 def top_line(
@@ -50,6 +57,7 @@ def top_line(
     paused_groups: Sequence[str] = (),
     marked: str = "",
     past: Sequence[SystemSample] = (),
+    order: str = "",
 ) -> Row:
     """``mpstui   2 failed · 1 stalled      cpu ▂▅▇ 87 %   12 runs · 2 live``; trouble is named before anything else.
 
@@ -61,7 +69,7 @@ def top_line(
         left.append(Span(f"{look.glyph} {count} {look.word}", look.tone))
     live = sum(item.state.active and item.state != "queued" for item in snapshots)
     counted = f"{len(snapshots)} run{'' if len(snapshots) == 1 else 's'}"
-    right = [Span(marked, "mark"), Span(f"{counted} · {live} live " if snapshots else "", "dim")]
+    right = [Span(marked, "mark"), Span(order, "key"), Span(f"{counted} · {live} live " if snapshots else "", "dim")]
     if paused_groups:
         left += [Span(" · ", "faint")] if len(left) > len(_BRAND) else []
         more = f" and {len(paused_groups) - 1} more" if len(paused_groups) > 1 else ""
@@ -118,6 +126,19 @@ class RunTable(LinePanel):
         from ...core.runs.listing import ListView
 
         return self._view or ListView()
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the newest do not come first."""
+        return bool(self.view.sort or self.view.reverse)
+
+    @property
+    def order(self) -> str:
+        """``by loss``, ``oldest first``."""
+        from ...core.runs.listing import column
+
+        by = column(self.view.sort) if self.view.sort else None
+        return f"by {clean(by.title, 20)}" if by is not None else "oldest first"
 
     @property
     def index(self) -> int | None:
