@@ -150,6 +150,7 @@ KEYS: tuple[Key, ...] = (
     Key("t", "chart('axis')", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.CHART),
     Key("m", "chart('metric')", "m M", "metric", "draw the next metric, or the one before", Scope.CHART),
     Key("M", "chart('metric_before')", "", "", "", Scope.CHART),
+    Key("d", "chart('pin')", "d", "beside", "draw this curve beside those of other metrics, or none", Scope.CHART),
     Key("b", "branch", "b", "branch", "start a new run from the checkpoint before the cursor", Scope.CHART),
     Key("g", "grid", "g", "grid", "see all metrics as a grid of small charts", Scope.CHART, 13),
     Key("plus,equals_sign", "chart('in')", "+ -", "zoom", "zoom around the cursor (also the wheel)", Scope.CHART),

@@ -73,6 +73,7 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "train": ("{teal}", "bold cyan", "bold blue"),
     "val": ("{amber}", "yellow", "magenta"),
     "mark": ("{violet}", "magenta", "red"),
+    "pinned": ("{blue}", "bold blue", "blue"),
     "cursor": ("{cursor}", "bold"),
     "bar": ("{blue}", "blue"),
     "cached": ("{cached}", "dim blue"),

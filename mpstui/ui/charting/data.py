@@ -41,6 +41,8 @@ class ChartData:
     """The curves of the best earlier run, drawn behind these."""
     said: tuple[str, ...] = ()
     """Which run that is and where this one stands against it, in as many words as there are, then in fewer."""
+    pinned: SeriesView | None = None
+    """A curve of another metric, drawn beside these."""
     unread: bool = False
     """The history has not been read to its end: no curve does not mean that there is none."""
 
@@ -130,6 +132,7 @@ def over_time(data: ChartData) -> ChartData | None:
         train=moved_to_time(train, start, unit) if train is not None else None,
         evaluation=moved_to_time(evaluation, start, unit) if evaluation is not None else None,
         # Each run from its own beginning; what is said of it is said of a step all the same.
+        pinned=moved_to_time(data.pinned, start, unit) if data.pinned is not None else None,
         ghosts=tuple(moved_to_time(ghost, theirs, unit) for ghost in data.ghosts) if theirs is not None else (),
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ...core.model.snapshot import Piece, SeriesView
 from ...core.runs.comparison import compared_values
@@ -56,6 +57,9 @@ def rasterise(
         for piece in data.train.superseded:
             _line(raster, pixels, piece, piece.mean, raster.ink(inks["faint"]), thin)
         _line(raster, pixels, data.train, data.train.smooth, raster.ink(inks["teal"]), thick)
+    if data.pinned is not None and space.pinned is not None:
+        beside = in_pixels(replace(space, y=space.pinned), cell)
+        _line(raster, beside, data.pinned, data.pinned.smooth, raster.ink(inks["blue"]), thick)
     if data.evaluation is not None:
         ink = raster.ink(inks["amber"])
         _line(raster, pixels, data.evaluation, data.evaluation.mean, ink, thick, dashed=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...core.model.snapshot import Piece, SeriesView
@@ -27,6 +27,9 @@ SLOW_MARK = "▔"
 _LEAST_SAID = 7
 """Lines from which on one is spared for the best earlier run; two from twice as many on."""
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
+_LEAST_SHARE = 1 / 3
+_PIN_EVERY = 28
+"""Cells between two labels on a pinned curve."""
 _EDGES, _EDGES_OF_PICTURES = 40, 12
 """Steps in which the right edge moves on, at least; a picture is sent anew with each."""
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
@@ -77,8 +80,23 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
     for ghost in data.ghosts:
         pairs = zip(ghost.x, compared_values(ghost), strict=False)
         values += [value for position, value in pairs if left <= position <= right]
-    lines = height - 2 - len(said_lines(data, width, height))
-    return Frame(Scale(left, right), value_scale(values, view.log), width - GUTTER, lines)
+    lines, axis = height - 2 - len(said_lines(data, width, height)), value_scale(values, view.log)
+    if data.pinned is None or not pinned_values(data.pinned, left, right):
+        return Frame(Scale(left, right), axis, width - GUTTER, lines)
+    theirs = pinned_values(data.pinned, left, right)
+    both = value_scale([*values, *theirs], view.log)
+    own = value_scale(theirs, None)
+    # One axis where both are told by it: neither may shrink to less than a third of the height.
+    shares = (abs((both.position(one.high) or 0.0) - (both.position(one.low) or 0.0)) for one in (axis, own))
+    if min(shares) >= _LEAST_SHARE:
+        return Frame(Scale(left, right), both, width - GUTTER, lines, both)
+    return Frame(Scale(left, right), axis, width - 2 * GUTTER, lines, own)
+
+
+def pinned_values(curve: SeriesView, left: float, right: float) -> list[float]:
+    """What of a pinned curve is drawn between two places: its average."""
+    pairs = zip(curve.x, curve.smooth, strict=False)
+    return [value for x, value in pairs if left <= x <= right and math.isfinite(value)]
 
 
 def said_lines(data: ChartData, width: int, height: int) -> list[str]:
@@ -109,15 +127,19 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
     if data.evaluation is not None:
         draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val", dotted=True)
         draw_range(canvas, data.evaluation, space, "val-range", "val")
+    names = {}
+    if data.pinned is not None and space.pinned is not None:
+        draw_line(canvas, data.pinned, data.pinned.smooth, replace(space, y=space.pinned), "pinned")
+        names = canvas.labels({"pinned": Span("2", "pinned strong")}, _PIN_EVERY)
     under, labels = {} if bare else _under(data, view, space), y_labels(space)
     above, notes = _slow_columns(data, space) | under, _placed_notes(canvas, _notes(data, view, space))
     beyond = _beyond(data, space) if view.clip else {}
     if bare:
         canvas.leave_out_curves()
-    body = [
-        row(*labels[line], *canvas.spans(line, (under if line else above) | notes.get(line, {}), beyond.get(line)))
-        for line in range(space.lines)
-    ]
+    body = []
+    for line in range(space.lines):
+        behind, before = (under if line else above) | notes.get(line, {}), names.get(line, {}) | beyond.get(line, {})
+        body.append(row(*labels[line], *canvas.spans(line, behind, before), *_right_label(space, line)))
     told = said_lines(data, width, height)
     said = [row((" ┄ " if line is told[0] else "   ", "ghost"), (line, "dim")) for line in told]
     return [legend(data, view, space, width), *said, *body, x_axis(data, view, space)]
@@ -226,6 +248,15 @@ def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
     return columns
 
 
+def _right_label(space: Frame, line: int) -> tuple[Span, ...]:
+    """What stands behind a line where a pinned curve has an axis of its own."""
+    if space.pinned is None or space.pinned is space.y:
+        return ()
+    axis, label = y_labels(replace(space, y=space.pinned))[line][::-1]
+    mark = Span("├" if label.text.strip() else "│", "faint")
+    return mark, Span(fit(label.text.strip(), GUTTER - 1), "pinned") if axis.text == "┤" else Span(" " * (GUTTER - 1))
+
+
 def y_ticks(space: Frame) -> list[float]:
     """The values that the axis names."""
     return space.y.ticks(max(2, int(space.lines / _LINES_PER_Y_TICK)))
@@ -309,6 +340,10 @@ def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> t
         there = last if first == last else f"{first}–{last}"
         parts += [Span(_worth(found)), Span(f" at {there}" if place and there != place else "", "dim")]
         place = place or there
+    if data.pinned is not None and space.pinned is not None:
+        newest = number(data.pinned.last) if data.pinned.last is not None else NOT_FINITE
+        worth = newest if view.cursor is None else _worth(reading(data.pinned, space, view.cursor))
+        parts += [Span("  2 ", "pinned strong"), Span(f"{clean(data.pinned.name, 30)} " if words else ""), Span(worth)]
     hidden = sum(map(_not_positive, data.curves)) if space.y.log else 0
     if hidden:
         exactly = all(max(curve.points, default=0.0) <= 1 for curve in data.curves)

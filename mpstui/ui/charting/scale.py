@@ -61,6 +61,8 @@ class Frame:
     y: Scale
     columns: int
     lines: int
+    pinned: Scale | None = None
+    """The value axis of a curve that is pinned beside the others; the same one where it tells of both."""
 
     def column_of(self, x: float) -> int | None:
         """The cell column of ``x``, None outside."""

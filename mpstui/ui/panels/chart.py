@@ -50,6 +50,8 @@ class LossChart(RunPanel):
         self.data = self._whole = ChartData(name="loss")
         """What is drawn, and the same by step."""
         self._metric = "loss"
+        self._pinned = ""
+        """The metric that is drawn beside the others."""
         self._is_chosen = False
         """Whether a person chose the metric: else a loss that comes later takes the place of what came first."""
         self.expected = ""
@@ -114,7 +116,9 @@ class LossChart(RunPanel):
             if self.facts.ghost is not None and self.view.ghost:
                 data = with_ghost(data, self.facts.snapshot, self.facts.ghost)
             train, evaluation = self._as_wanted(data.train), self._as_wanted(data.evaluation)
-            self._whole = replace(data, slow=self.facts.slow, train=train, evaluation=evaluation)
+            pinned = self.facts.snapshot.series.get(self._pinned) if self._pinned != self._metric else None
+            pinned = self._as_wanted(pinned) if pinned is not None and pinned.axis == data.axis else None
+            self._whole = replace(data, slow=self.facts.slow, train=train, evaluation=evaluation, pinned=pinned)
         moved = over_time(self._whole) if self.view.by_time else None
         self.data = moved if moved is not None else self._whole
 
@@ -164,6 +168,7 @@ class LossChart(RunPanel):
             "scale": self._toggle_scale,
             "axis": self._toggle_axis,
             "clip": self._clip,
+            "pin": self._pin,
             "smoother": lambda: self._smooth(1),
             "rougher": lambda: self._smooth(-1),
             "metric": lambda: self._next_metric(1),
@@ -198,6 +203,16 @@ class LossChart(RunPanel):
             self.view = replace(self.view, clip=False)
             return "No value lies far from the others."
         return None
+
+    def _pin(self) -> str | None:
+        """Keep this curve beside those of other metrics, or draw none beside them."""
+        if self._pinned:
+            self._pinned = ""
+            return None
+        if len(self._metrics) < 2:
+            return "There is no other metric to draw beside it."
+        self._pinned = self._metric
+        return self._next_metric(1)
 
     def _smooth(self, by: int) -> str | None:
         """The next stronger average, or the next weaker one."""
@@ -273,7 +288,7 @@ class LossChart(RunPanel):
             self.data.slow,
             self.data.said,
             *map(id, (self._read, *self.data.ghosts)),
-            *map(_redraw_key, self.data.curves),
+            *map(_redraw_key, (*self.data.curves, *filter(None, (self.data.pinned,)))),
         )
         if self._space is None or (key != self._drawn_key and not self._waits_for_the_line(key)):
             self._drawn_key, self._space = key, self._frame()
