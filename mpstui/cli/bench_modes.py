@@ -113,7 +113,7 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     for profile, named in zip(profiles, args.profiles, strict=True):
         introduce(profile, session, named)
     device, sets = None if args.device == "auto" else args.device, parse_sets(args.set)
-    choices = [LaunchChoice(profile=profile, device=device, sets=sets) for profile in profiles]
+    choices = [LaunchChoice(profile=profile, device=device, sets=sets, on="local") for profile in profiles]
     plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)

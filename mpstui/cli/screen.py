@@ -36,8 +36,9 @@ def configure_watch(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 PATH is shown as it grows; nothing of it is changed. Examples:
   mpstui watch train.log
-  mpstui watch lightning_logs/version_3"""
-    parser.add_argument("path", metavar="PATH", help="a log, heartbeat or metric file, or a folder with some of them")
+  mpstui watch lightning_logs/version_3
+  mpstui watch slurm:17                    # the output of a job; slurm: is all of yours"""
+    parser.add_argument("path", metavar="PATH", help="a log, heartbeat or metric file, a folder with some, slurm:JOB")
     _add_screen_options(parser)
 
 
@@ -74,12 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_watch(arguments: argparse.Namespace) -> int:
+    from ..core.runs.watched_jobs import job_named, require_job
+
+    home = resolve_home(os.environ)
+    if (job := job_named(arguments.path)) is not None and not Path(arguments.path).exists():
+        require_job(arguments.path, home.state)
+        require_terminal()
+        return show_screen(home, arguments, arguments.path if job[1] else None, Path(arguments.path))
     path = Path(arguments.path).expanduser()
     if not path.exists():
         raise UsageError(f"there is no {path}", "name a log, a heartbeat, a metric file or a folder")
     require_terminal()
     watching = path.absolute()
-    return show_screen(resolve_home(os.environ), arguments, opening=str(watching), watching=watching)
+    return show_screen(home, arguments, opening=str(watching), watching=watching)
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

@@ -166,6 +166,8 @@ def _squeue(cluster: FakeCluster, words: list[str]) -> int:
 
 def _scontrol(cluster: FakeCluster, words: list[str]) -> int:
     verb, name = words[0], words[-1]
+    if not (cluster.folder / "jobs" / f"{name}.json").exists():
+        sys.exit("slurm_load_jobs error: Invalid job id specified")
     job = cluster.job(name)
     if verb == "requeue":
         if "requeue" not in job["options"]:

@@ -13,7 +13,7 @@ from zlib import crc32
 from ...wire import liveness
 from ...wire.liveness import ProcessTable
 from ...wire.records import QueueRule
-from ...wire.rundir import RunDir, run_dirs
+from ...wire.rundir import run_dirs
 from ..follow import Budget
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
@@ -22,7 +22,7 @@ from .find import find_run
 from .follower import RunFollower
 from .reader import RunReader
 from .summaries import Summaries
-from .watched import WatchedReader
+from .watched_jobs import ALL_JOBS, open_watched, other_jobs
 
 REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""
@@ -53,7 +53,6 @@ DEBOUNCE_MILLISECONDS = 60
 CHECK_SECONDS = 1.0
 """How often a quiet watch makes sure that it still watches the folder that is there."""
 MOST_PATIENCE_SECONDS = 30.0
-
 HintReport = Callable[[frozenset[str]], None]
 
 
@@ -89,6 +88,7 @@ class Monitor:
         )
         self._runs: dict[str, RunReader] = {}
         self._watched: dict[str, RunFollower] = {}
+        self._all_jobs_of = ""
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
@@ -135,6 +135,8 @@ class Monitor:
         for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
             if not budget.spent:
                 reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
+        for job in other_jobs(self._all_jobs_of, self._runs.values(), self.home.state) if self._all_jobs_of else ():
+            self.watch(job)
         shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
         self._remember(budget)
@@ -203,14 +205,12 @@ class Monitor:
         return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
 
     def watch(self, path: Path) -> str:
-        """Add a log, a metric file, a heartbeat or a folder that mpstui did not start; returns its key."""
-        path = path.expanduser().absolute()
-        key = str(path)
-        if key not in self._watched:
-            if (path / "spec.json").is_file():
-                self._watched[key] = RunReader(RunDir(path), self._machine, columns=self._columns)
-            else:
-                self._watched[key] = WatchedReader(path, self._machine, self._columns)
+        """Add a log, a metric file, a heartbeat, a folder or a job that mpstui did not start; returns its key."""
+        if str(path) in ALL_JOBS:
+            self._all_jobs_of = str(path)[:-1]
+            return ""
+        key, reader = open_watched(path, self._machine, self._columns, self.home.state)
+        self._watched.setdefault(key, reader)
         return key
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:

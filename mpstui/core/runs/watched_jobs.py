@@ -1,0 +1,103 @@
+"""Jobs of a scheduler that mpstui did not submit: ``slurm:17`` is one, ``slurm:`` all of this user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ...wire.rundir import RunDir
+from ..engines.board import board_of
+from ..engines.engine import ENGINES, ask, engine_named
+from ..follow import Budget
+from ..model.errors import OperationError, UsageError
+from ..model.jobs import JobPhase
+from ..model.snapshot import RunSnapshot
+from .files import LocalMachine
+from .follower import RunFollower
+from .reader import RunReader
+from .watched import WatchedReader
+
+ALL_JOBS = tuple(f"{engine}:" for engine in ENGINES)
+LOOK_SECONDS = 5.0
+"""How often it is looked where a job writes, until that is known: it may be told only when it starts."""
+
+
+def job_named(text: str) -> tuple[str, str] | None:
+    """Scheduler and id of ``slurm:17``; the id is empty where all are meant. None: it is a file's name."""
+    engine, colon, job = text.partition(":")
+    return (engine, job) if colon and engine in ENGINES and "/" not in job else None
+
+
+def require_job(text: str, state: Path) -> None:
+    """Make sure that there is something to watch.
+
+    Args:
+        state: the home's state folder.
+
+    Raises:
+        UsageError: the scheduler knows no such job. OperationError: it does not answer, or is not here.
+    """
+    engine, job = job_named(text) or ("", "")
+    scheduler, board = engine_named(engine), board_of(engine, state)
+    if job and board is not None and board.view(job).phase in (JobPhase.UNKNOWN, JobPhase.GONE):
+        try:
+            ask(scheduler, scheduler.output_of(job))
+        except OperationError as error:
+            hint = f"`mpstui watch {engine}:` watches all of yours"
+            raise UsageError(f"{scheduler.title} tells nothing of a job {job}: {error.sentence}", hint) from error
+    elif not job:
+        ask(scheduler, scheduler.listing())
+
+
+def open_watched(path: Path, machine: LocalMachine, columns: int | None, state: Path) -> tuple[str, RunFollower]:
+    """The reader of what is watched, and its key."""
+    if (named := job_named(str(path))) is not None:
+        return str(path), WatchedJob(*named, machine, columns, state)
+    path = path.expanduser().absolute()
+    is_ours = (path / "spec.json").is_file()
+    return str(path), (
+        RunReader(RunDir(path), machine, columns=columns) if is_ours else WatchedReader(path, machine, columns)
+    )
+
+
+def other_jobs(engine: str, ours: Iterable[RunFollower], state: Path) -> list[Path]:
+    """The jobs of this user that are neither those of ``ours`` nor over, as names to watch; none of no scheduler."""
+    board = board_of(engine, state) if engine else None
+    seen = [one.snapshot for one in ours] if board is not None else []
+    if None in seen:
+        return []  # which jobs are ours is known once all runs have been looked at
+    known = {one.job.id for one in seen if one is not None and one.job is not None}
+    jobs = board.all() if board is not None else ()
+    return [Path(f"{engine}:{job.id}") for job in jobs if job.id not in known and not job.phase.is_over]
+
+
+class WatchedJob(WatchedReader):
+    """A job's output, and what its scheduler says of it."""
+
+    def __init__(self, engine: str, job: str, machine: LocalMachine, columns: int | None, state: Path) -> None:
+        super().__init__(Path(f"/{engine} job {job}"), machine, columns)
+        self._engine, self._job, self._state = engine_named(engine), job, state
+        self._look_at = machine.monotonic()
+        self._found = False
+
+    def _find_files(self) -> None:
+        now = self.machine.monotonic()
+        if not self._found and now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            try:
+                told = self._engine.output_path(ask(self._engine, self._engine.output_of(self._job)))
+            except OperationError:
+                told = ""  # it will be asked again; the scheduler's silence is told beside the job
+            if told:
+                self.path, self._found, self._find_at = Path(told), True, None
+        super()._find_files()
+
+    def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
+        found, board = super()._refreshed(full, budget), board_of(self._engine.name, self._state)
+        if board is None:
+            return found
+        job = board.view(self._job)
+        reason = job.sentence() + job.silence() + ("" if found.updated is None else f"; {found.reason}")
+        name = f"{job.name} ({self._engine.name} {self._job})" if job.name else found.name
+        return replace(found, run=f"{self._engine.name}:{self._job}", name=name, job=job, reason=reason)
