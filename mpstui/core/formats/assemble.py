@@ -65,7 +65,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         for at, pair in enumerate(pairs)
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
     ]
-    says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
+    says_more = any(pair.marked and (pair.key.count(" ") < _LONGEST_NAME or _is_all(line, pair)) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
@@ -91,6 +91,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         certain=loss is not None and loss.scope is NameScope.TRAIN,
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _is_all(line: str, pair: Pair) -> bool:
+    """Whether a line is a measure with its value, however many words its name has."""
+    return line.startswith(pair.key) and pair.end >= len(line) - 1 and is_measure(pair.key)
 
 
 def _are_samples(line: str, counters: Counters) -> bool:
@@ -193,6 +198,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
     """The counters of a line, and whether it only plans (totals without a position)."""
     counters = Counters()
     plan = False
+    measured = any(pair.marked and pair.name.role is Role.OTHER and is_measure(pair.key) for pair in pairs)
     for index, pair in enumerate(pairs):
         so_many = pair.total or pair.key.lower() == "after"
         counted = _COUNTED.match(line, pair.end) if so_many and pair.name.role not in _COUNTING else None
@@ -227,7 +233,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         if nested and pair.planned and first.planned and first.bracketed and not first.key:
             counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``
         named = pair.key and not _is_tag(pair)
-        counters = _keyed(counters, pair, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
+        counters = (
+            _keyed(counters, pair, has_loss or measured) if named else _bare(counters, pairs, index, has_loss, line)
+        )
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     if has_loss and counters.epoch is None:
         # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.

@@ -25,11 +25,12 @@ class PlannedTotals:
         """Another run in the same log, which may have the same plan."""
         self._rises = min(self._rises, 1)
 
-    def take(self, counters: Counters) -> None:
-        """What one line plans; the newest counts."""
+    def take(self, counters: Counters) -> bool:
+        """What one line plans; the newest counts. False where its steps have risen too often to be planned."""
         steps, before = first_known(counters.steps, self.steps), or_zero(self.steps)
         self._rises = 0 if or_zero(steps) < before else self._rises + (or_zero(steps) > before)
         self._planned = Counters(epochs=first_known(counters.epochs, self._planned.epochs), steps=steps)
+        return counters.steps is None or self._rises <= _MOST_RISES
 
     @property
     def steps(self) -> Number | None:

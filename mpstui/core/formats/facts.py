@@ -51,7 +51,7 @@ _OF = (
     r"target|active|chosen|selected|(?:auto.?)?detected|main|on|the|your|our|and|accelerator|with|is|process|\d{1,4})"
 )
 _NAMED = re.compile(
-    rf"(?i)(?:^|[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}(?:device|accelerator)(?:[ _](?:type|name))?"
+    rf"(?i)(?:^|\A- |[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}(?:device|accelerator)(?:[ _](?:type|name))?"
     rf"\s{{0,24}}(?:is set to|set to|is|was|:|=|->|→|：)\s{{0,24}}{_VALUE}"
 )
 _USED = re.compile(
@@ -60,7 +60,7 @@ _USED = re.compile(
     r"(?:trains|runs|will (?:train|run)) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
     r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"
     r"(?:model|network|module|everything)(?: \w{1,20}){0,3}? (?:on|to|onto)|"
-    r"on \d{1,3} (?:devices?|gpus?) \(|(?:^|[,;:.(] ?)device(?= (?:cuda|mps|cpu)))"
+    r"на(?= (?:cuda|mps|cpu)\b)|on \d{1,3} (?:devices?|gpus?) \(|(?:^|[,;:.(] ?)device(?= (?:cuda|mps|cpu)))"
     rf"(?:(?<=on)\s?:\s{{1,3}}|\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
 )
 _CUDA = re.compile(

@@ -152,12 +152,16 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
         return None
     if words == ["i"] and text == "i":
         return Name(Role.BATCH, scope)
+    if text.startswith("n/"):
+        return None  # how many are collected at a time
     if len(words) == 3 and words[1:] == ["in", "epoch"] and words[0] in STEP_WORDS:
         return Name(Role.BATCH, scope)
     if words in (["batch", "step"], ["batch", "iter"]):
         return Name(Role.BATCH, scope)
-    if words in (["num", "updates"], ["acc", "iter"]):
-        return Name(Role.STEP, scope)  # counts of what is done, of fairseq and of OpenPCDet
+    if words in (["num", "updates"], ["acc", "iter"], ["total", "t"]):
+        return Name(Role.STEP, scope)  # counts of what is done, of fairseq, of OpenPCDet and of TD3
+    if words[-1] == "total":
+        words = ["total", *words[:-1]]  # ``timesteps_total``
     if len(words) == 3 and words[:2] == ["end", "of"]:
         words = words[2:]  # ``End of epoch 3 / 200``; an "end epoch" is a setting
     head, last = words[:-1], words[-1]

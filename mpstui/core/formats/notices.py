@@ -245,7 +245,7 @@ _NUMBER_FIRST = re.compile(
     r"(?!\s{1,3}(?:of|to|early|with errors?)\b)"
 )
 _WORD_FIRST = re.compile(
-    rf"(?i)\W{{0,8}}(?:(?:the )?end(?:ed)? of|finish(?:ed|ing)|completed|done with|fin d(?:e l|e la|e)?|ende(?: von)?)"
+    rf"(?i)\W{{0,60}}(?:(?:the )?end(?:ed)? of|finish(?:ed|ing)|completed|done with|fin d(?:e l|e la|e)?|ende(?: von)?)"
     rf"[ '’](?:training )?{_EPOCH}{_COUNT}(?![\w.])"
 )
 

@@ -55,10 +55,13 @@ class Tracker:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
         reading = self._as_meant(self._evaluated.of(self._under_banner(reading)))
         if reading.plan:
-            self._plan.take(reading.counters)
-            if not self._trained:
-                self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
-            return None
+            if self._plan.take(reading.counters) or not reading.metrics:
+                if not self._trained:
+                    self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
+                return None
+            reading = replace(
+                reading, plan=False, counters=Counters(step=reading.counters.steps)
+            )  # counted, not planned
         if reading.bar and not self._bars.is_news(reading):
             self._bars.draw(reading)
             return self._evaluated_anew(self.names.of(reading, self._moves, self.current))

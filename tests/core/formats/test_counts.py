@@ -41,6 +41,12 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("12th epoch: train loss 0.51", (12, None, None, None, None, None)),
     ("Epoch and iter 28 1251 Loss 0.51 Time 102.1", (28, None, 1251, None, None, None)),
     ("epoch, step: 3, 20, loss 0.51", (3, None, 20, None, None, None)),
+    ("Steps: 2048 Episode: 23 Reward: 21.5 epsilon: 0.1", (None, None, 2048, None, None, None)),
+    ("Total T: 2048 Episode Num: 12 Episode T: 100 Reward: 12.3", (None, None, 2048, None, None, None)),
+    (
+        "Epoch #1: 9it [00:10, 9.12it/s, env_step=2048, gradient_step=9, len=200, loss=0.51, n/ep=1, n/st=9, rew=1.5]",
+        (1, None, 2048, None, None, None),
+    ),
     ("[>....]  Step: 7s867ms | Tot: 23s700ms | Loss: 2.1 | Acc: 23.2% (119/512) 4/7", (None, None, None, None, 4, 7)),
 ]
 
@@ -200,3 +206,14 @@ def test_a_line_that_comes_with_each_epoch_begins_no_program() -> None:
     assert found.runs == 1
     found = log("Engine run starting with max_epochs=1.\nepoch 1 step {n} loss 0.{n}5", lines=8)
     assert found.runs == 1
+
+
+def test_steps_that_rise_beside_a_measure_are_counted_not_planned() -> None:
+    found = log("Num steps: {n}0000   Return: 2{n}.5   Time: 0:0{n}:15", lines=6)
+    assert (found.step, found.steps, found.metrics) == (60000, None, ("Return",))
+    found = log("max_steps: {n}0000\nepoch 1 step {n} loss 0.{n}5", lines=6)
+    assert found.step == 6
+
+
+def test_the_end_of_an_epoch_may_stand_between_rules() -> None:
+    assert LogReader().feed(b"step 3 loss 0.5\n================ End of epoch 3 ================\n")[-1].epoch_done

@@ -70,6 +70,8 @@ DEVICES = [
     ("Creating TensorFlow device (/gpu:0) -> (device: 0, name: Tesla P100, pci bus id: 0000:82:00.0)", "cuda"),
     ("cuda: True", "cuda"),
     ("cuda:0", "cuda:0"),
+    ("    - device: cpu", "cpu"),
+    ("[model] загружена на cuda:0", "cuda:0"),
     ("train.py bt --device cuda:0", "cuda:0"),
     ("Available devices: [cuda(id=0)]", "cuda"),
     ("Training on: cuda", "cuda"),

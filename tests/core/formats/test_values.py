@@ -36,6 +36,7 @@ def read(text: str) -> MetricPoint:
         ("| End of training | test loss  5.4 | test ppl   221.4", {}, {"test loss": 5.4, "test ppl": 221.4}),
         ("epoch 3 loss: 0.5 IoU: 42.6  0.0 11.5  3.2  7.1", {"loss": 0.5}, {}),
         ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
+        ("Audio Event Detection Segment-level F1: 41.5", {"Audio Event Detection Segment-level F1": 41.5}, {}),
         ("step 20, mean reward over the last 100 games: 1.5", {"mean reward": 1.5}, {}),
         ("epoch 3 top 1 acc: 0.61, top 5 acc: 0.92", {"top_1_acc": 0.61, "top_5_acc": 0.92}, {}),
         ("**Epoch: 001/020 | Test. Acc.: 97.430% | Loss: 0.08", {}, {"Test Acc.": 97.43, "Test Loss": 0.08}),
