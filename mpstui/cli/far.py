@@ -37,7 +37,7 @@ from .relay import (
     Pieces,
     piece,
 )
-from .session import say
+from .session import say, warn
 
 HERE_ALONE = {
     "completion": "it completes words of this machine",
@@ -171,7 +171,11 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
 
 @contextmanager
 def _line(host: str, settings: HostsSettings) -> Iterator[Line]:
-    line = connect(host, settings, ("relay",), environ=os.environ)
+    def sending(size: int) -> None:
+        if sys.stderr.isatty():
+            warn(f"sending mpstui to {host}, this once: {size / 1e6:.1f} MB")
+
+    line = connect(host, settings, ("relay",), environ=os.environ, sending=sending)
     try:
         yield line
     finally:

@@ -148,10 +148,13 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
         time.sleep(3)
         os._exit(1)
 
-    threading.Thread(target=follow, daemon=True).start()
-    from .main import main as command
+    try:
+        threading.Thread(target=follow, daemon=True).start()
+        from .main import main as command
 
-    return command(asked["words"])
+        return command(asked["words"])
+    except KeyboardInterrupt:  # before the command had begun
+        return 128 + signal.SIGINT
 
 
 def _listen(arriving: Pieces, child: int, typed: int) -> None:
@@ -162,16 +165,23 @@ def _listen(arriving: Pieces, child: int, typed: int) -> None:
             if kind == TYPED:
                 os.write(typed, data or b"\x04")
             elif kind == SIGNAL:
-                os.killpg(child, int(data))
+                _signal(child, int(data))
     _end(child)
+
+
+def _signal(child: int, number: int) -> None:
+    try:
+        os.killpg(child, number)
+    except ProcessLookupError:  # it has no group yet
+        os.kill(child, number)
 
 
 def _end(child: int) -> None:
     """The command, which may need a moment, and then this process."""
     with contextlib.suppress(OSError):
-        os.killpg(child, signal.SIGINT)
+        _signal(child, signal.SIGINT)
         time.sleep(2)
-        os.killpg(child, signal.SIGKILL)
+        _signal(child, signal.SIGKILL)
     atexit._run_exitfuncs()
     os._exit(1)
 

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any, NamedTuple
 
 from ...wire import storage
@@ -121,6 +121,7 @@ class Line:
         """Unbuffered: a read returns what is there, and nothing at the end."""
         self._process = process
         self._said: deque[bytes] = deque(maxlen=32)
+        self._is_heard = False
         # A shared connection that stays behind keeps ssh's standard error open: nobody waits for its end.
         threading.Thread(target=self._listen, daemon=True, name=f"ssh {host}").start()
 
@@ -149,14 +150,15 @@ class Line:
             self._process.wait(2)
         time.sleep(0.05)  # the last words come by another pipe
         text = b"".join(self._said).decode(errors="replace")
-        if self._process.returncode == SSH_FAILED and not self.facts and (known := told_by_ssh(self.host, text)):
+        code = self._process.returncode
+        if not self.facts and code == SSH_FAILED and (known := told_by_ssh(self.host, text)):
             return known
-        if not self.facts:
-            return HostError(
-                self.host, "shell", f"it lets you in and starts nothing: {_last_line(text)}", f"try `ssh {self.host}`"
-            )
-        if self._process.returncode in (SSH_FAILED, None) or self._process.returncode < 0:
-            return HostError(self.host, "cut", "the line is cut", "runs there go on")
+        if not (self.facts or self._is_heard or code == SSH_FAILED):
+            sentence = f"it lets you in and starts nothing: {_last_line(text)}"
+            return HostError(self.host, "shell", sentence, f"try `ssh {self.host}`")
+        if code in (SSH_FAILED, None) or code < 0:
+            when = "" if self.facts else " before anything was done there"
+            return HostError(self.host, "cut", f"the line is cut{when}", "runs there go on")
         return HostError(self.host, "failed", f"the far program ended: {_last_line(text)}")
 
     def close(self, patience: float = 1.0) -> None:
@@ -177,8 +179,11 @@ class Line:
             self._process.wait()
         self.reads.close()
 
-    def arrive(self, marker: str, bundle: Bundle, patience: float) -> None:
+    def arrive(self, marker: str, bundle: Bundle, patience: float, sending: Callable[[int], None]) -> None:
         """Wait for the far program, and send it the bundle where it has none.
+
+        Args:
+            sending: told the number of bytes before they are sent.
 
         Raises:
             HostError: it could not begin.
@@ -187,7 +192,9 @@ class Line:
         word, fields = self._heard(marker, deadline)
         if word == "send":
             # 700 kB: what a line of 9,600 baud takes for them is nobody's patience, and still no failure.
-            self.send(bundle.packed())
+            packed = bundle.packed()
+            sending(len(packed))
+            self.send(packed)
             word, fields = self._heard(marker, None)
         if word == "ready":
             self.facts = fields
@@ -205,6 +212,7 @@ class Line:
                 raise HostError(
                     self.host, "noise", "its start-up files print without end", f"try `ssh {self.host} true`"
                 )
+        self._is_heard = True
         line = bytearray()
         while not line.endswith(b"\n"):
             line += self._read(1, deadline, line)

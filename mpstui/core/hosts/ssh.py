@@ -17,7 +17,7 @@ import shlex
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...wire import storage
@@ -58,6 +58,7 @@ def connect(
     *,
     environ: Mapping[str, str] = os.environ,
     patience: float = PATIENCE_SECONDS,
+    sending: Callable[[int], None] = lambda size: None,
 ) -> Line:
     """Start ``core/hosts/__main__.py WORDS`` on a machine, from the bundle, which is sent if it is not there.
 
@@ -65,6 +66,7 @@ def connect(
         name: of ``[hosts]``, of the user's ssh configuration, or an address; ``local`` and ``local:FOLDER`` are this
             machine, without ssh.
         patience: seconds until the far program must have said its first word; sending the bundle not counted.
+        sending: called before the bundle is sent, with its bytes: on a slow line that takes its time.
 
     Raises:
         UsageError: no host can be called so.
@@ -79,7 +81,7 @@ def connect(
     command = far_command(marker, hosts.named.get(name, HostSettings()), words)
     line = Line(name, _started(name, ssh_command(name, hosts, command, environ), environ))
     try:
-        line.arrive(marker, bundle(), patience)
+        line.arrive(marker, bundle(), patience, sending)
     except BaseException:
         line.close(0)
         raise

@@ -332,6 +332,11 @@ def test_one_that_others_can_write_is_not_run(ssh_lab: SshLab, name: str, small_
     assert not line.facts["bundle"].startswith(str(home))
 
 
+def test_a_line_that_is_cut_before_it_begins_is_no_broken_shell(ssh_lab: SshLab, name: str) -> None:
+    ssh_lab.host(name, first="kill -9 $PPID; sleep 1")
+    assert refused(ssh_lab, name).kind in ("cut", "unreachable")
+
+
 def test_a_line_that_is_cut_ends_the_far_process_and_is_told(ssh_lab: SshLab, name: str) -> None:
     ssh_lab.host(name)
     line = connected(ssh_lab, name)
