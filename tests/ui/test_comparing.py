@@ -322,9 +322,9 @@ def test_names_are_told_without_what_they_share() -> None:
     assert own_words(["one x=1", "one y=2"]) == ["x=1", "y=2"]
 
 
-def test_the_axis_goes_on_to_the_next_that_any_run_has() -> None:
+def test_the_axis_goes_on_to_the_next_that_two_runs_have() -> None:
     panel = Comparison()
-    panel.snapshots = (changed(SGD, epoch_steps=None, steps=None), ADAM)
+    panel.snapshots = (changed(SGD, epoch_steps=None, steps=None), ADAM, replace(ADAM, run="third"))
     panel.repaint()
     assert [(panel.press("axis"), panel.axis)[1] for _ in range(2)] == ["epoch", "step"]
 
@@ -398,3 +398,17 @@ def test_runs_of_one_name_are_named_by_their_settings() -> None:
         assert sorted(line.split()[2] for line in table[:2]) == ["0.02", "0.1"]
 
     drive(fakes.world(twins), play, size=(80, 24))
+
+
+def test_an_axis_that_one_run_alone_has_is_passed_over_with_a_word() -> None:
+    told = timed(SGD, 1000.0, 60.0)
+    runs = [changed(one, epoch=None, epochs=None, epoch_steps=None) for one in (told, ADAM)]
+
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "space", "C")
+        await driver.sees("by step")
+        await driver.press("t")
+        await driver.hears("epochs are known of no run; times are known of run 1 alone; the axis stays.")
+        assert "by step" in driver.lines[0]
+
+    drive(fakes.world(tuple(runs)), play, size=(120, 40))

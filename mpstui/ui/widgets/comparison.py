@@ -23,6 +23,7 @@ from .parallel import parallel_rows
 _LEAST_CHART, _LEAST_TABLE = 6, 3
 _WIDEST_NAME, _WIDEST_VALUE = 28, 16
 BEST_MARK = "★"
+_OF_AXIS = {"step": "steps", "epoch": "epochs", "time": "times"}
 
 
 class Comparison(LinePanel):
@@ -59,7 +60,7 @@ class Comparison(LinePanel):
         if self.metric not in names and names:
             self.metric = names[0]
         hidden = frozenset(place for place, one in enumerate(self.snapshots) if one.run in self._hidden)
-        axis = self.axis or best_axis(self.snapshots, self.metric)
+        axis = self._axis_now
         self._data = overlay(self.snapshots, axis, self.metric, hidden)
         here, cursor = None, self.view.cursor
         if cursor is not None:
@@ -113,16 +114,27 @@ class Comparison(LinePanel):
         space = overlay_frame(self._data, self.view, self.size.width, self._chart[0])
         return space.y.log if space is not None else bool(self.view.log)
 
+    @property
+    def _axis_now(self) -> str:
+        return self.axis or best_axis(self.snapshots, self.metric)
+
     def _next_axis(self) -> str | None:
-        """Steps, epochs, time: the next over which any run has a curve."""
-        now = AXES.index(self.axis or best_axis(self.snapshots, self.metric))
-        order = [AXES[(now + by) % len(AXES)] for by in (1, 2)]
-        found = next((axis for axis in order if overlay(self.snapshots, axis, self.metric).curves), None)
-        if found is None:
-            return "Neither epochs nor times of these runs are known: the axis stays."
-        self.axis = found
-        self._look(left=None, right=None, cursor=None)
-        return None
+        """Steps, epochs, time: the next over which there is something to compare; what is passed over is said."""
+        now = AXES.index(self._axis_now)
+        passed = []
+        for axis in (AXES[(now + by) % len(AXES)] for by in (1, 2)):
+            have = [LABELS[place] for place, one in enumerate(self._over(axis)) if one is not None]
+            if len(have) > 1 or len(self.snapshots) == 1:
+                self.axis = axis
+                self._look(left=None, right=None, cursor=None)
+                break
+            passed.append(f"{_OF_AXIS[axis]} are known of {f'run {have[0]} alone' if have else 'no run'}")
+        else:
+            passed.append("the axis stays")
+        return f"{'; '.join(passed)}." if passed else None
+
+    def _over(self, axis: str) -> Sequence[SeriesView | None]:
+        return overlay(self.snapshots, axis, self.metric).runs
 
     def _next_metric(self, by: int) -> str | None:
         names = metrics_of(self.snapshots)
@@ -254,7 +266,7 @@ class Comparison(LinePanel):
         told = []
         for places, why in (
             (of_metric, f"no {clean(self.metric, 30)}"),
-            ([place for place in none if place not in of_metric], f"nothing by {self._data.axis}"),
+            ([place for place in none if place not in of_metric], f"{_OF_AXIS[self._axis_now]} not known"),
         ):
             told += [f"{why}: {' '.join(LABELS[place] for place in places)}"] if places else []
         told += [f"hidden: {' '.join(hidden)}"] if hidden else []
