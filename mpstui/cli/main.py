@@ -182,7 +182,8 @@ def _dispatch(arguments: list[str]) -> int:
 
                 return run_there(hosts, arguments, args)
             return int(_function("run", command.place)(args))
-        _require_run(first)
+        if not hosts:
+            _require_run(first)
     parser = screen_parser()
     if {"-h", "--help"} & set(arguments):
         _describe(parser)

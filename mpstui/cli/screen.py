@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from ..wire import liveness, storage
 
 if TYPE_CHECKING:
     from ..ui.app import MpstuiApp
+    from ..ui.services import Services
     from ..ui.terminal import Terminal
 
 COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
@@ -62,14 +63,16 @@ def _add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if set(arguments.hosts) - {"local"}:
-        raise UsageError("the screen shows the runs of this machine", "`mpstui ps --host NAME` lists those of others")
-    home = resolve_home(os.environ)
-    opening = None
-    if name := arguments.named or arguments.opening:
+    home, hosts = resolve_home(os.environ), arguments.hosts
+    opening, name = None, arguments.named or arguments.opening
+    if name and not set(hosts) - {"local"}:
         from ..core.runs.find import find_run
 
         opening = find_run(home, name).run
+    elif name:
+        if len(hosts) > 1 and ":" not in name:
+            raise UsageError(f"which machine is {name} on?", f"`mpstui {name} --host {hosts[0]}`")
+        opening = name if ":" in name else f"{hosts[0]}:{name}"
     require_terminal()
     return show_screen(home, arguments, opening)
 
@@ -127,7 +130,10 @@ def show_screen(
     with early_paint(watching.name if watching is not None else "mpstui", log):
         app, terminal = _made(home, arguments, opening, watching, log)
     lock = announce_screen(home)
-    app.run(mouse=not arguments.no_mouse)
+    try:
+        app.run(mouse=not arguments.no_mouse)
+    finally:
+        app.services.close()
     if lock is not None:
         liveness.release(lock)
     return terminal.exit_code() or app.return_code or 0
@@ -145,7 +151,6 @@ def _made(
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     _import_asyncio()
     from ..ui.app import MpstuiApp
-    from ..ui.services import Services
     from ..ui.terminal import Terminal
     from ..ui.theme import theme_for
 
@@ -154,7 +159,7 @@ def _made(
     terminal = Terminal()
     theme, graphics = _settings(home)
     app = MpstuiApp(
-        Services(home, os.environ, Path.cwd(), time.time, watching),
+        _services(home, arguments.hosts, watching),
         opening=opening,
         log=log,
         theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or theme)),
@@ -184,6 +189,23 @@ def _import_asyncio() -> None:
     import asyncio  # noqa: F401
 
     del sys.modules["ssl"]
+
+
+def _services(home: Home, hosts: Sequence[str], watching: Path | None) -> Services:
+    """What the screen asks: this machine, or those that are named."""
+    from ..ui.services import Services
+
+    if not set(hosts) - {"local"}:
+        return Services(home, os.environ, Path.cwd(), time.time, watching)
+    from ..core.hosts.joined import connections
+    from ..core.settings import load_settings
+    from ..ui.services_of_hosts import ServicesOfHosts
+
+    others = [name for name in dict.fromkeys(hosts) if name != "local"]
+    ways = connections(others, load_settings(home).hosts, os.environ)
+    made = ServicesOfHosts(home, os.environ, Path.cwd(), time.time, hosts=ways, local="local" in hosts)
+    made.start()
+    return made
 
 
 def tmux_features(environ: Mapping[str, str]) -> str:

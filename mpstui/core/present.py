@@ -177,9 +177,14 @@ BADGES: dict[State | Health, StatusBadge] = {
     State.RUNNING: StatusBadge("●", "running", "good", "its processes are alive; nothing more is known"),
 }
 """Every state and health, in the order in which runs go through them."""
+UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is not heard from now; the rest is as it was then")
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
 NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps, but its newest loss is NaN or infinite")
-_SHOWN_BEHIND: dict[State | Health, StatusBadge] = {Health.TRAINING: NAN_LOSS, State.WATCHED: GONE}
+_SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
+    Health.TRAINING: NAN_LOSS,
+    State.WATCHED: GONE,
+    Health.SLEPT: UNHEARD,
+}
 """What the same states and healths are called where something is wrong."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
@@ -193,6 +198,8 @@ _NEARLY_ALL = 0.9
 
 def badge(snapshot: RunSnapshot) -> StatusBadge:
     """The one word for a run: what a running one is doing, else where it is."""
+    if snapshot.heard is not None and snapshot.state.active:
+        return UNHEARD
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
         return BADGES[Health.PAUSED]
     if snapshot.gone:

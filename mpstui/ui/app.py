@@ -209,6 +209,7 @@ class MpstuiApp(KeyboardApp):
     @on(messages.SnapshotsReady)
     def _draw_runs(self, message: messages.SnapshotsReady) -> None:
         self.state.snapshots, self.state.paused_queues = message.snapshots, message.paused_queues
+        self.state.troubles = message.troubles
         self.redraw()
         self.call_after_refresh(self._runs.drawn)
 

@@ -61,6 +61,8 @@ class AppState:
         """Queues that start nothing."""
         self.graphics: Graphics | None = None
         """How the terminal shows pixels, where it was asked and can."""
+        self.troubles: tuple[str, ...] = ()
+        """What is wrong with the ways to other machines."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain

@@ -41,6 +41,8 @@ class SnapshotsReady(_State):
     snapshots: tuple[RunSnapshot, ...]
     paused_queues: tuple[str, ...] = ()
     """Queues that start nothing."""
+    troubles: tuple[str, ...] = ()
+    """What is wrong with the ways to other machines."""
 
 
 @dataclass

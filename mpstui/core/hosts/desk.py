@@ -273,9 +273,7 @@ class Desk:
             return launcher.draft(recipe.profile)
         snapshot = self._run(recipe.run or RunRef(""))
         if recipe.branch_step is not None:
-            from ..launching.branching import branch_at, branch_choice
-
-            return Draft(launcher, branch_choice(snapshot, branch_at(snapshot, recipe.branch_step)))
+            return launcher.branch_of(snapshot, recipe.branch_step)
         return launcher.draft_of(snapshot, self._services.explain(snapshot).cure if recipe.cured else None)
 
     # -- queues, labels, removal

@@ -182,7 +182,7 @@ class Link:
     def sentence(self) -> str:
         """What is wrong with the line now, with its age; empty where nothing is."""
         if self.live:
-            return ""
+            return "" if "list" in self.values else f"{self.host}: reading its runs …"
         heard = self.heard_at
         if heard is None:
             why = self.trouble.removeprefix(f"{self.host}: ")
@@ -203,7 +203,11 @@ class Link:
             session = self._session
             if session is not None and self._greeted:
                 session.send(["view", form_of(View).encode(view, Rules())])
-            for name in [name for name in self.values if name.startswith("log:") and name[4:] not in view.logs]:
+            looked_at = {
+                *(f"log:{path}" for path in view.logs),
+                *(f"run:{run}" for run in (view.focus, *view.compared)),
+            }
+            for name in [one for one in self.values if one.partition(":")[1] and one not in looked_at]:
                 self.values.pop(name, None)
 
     def ask(

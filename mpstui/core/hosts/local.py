@@ -5,6 +5,7 @@ The first paint waits for none of it: each part is imported when it is asked for
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -39,6 +40,9 @@ Stamp = tuple[int, int, int]
 class LocalServices:
     """Everything the screen asks of the core, for one home. Most of it reads files: call it from a worker."""
 
+    troubles: tuple[str, ...] = ()
+    """What is wrong with the ways to other machines, in sentences."""
+
     def __init__(
         self,
         home: Home,
@@ -52,6 +56,8 @@ class LocalServices:
         self.remote = bool(environ.get("SSH_CONNECTION"))
         """Over SSH: draw once a second."""
         self._cwd, self._watching = cwd, watching
+        self.notices: deque[str] = deque()
+        """What is to be said in passing of what was asked before."""
         self.queues_stamp: Callable[[], Stamp | None] = partial(storage.stamp, home.queue)
         """What changes when a queue does, its time first."""
         self.stamp: Callable[[Path], Stamp | None] = storage.stamp
@@ -68,6 +74,9 @@ class LocalServices:
         if self._watching is not None:
             made.watch(self._watching)
         return made
+
+    def close(self) -> None:
+        """Nobody asks any more."""
 
     def ghosts(self) -> GhostFinder:
         """A new finder of the best earlier run, for the thread that asks for it."""

@@ -271,7 +271,7 @@ class Session:
                 telemetry = recorder[1].poll(snapshot, sample.system, sample.trees.get(run))
                 with contextlib.suppress(UsageError):
                     prices = self._services.settings().energy
-            self._machine = MachineReading(sample.system, sample.trees.get(run), telemetry, prices)
+            self._machine = MachineReading(run, sample.system, sample.trees.get(run), telemetry, prices)
 
 
 def _close(view: View) -> list[str]:

@@ -60,6 +60,8 @@ class Listing:
 class MachineReading:
     """A machine, and the processes of a run where one is looked at."""
 
+    run: str | None = None
+    """The run that was looked at; empty: none."""
     system: SystemSample | None = None
     tree: TreeSample | None = None
     telemetry: RunTelemetry | None = None

@@ -107,6 +107,16 @@ class Launcher:
         choice = cure.choice if cure is not None else before
         return Draft(self, choice, cure, environment_of(run, self.environ, self.machine), before=before)
 
+    def branch_of(self, snapshot: RunSnapshot, step: float) -> Draft:
+        """A form of a new run that leaves another one at a step.
+
+        Raises:
+            OperationError: it cannot, and why.
+        """
+        from .branching import branch_at, branch_choice
+
+        return Draft(self, branch_choice(snapshot, branch_at(snapshot, step)))
+
 
 class Draft:
     """One launch that is being filled in. What differs from the profile becomes the choice.

@@ -46,6 +46,8 @@ class LogDocument:
         """UTF-16, if it is; anything else is found out line by line."""
         self._counter = LineCounter(self._file)
         self._finder: PieceFinder | None = None
+        self.waiting = False
+        """Whether bytes that are looked at are still on their way: what is in view stays there."""
 
     def refresh(self) -> bool:
         """Look at the file again; True when there is something else to show."""

@@ -34,6 +34,8 @@ class PieceFinder:
         self._descriptor = descriptor
         self.size = size
         self.begin = begin
+        self.reads = READ_BYTES
+        """At a time."""
         self._base = 0
         self._data = b""
 
@@ -43,8 +45,11 @@ class PieceFinder:
         if start >= end:
             return b""
         if start < self._base or end > self._base + len(self._data):
-            self._base, self._data = start, os.pread(self._descriptor, end - start, start)
+            self._base, self._data = start, self._take(start, end)
         return self._data[start - self._base : end - self._base]
+
+    def _take(self, start: int, end: int) -> bytes:
+        return os.pread(self._descriptor, end - start, start)
 
     def start_before(self, end: int) -> int:
         """The start of the piece whose last byte is at ``end - 1``."""
@@ -82,7 +87,7 @@ class PieceFinder:
     def forwards(self, start: int) -> Iterator[LinePiece]:
         """Pieces from a start on."""
         while start < self.size:
-            data = self.read(start, start + READ_BYTES)
+            data = self.read(start, start + self.reads)
             if not data:
                 return
             position = 0
@@ -90,7 +95,7 @@ class PieceFinder:
                 yield LinePiece(start + position, start + newline + 1)
                 position = newline + 1
             start += position
-            if not position or start + READ_BYTES > self.size:
+            if not position or start + self.reads > self.size:
                 end = self.end_after(start) if start < self.size else start
                 if end > start:
                     yield LinePiece(start, end)
@@ -99,9 +104,9 @@ class PieceFinder:
     def backwards(self, end: int) -> Iterator[LinePiece]:
         """Pieces that end at ``end``, before it, and so on."""
         while end > self.begin:
-            if not self._base < end <= self._base + len(self._data) or end - self._base < READ_BYTES // 8:
-                start = max(self.begin, end - READ_BYTES)  # many short lines are found in one read
-                self._base, self._data = start, os.pread(self._descriptor, end - start, start)
+            if not self._base < end <= self._base + len(self._data) or end - self._base < self.reads // 8:
+                start = max(self.begin, end - self.reads)  # many short lines are found in one read
+                self._base, self._data = start, self._take(start, end)
             start = self.start_before(end)
             yield LinePiece(start, end)
             end = start
@@ -109,7 +114,7 @@ class PieceFinder:
     def _last_newline(self, low: int, high: int) -> int | None:
         """Position of the last newline in [low, high)."""
         while high > low:
-            start = max(low, self._base if self._base < high <= self._base + len(self._data) else high - READ_BYTES)
+            start = max(low, self._base if self._base < high <= self._base + len(self._data) else high - self.reads)
             found = self.read(start, high).rfind(b"\n")
             if found >= 0:
                 return start + found
@@ -120,7 +125,7 @@ class PieceFinder:
         """Position of the first newline in [low, high)."""
         high = min(high, self.size)
         while low < high:
-            end = min(high, low + READ_BYTES)
+            end = min(high, low + self.reads)
             data = self.read(low, end)
             found = data.find(b"\n")
             if found >= 0:

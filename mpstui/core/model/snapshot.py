@@ -357,6 +357,11 @@ class RunSnapshot:
     branch: Branch | None = None
     """The run it left, where it began from another run's checkpoint."""
 
+    host: str | None = None
+    """The other machine that it is on; None: this one."""
+    heard: Moment | None = None
+    """When its machine was heard from last, where it is not heard from now: all else is as it was then."""
+
     ranks: tuple[Heartbeat, ...] = ()
     """The newest heartbeat of each rank, by rank, in a training of several processes."""
 

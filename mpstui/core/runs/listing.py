@@ -120,6 +120,7 @@ def _loss(run: RunSnapshot, now: float) -> Value:
 _BUILT_IN: tuple[Column, ...] = (
     Column("state", "state", lambda run, now: _COMES_FIRST[run.state], lambda run, now: badge(run).word),
     Column("name", "name", lambda run, now: run.name.casefold(), lambda run, now: run.name),
+    Column("host", "host", lambda run, now: run.host, lambda run, now: run.host or "local"),
     Column(
         "device", "dev", lambda run, now: run.numbers.device.type, lambda run, now: run.numbers.device.type or UNKNOWN
     ),

@@ -129,6 +129,8 @@ class SystemSample(HostFacts):
 
     time: Moment
     gpus: tuple[GpuSample, ...] = ()
+    host: str | None = None
+    """The machine, where it is another one."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 

@@ -366,9 +366,4 @@ def branch_screen(context: Context, snapshot: RunSnapshot, step: float) -> Scree
     Raises:
         OperationError: it cannot, and why.
     """
-    from ...core.launching.branching import branch_at, branch_choice
-    from ...core.launching.drafts import Draft
-
-    launcher = context.services.launcher()
-    choice = branch_choice(snapshot, branch_at(snapshot, step))
-    return LaunchForm(context, Draft(launcher, choice))
+    return LaunchForm(context, context.services.launcher().branch_of(snapshot, step))

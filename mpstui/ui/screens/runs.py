@@ -136,7 +136,9 @@ class RunsScreen(ActingScreen):
     def _show_marks(self, snapshots: Sequence[RunSnapshot]) -> None:
         paused = self.context.state.paused_queues
         order = f"{self.table.order} (esc) · " if self.table.is_sorted else ""
-        self.query_one(TopLine).show(snapshots, paused, len(self.table.marked), self._hidden, order)
+        line = self.query_one(TopLine)
+        line.troubles = self.table.troubles = self.context.state.troubles
+        line.show(snapshots, paused, len(self.table.marked), self._hidden, order)
 
     def _filter_changed(self) -> None:
         typing = self.query_one(FilterLine).typing

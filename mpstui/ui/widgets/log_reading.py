@@ -84,7 +84,7 @@ class LogReading:
             return ()
         if self._top is not None:
             shown = self._rows_from(self._top, height)
-            if len(shown) >= height:
+            if len(shown) >= height or self.document.waiting:
                 return shown[:height]
             self._top = None
         if not self.level:

@@ -74,7 +74,7 @@ def machine_strip(past: Sequence[SystemSample], width: int) -> tuple[Span, ...]:
 def _parts(past: Sequence[SystemSample]) -> Iterator[tuple[int, tuple[Span, ...]]]:
     """What is known, each with its worth."""
     now = past[-1]
-    yield 0, (Span(f"{clean(platform.node().partition('.')[0], 20)}  ", "faint"),)
+    yield 0, (Span(f"{clean(now.host or platform.node().partition('.')[0], 20)}  ", "faint"),)
     for meter in METERS:
         share = meter.share(now)
         if share is not None:

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import attention
-from ..rows import EMPTY, Row, Span, clean, row, spread, width_of
+from ..rows import EMPTY, Row, Span, clean, cut, row, spread, width_of
 from .lines import LinePanel
 from .machine_strip import machine_strip
 
@@ -30,6 +30,8 @@ class TopLine(LinePanel):
     order = ""
     past: Sequence[SystemSample] = ()
     """The machine in the last minute."""
+    troubles: Sequence[str] = ()
+    """What is wrong with the ways to other machines."""
 
     def show(
         self,
@@ -48,7 +50,7 @@ class TopLine(LinePanel):
     def rows(self, width: int, height: int) -> list[Row]:
         if self.snapshots is None:
             return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
-        return [top_line(self.snapshots, width, self.paused_groups, self.marked, self.past, self.order)]
+        return [top_line(self.snapshots, width, self.paused_groups, self.marked, self.past, self.order, self.troubles)]
 
 
 def top_line(
@@ -58,6 +60,7 @@ def top_line(
     marked: str = "",
     past: Sequence[SystemSample] = (),
     order: str = "",
+    troubles: Sequence[str] = (),
 ) -> Row:
     """``mpstui   2 failed · 1 stalled      cpu ▂▅▇ 87 %   12 runs · 2 live``; trouble is named before anything else.
 
@@ -78,6 +81,12 @@ def top_line(
         columns = width - row(*left, *right).width - 1
         left.append(Span(next((words for words in choices if width_of(words) <= columns), "‖ queue paused"), "warn"))
         right = right if row(*left, *right).width < width else []
+    if troubles:
+        left += [Span(" · ", "faint")] if len(left) > len(_BRAND) else []
+        more = f" · and {len(troubles) - 1} more" if len(troubles) > 1 else ""
+        fits = row(*left, *right).width + width_of(troubles[0] + more) + 4 <= width
+        right, past = right if fits else [], ()
+        left.append(Span(cut(f"! {clean(troubles[0], 200)}{more}", max(1, width - row(*left).width - 1)), "warn"))
     strip = machine_strip(past, width - row(*left, *right).width - 3)
     return spread(left, [*strip, *right], width)
 
@@ -108,6 +117,8 @@ class RunTable(LinePanel):
         """The id of a run, or of a group."""
         self.marked: tuple[str, ...] = ()
         """Runs that are acted on or compared, in the order in which they were marked."""
+        self.troubles: Sequence[str] = ()
+        """Why the runs of other machines are not known."""
         self.program = "train.py"
         """One that could be started, for who has no run yet."""
         self._view: ListView | None = None
@@ -280,6 +291,8 @@ class RunTable(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         if not self.lines:
+            if self.troubles and not self._hides:
+                return [row((f" {clean(one, 200)}", "dim")) for one in self.troubles]
             return [] if self.unread else NOTHING_MATCHES if self._hides else empty_state(width, height, self.program)
         from .run_row import NameDisambiguator, heading, line_row
 

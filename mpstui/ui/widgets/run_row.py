@@ -116,6 +116,7 @@ def _of(name: str, width: int, needs: int = 0, align: str = "right") -> Shown:
 COLUMNS: tuple[Shown, ...] = (
     Shown("state", "state", WIDEST_WORD + 2, _state),
     Shown("name", "name", 12, _name, grows=3, widest=60),
+    _of("host", 10, 40, "left"),
     _of("device", 4, 44, "left"),
     Shown("epoch", "epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
     _of("loss", 9, 32),
@@ -139,7 +140,7 @@ def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: fl
             chosen.pop()
     else:
         chosen = [one for one in COLUMNS if width >= one.needs]
-        told = {"tags": ("tags", "note"), "best": ("best",), "memory": ("memory",)}
+        told = {"host": ("host",), "tags": ("tags", "note"), "best": ("best",), "memory": ("memory",)}
         empty = {name for name, of in told.items() if not any(_has(one, of, now) for one in snapshots)}
         chosen = [one for one in chosen if one.id not in empty]
     left = width - 2 - sum(one.width for one in chosen) - gap * (len(chosen) - 1)

@@ -175,8 +175,8 @@ class RunWorker(Worker):
         self._monitor: Monitor | None = None
         self._focus = Focus()
         self._hinted: frozenset[str] = frozenset()
-        self._read: tuple[tuple[RunSnapshot, ...], tuple[str, ...]] | None = None
-        """The newest snapshots, and the queues that are paused."""
+        self._read: tuple[tuple[RunSnapshot, ...], tuple[str, ...], tuple[str, ...]] | None = None
+        """The newest snapshots, the queues that are paused, and what is wrong with the ways to other machines."""
         self._undrawn = False
         self._drawn = threading.Event()
         self._drawn.set()
@@ -245,10 +245,13 @@ class RunWorker(Worker):
         began, worked = time.monotonic(), time.thread_time()
         hinted, self._hinted = self._hinted, frozenset()
         monitor.hint(hinted)
-        fresh = monitor.refresh(focus.run, focus.listed, focus.compared), self._paused.read()
+        snapshots = monitor.refresh(focus.run, focus.listed, focus.compared)
+        fresh = snapshots, self._paused.read(), self._services.troubles
+        while self._services.notices:
+            self._post(Toast(clean(self._services.notices.popleft(), 300), "warning"))
         self._pending_bytes = sum(monitor.read_on(run, 0.0) for run in focus.closely)
         before, self._read = self._read, fresh
-        if before is None or before[1] != fresh[1] or differ(before[0], fresh[0]):
+        if before is None or before[1:] != fresh[1:] or differ(before[0], fresh[0]):
             self._undrawn, self._changed_at = True, began
             self._sound(before[0] if before is not None else (), fresh[0])
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took

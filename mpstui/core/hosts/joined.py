@@ -1,0 +1,241 @@
+"""Everything that a screen asks, of several machines at once: whatever is asked goes to the one that the run is on."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..model.errors import OperationError
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot
+from .desk import Desk
+from .far import FarGhosts, FarHost, FarMachine, FarRecorder, FarWindow, HostsActions, HostsMonitor
+from .far_forms import FarLauncher
+from .link import Connect, Link
+from .local import LocalServices, Stamp
+from .logs import FarLog
+
+if TYPE_CHECKING:
+    from ...wire.queues import Queue
+    from ..launching.explaining import Explanation
+    from ..runs.details import Section
+    from ..runs.queueing import Moved
+    from ..runs.removal import Removable, Removed
+    from ..runs.window import Window
+    from ..sharing.export import Table
+
+
+class JoinedServices(LocalServices):
+    """What :class:`.LocalServices` is for one machine. The list and the settings are those of this one."""
+
+    def __init__(
+        self,
+        home: Home,
+        environ: Mapping[str, str],
+        cwd: Path,
+        clock: Callable[[], float],
+        *,
+        hosts: Mapping[str, Connect],
+        local: bool = False,
+    ) -> None:
+        """``hosts``: how a line to each is opened; ``local``: this machine is one of them."""
+        super().__init__(home, environ, cwd, clock)
+        self.notices = deque()
+        self.hosts = [FarHost(name, Link(name, connect, clock=clock)) for name, connect in hosts.items()]
+        for host in self.hosts:
+            host.link.notices = self.notices
+        self._local = local
+        self._focused: FarHost | None = None if local else self.hosts[0]
+        self._logs: deque[tuple[FarHost, str]] = deque(maxlen=1)
+        self._local_stamp, self.stamp = self.stamp, self._stamp_of
+        self._local_queues, self.queues_stamp = self.queues_stamp, self._always
+
+    def start(self) -> None:
+        """Open the lines."""
+        for host in self.hosts:
+            host.link.start()
+
+    def close(self) -> None:
+        """Close the lines; runs go on."""
+        for host in self.hosts:
+            host.link.stop()
+
+    @property
+    def troubles(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(filter(None, (host.link.sentence for host in self.hosts)))
+
+    @property
+    def watched_folder(self) -> Path | None:
+        return super().watched_folder if self._local else None
+
+    def host_of(self, key: str | Path) -> FarHost | None:
+        """The other machine that a run or a path is on; None: it is on this one."""
+        return next((host for host in self.hosts if host.has(key)), None)
+
+    def _here(self, snapshots: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+        return [one for one in snapshots if self.host_of(one.run) is None]
+
+    # -- reading
+
+    def monitor(self, columns: int | None = None) -> Any:
+        services = self
+
+        class Focusing(HostsMonitor):
+            def refresh(self, focus: str | None = None, *rest: Any, **named: Any) -> tuple[RunSnapshot, ...]:
+                if focus is not None:
+                    services._focused = services.host_of(focus)
+                return super().refresh(focus, *rest, **named)
+
+        return Focusing(self.hosts, super().monitor(columns) if self._local else None)
+
+    def ghosts(self) -> Any:
+        return FarGhosts(self.host_of, super().ghosts())
+
+    @cached_property
+    def actions(self) -> Any:
+        from ..launching.actions import Actions
+
+        return HostsActions(self.host_of, Actions(self.environ, self.clock))
+
+    @cached_property
+    def recovery(self) -> Any:
+        """Each machine looks after its own."""
+        from ..launching.actions import Actions, SupervisorRecovery
+
+        local = Actions(self.environ, self.clock)
+        return SupervisorRecovery(self.home, local.supervise, local.supervising_many)
+
+    @cached_property
+    def _machine(self) -> FarMachine:
+        return FarMachine(self.hosts, super().sampler if self._local else None)
+
+    def sampler(self) -> Any:
+        return self._machine
+
+    def recorder(self, snapshot: RunSnapshot) -> Any:
+        host = self.host_of(snapshot.run)
+        if host is None:
+            return super().recorder(snapshot)
+        self._machine.record(snapshot.run)
+        return FarRecorder(self._machine, host)
+
+    def open_log(self, path: Path) -> Any:
+        host = self.host_of(path)
+        for other in self.hosts:
+            other.look(logs=(host.there(path),) if host is other else ())
+        return FarLog(Path(host.there(path)), host.link) if host is not None else super().open_log(path)
+
+    def _stamp_of(self, path: Path) -> Stamp | None:
+        host = self.host_of(path)
+        if host is None:
+            return self._local_stamp(path)
+        end = host.link.values.get(f"log:{host.there(path)}")
+        return (int(host.link.live), end.restarts, end.size) if end is not None and end.there else None
+
+    def _always(self) -> Stamp:
+        return time.time_ns(), 0, 0
+
+    def explain(self, snapshot: RunSnapshot) -> Explanation:
+        host = self.host_of(snapshot.run)
+        return super().explain(snapshot) if host is None else host.link.ask(Desk.explain, run=host.ref(snapshot))
+
+    def details(self, snapshot: RunSnapshot) -> tuple[Section, ...]:
+        host = self.host_of(snapshot.run)
+        return super().details(snapshot) if host is None else host.link.ask(Desk.details, run=host.ref(snapshot))
+
+    def table(self, snapshot: RunSnapshot) -> Table:
+        host = self.host_of(snapshot.run)
+        if host is None:
+            return super().table(snapshot)
+        return host.link.ask(Desk.table, patience=120.0, run=host.ref(snapshot))
+
+    def looked_into(self, runs: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+        found = {one.run: one for one in super().looked_into(self._here(runs))}
+        for host in self.hosts:
+            own = [one for one in runs if host.has(one.run)]
+            asked = host.link.ask(Desk.looked_into, runs=tuple(map(host.ref, own))) if own else ()
+            found |= {host.key(one.run): host.seen_here(one) for one in asked}
+        return [found[one.run] for one in runs]
+
+    def window_reader(self, snapshot: RunSnapshot, window: Window) -> Any:
+        host = self.host_of(snapshot.run)
+        return super().window_reader(snapshot, window) if host is None else FarWindow(host, snapshot, window)
+
+    # -- launching
+
+    def launcher(self) -> Any:
+        """Of the machine that the selected run is on."""
+        if self._focused is None:
+            return super().launcher()
+        return FarLauncher(self._focused, self.actions.asked)
+
+    # -- queues
+
+    def paused_queues(self) -> tuple[str, ...]:
+        here = super().paused_queues() if self._local else ()
+        listings = ((host, host.link.values.get("list")) for host in self.hosts)
+        return (*here, *(host.key(queue) for host, found in listings if found is not None for queue in found.paused))
+
+    def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
+        host = self.host_of(snapshot.run)
+        if host is None:
+            return super().move_in_queue(snapshot, direction)
+        about = f"moving {snapshot.name} {direction}"
+        return host.link.ask(Desk.move_in_queue, about=about, run=host.ref(snapshot), direction=direction)
+
+    def pause_queue(self, group: str, paused: bool) -> Queue:
+        host = self.host_of(group)
+        group = host.there(group) if host is not None else group
+        host = host or self._focused
+        if host is None:
+            return super().pause_queue(group, paused)
+        about = f"{'pausing' if paused else 'resuming'} queue {group}"
+        return host.link.ask(Desk.pause_queue, about=about, group=group, paused=paused)
+
+    # -- labels and removal
+
+    def label(self, snapshots: Sequence[RunSnapshot], what: str, before: str, text: str) -> None:
+        here = self._here(snapshots)
+        if here:
+            super().label(here, what, before, text)
+        for host in self.hosts:
+            runs = tuple(host.ref(one) for one in snapshots if host.has(one.run))
+            if runs:
+                host.link.ask(Desk.label, about=f"the {what}", runs=runs, what=what, before=before, text=text)
+
+    def examine_removal(self, snapshot: RunSnapshot) -> Removable:
+        host = self.host_of(snapshot.run)
+        if host is None:
+            return super().examine_removal(snapshot)
+        return host.link.ask(Desk.examine_removal, run=host.ref(snapshot))
+
+    def remove(self, snapshot: RunSnapshot, *, keep_checkpoints: bool) -> Removed:
+        host = self.host_of(snapshot.run)
+        if host is None:
+            return super().remove(snapshot, keep_checkpoints=keep_checkpoints)
+        about = f"removing {snapshot.name}"
+        return host.link.ask(
+            Desk.remove, about=about, run=host.ref(snapshot), keep_checkpoints=keep_checkpoints, patience=60.0
+        )
+
+
+def connections(names: Sequence[str], settings: Any, environ: Mapping[str, str]) -> dict[str, Connect]:
+    """How a line to each of these machines is opened.
+
+    Raises:
+        UsageError: no machine can be called so.
+    """
+    from .ssh import connect, require_name
+
+    def way(name: str) -> Connect:
+        return lambda: connect(name, settings, environ=environ)
+
+    for name in names:
+        require_name(name)
+    if not names:
+        raise OperationError("no machine is named")
+    return {name: way(name) for name in names}
