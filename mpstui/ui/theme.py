@@ -23,7 +23,7 @@ OWN_THEME, OWN_256_THEME, ANSI_THEME = "mpstui", "mpstui-256", "ansi-dark"
 OWN_LIGHT_THEME, OWN_256_LIGHT_THEME, ANSI_LIGHT_THEME = "mpstui-light", "mpstui-256-light", "ansi-light"
 ANSI_THEMES = frozenset({ANSI_THEME, ANSI_LIGHT_THEME})
 
-_INKS: Mapping[str, Mapping[str, str]] = {
+_INKS: Mapping[str, dict[str, str]] = {
     OWN_THEME: {
         "ink": "#c9cfda", "dim": "#96a0b2", "faint": "#838ea1", "edge": "#2a303c", "ground": "#10131a",
         "raised": "#161a23", "lit": "#1f2736", "blue": "#7aa9f7",
@@ -85,9 +85,19 @@ _ROLES: dict[str, tuple[str, ...]] = {
 }
 """The look of each role: in a designed theme, in the terminal's own colours, there on a light ground if it differs."""
 _RUNS = ("train", "val", "mark", "good", "bar", "bad", "title", "quiet")
-"""The looks that runs laid over each other have in turn; their labels tell those of one look apart."""
+"""The looks that runs laid over each other have; in sixteen colours in turn: labels tell those of one look apart."""
+_MORE_RUNS = {
+    OWN_THEME: "ffff5a 00a54b 3cffff b4873c ffb4d2 87ff96 d269c3 a5d2ff 00a5a5 ff87e1 f0e196 87b400",
+    OWN_LIGHT_THEME: "2d0078 5a0f00 780069 003c1e a53c96 003c69 00004b 3c003c 87002d 5a3c00 4b2d4b 2d1e00",
+    OWN_256_THEME: "ffff5f ffafff 00af87 87af00 87ffd7 ffd787 00afd7 afd7ff d78700 afff87 ff87d7 ffafaf",
+    OWN_256_LIGHT_THEME: "00005f 5f005f af0087 5f0000 0000af 0000ff 8700af 87005f 870000 000087 5f0087 0000d7",
+}
+"""Of the runs beyond those: far from each other and from all before, and readable on every ground."""
 RUN_ROLES = tuple(f"run{number}" for number in range(1, 21))
+for _name, _colours in _MORE_RUNS.items():
+    _INKS[_name].update(zip(RUN_ROLES[len(_RUNS) :], (f"#{ink}" for ink in _colours.split()), strict=True))
 _ROLES |= {role: _ROLES[look] for role, look in zip(RUN_ROLES, cycle(_RUNS))}
+_ROLES |= {role: (f"{{{role}}}", *_ROLES[role][1:]) for role in RUN_ROLES[len(_RUNS) :]}
 ROLES = frozenset(_ROLES)
 
 

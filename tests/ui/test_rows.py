@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from mpstui.ui.theme import (
     OWN_LIGHT_THEME,
     OWN_THEME,
     ROLES,
+    RUN_ROLES,
     THEMES,
     palette,
     sgr_style,
@@ -122,6 +125,30 @@ def test_every_word_stands_out_from_every_ground_it_is_written_on(theme: Theme) 
         assert ink is not None
         assert tint is not None
         assert contrast(ink.name, tint.name) >= 4.5, curve
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_twenty_runs_have_twenty_colours_that_are_told_apart(theme: Theme) -> None:
+    looks = palette(theme.name)
+    inks = [looks[role].color for role in RUN_ROLES]
+    places = [oklab(ink.name) for ink in inks if ink is not None]
+    assert len(places) == len(RUN_ROLES) == 20
+    nearest = min(math.dist(one, other) for at, one in enumerate(places) for other in places[:at])
+    assert nearest > 0.06, "three times what is seen as a difference at all"
+
+
+def oklab(colour: str) -> tuple[float, float, float]:
+    """Where a colour lies among what is seen: equal distances look equally different (Ottosson's Oklab)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    long = math.cbrt(0.4122 * red + 0.5363 * green + 0.0514 * blue)
+    middle = math.cbrt(0.2119 * red + 0.6807 * green + 0.1074 * blue)
+    short = math.cbrt(0.0883 * red + 0.2817 * green + 0.6300 * blue)
+    return (
+        0.2105 * long + 0.7936 * middle - 0.0041 * short,
+        1.9780 * long - 2.4286 * middle + 0.4506 * short,
+        0.0259 * long + 0.7828 * middle - 0.8087 * short,
+    )
 
 
 @pytest.mark.parametrize("name", [OWN_256_THEME, OWN_256_LIGHT_THEME])

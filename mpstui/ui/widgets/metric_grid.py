@@ -174,6 +174,10 @@ class MetricGrid(LinePanel):
             best = best_point(curve)
             if best is not None and best.value != curve.last:
                 parts.append(Span(f" {_SIGNS[best.way]}{number(best.value)}", "dim"))
+        if data.train is not None and data.train.smoothing > 0:  # that is what its line is
+            average = Span(f" avg {data.train.smoothing:.2g}", "dim")
+            fits = sum(len(part.text) for part in (*parts, average)) + len(clean(data.name, 60)) < width - 1
+            parts += [average] if fits else []
         taken = sum(len(part.text) for part in parts)
         mark = "▌" if here else " "
         name = cut(clean(data.name, 60), max(8, width - taken - 2))
