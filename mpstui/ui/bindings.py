@@ -70,7 +70,7 @@ def _panel_keys() -> list[Key]:
 
 
 KEYS: tuple[Key, ...] = (
-    Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
+    Key("question_mark,f1", "help", "?", "help", "show all keys", Scope.EVERYWHERE, 2),
     Key(
         "ctrl+p,colon",
         "screen.palette",

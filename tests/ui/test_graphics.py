@@ -79,7 +79,7 @@ def test_a_chart_is_drawn_in_pixels_and_makes_way(kind: str, log: Path) -> None:
         assert "step" in terminal.text
 
         terminal.press("?")
-        terminal.wait_text("show this page")
+        terminal.wait_text("show all keys")
         until(terminal, lambda: not near(INKS["teal"], terminal.colours()), "no pixels below a dialog")
         until(terminal, lambda: drawn_in_characters(terminal), "the curve beside the dialog")
         terminal.press("escape")
@@ -103,7 +103,7 @@ def another_size_takes_it_away(terminal: PixelTerminal) -> None:
     terminal.pump(0.3)
     os.write(terminal.descriptor, b"c")
     until(terminal, lambda: len(terminal.shown) == 11, "the picture of the smaller window")
-    assert "show this page" not in terminal.text
+    assert "show all keys" not in terminal.text
 
 
 def test_a_terminal_without_pixels_has_characters(log: Path) -> None:

@@ -201,7 +201,7 @@ class Draft:
             *arguments,
             *(Field(ARGUMENT + key, key, "", hint=hint) for key, hint in self._offered.items()),
             Field(MORE, "more arguments", "", hint="KEY=VALUE ..."),
-            Field(VARIABLES, "variables", variables, hint="NAME=VALUE ..., -NAME leaves one out"),
+            Field(VARIABLES, "variables", variables, hint="NAME=VALUE ... or -NAME"),
             *(when if self._starts else ()),
         )
 

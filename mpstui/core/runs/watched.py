@@ -133,7 +133,7 @@ class WatchedReader(RunFollower):
         if updated is None:
             if not self.path.is_dir():
                 return "nothing that could be read is there yet"
-            return f"there is no {NAMES_IN_SHORT}"
+            return f"{self._log.name} tells no numbers yet" if self._log else f"there is no {NAMES_IN_SHORT}"
         # An age in whole minutes: a snapshot that differs every second is drawn every second, by an idle screen too.
         minutes = int((self.machine.clock() - updated) // 60)
         ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)

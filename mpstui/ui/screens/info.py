@@ -11,7 +11,7 @@ from .dialogs import Page
 if TYPE_CHECKING:
     from ...core.runs.details import Section
 
-_WIDEST, _MOST_LABEL = 140, 28
+_WIDEST = 140
 _MOST_LINES = 12
 _DIFF_ROLES = {"+": "good", "-": "bad", "@": "mark"}
 
@@ -34,7 +34,7 @@ def info_rows(name: str, sections: Sequence[Section], width: int) -> list[Row]:
     for section in sections:
         lines.append(row((section.title, "strong")))
         longest = max((len(clean(label)) for label, _ in section.pairs), default=0)
-        cells = min(longest, _MOST_LABEL, max(6, width // 3))
+        cells = min(longest, max(6, width // 3))
         for label, value in section.pairs:
             texts = wrap(clean(value), width - cells - 4, _MOST_LINES) or [""]
             lines.append(row("  ", (fit(clean(label), cells), "dim"), "  ", texts[0]))

@@ -326,6 +326,9 @@ def test_metric_files_are_found_as_parse_finds_them(monitor: Monitor, tmp_path: 
     assert empty.reason == "there is no .log .out .txt .csv .jsonl tfevents, heartbeat or trainer_state"
     assert header(empty, 80, NOW)[1].text.rstrip().endswith("trainer_state"), "all of it is seen in a narrow window"
     assert empty.health is None
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "readme.txt").write_text("nothing of a training\n")
+    assert look(monitor, tmp_path / "notes").reason == "readme.txt tells no numbers yet"
     (version / "data.csv").write_text("id,text\n1,a\n")
     (version / "metrics.csv").write_text("epoch,step,train_loss,val_loss\n0,10,2.5,\n1,20,1.5,1.75\n")
     clock.advance(5)
