@@ -10,8 +10,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ..core.model.errors import OperationError, UsageError
+from ..core.settings import load_settings
+from ..wire import storage
 from .main import command_parser, commands, screen_parser
 from .session import Session, give, one_line
 
@@ -19,7 +22,8 @@ FILES = ":files"
 """Stands among the candidates for the names of files, which each shell completes best itself."""
 Candidates = Iterator[tuple[str, str]]
 """Each word with what it means."""
-_LOOKED_UP = {"RUN": "runs", "PROFILE": "profiles", "A": "profiles", "B": "profiles", "GROUP": "groups"}
+_PROFILES = dict.fromkeys(("PROFILE", "A", "B"), "profiles")
+_LOOKED_UP = {"RUN": "runs", **_PROFILES, "GROUP": "groups", "HOST": "hosts"}
 
 BASH = """\
 _mpstui() {
@@ -101,6 +105,11 @@ def candidates(words: Sequence[str]) -> Candidates:
 
 def _possible(typed: list[str], *, dashed: bool) -> Candidates:
     """All that can follow; ``dashed``: an option has been begun. Walks through the words as the parser would."""
+    while typed[:1] == ["--host"] and typed[1:]:
+        typed = typed[2:]
+    if typed == ["--host"]:
+        yield from _looked_up("hosts")
+        return
     if not typed and not dashed:
         yield from ((name, one.help) for name, one in commands().items())
         yield from _looked_up("runs")
@@ -166,6 +175,18 @@ def _kinds(wanted: str) -> Candidates:
             yield one, ""
 
 
+def known_hosts(session: Session, config: Path = Path("~/.ssh/config")) -> list[str]:
+    """Machines by the names that the settings and the ssh configuration have for them."""
+    settings = load_settings(session.home).hosts
+    try:
+        lines = storage.read_text(config.expanduser()).splitlines()
+    except (OSError, RuntimeError):
+        lines = []
+    there = [word for line in lines if re.match(r"\s*host\s", line, re.IGNORECASE) for word in line.split()[1:]]
+    plain = [word for word in there if re.fullmatch(r"[\w.-]+", word)]  # no patterns
+    return list(dict.fromkeys([*settings.show, *settings.named, *plain]))
+
+
 def _looked_up(kind: str) -> Candidates:
     """What this home has now; nothing where it cannot be read."""
     from ..core.profiles.library import list_profiles
@@ -177,6 +198,8 @@ def _looked_up(kind: str) -> Candidates:
     try:
         if kind == "profiles":
             yield from ((entry.name, one_line(entry.title)) for entry in list_profiles(session.home, session.cwd))
+        elif kind == "hosts":
+            yield from ((name, "") for name in known_hosts(session))
         elif kind == "groups":
             yield from ((group.name, "") for group in list_groups(session.home) if group.name)
         else:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.cli.completion import FILES, candidates
+from mpstui.cli.completion import FILES, candidates, known_hosts
 from mpstui.cli.main import commands
+from mpstui.cli.session import Session
 from mpstui.core.model.home import Home
 from mpstui.core.runs.queueing import set_slots
 from tests.cli.programs import ok
@@ -71,6 +72,15 @@ def offered(line: str) -> list[str]:
 )
 def test_words_that_can_follow(home: Home, line: str, words: list[str]) -> None:
     assert offered(line) == words
+
+
+def test_machines_are_offered_by_their_names(home: Home, tmp_path: Path) -> None:
+    home.settings.write_text('[hosts]\nshow = ["mac"]\n[hosts.gpu1]\n')
+    assert {"mac", "gpu1"} <= set(offered("ps --host ")) & set(offered("--host "))
+    assert "launch" in offered("--host gpu1 l")
+    config = tmp_path / "config"
+    config.write_text("Host *\n  User me\nHost box *.lan !x\nHostName y\nhost=other\n")
+    assert known_hosts(Session(), config) == ["mac", "gpu1", "box"]
 
 
 def test_every_command_is_offered_with_its_line_of_help(home: Home) -> None:

@@ -271,7 +271,8 @@ def test_a_python_that_is_too_old_or_missing_is_told(ssh_lab: SshLab, name: str,
     assert error.kind == "python"
     assert (f"python3 is {version}" if version else "there is no python3") in error.sentence
     assert f"[hosts.{name}]" in error.hint
-    assert refused(ssh_lab, name, python="~/nowhere/python").kind == "python"
+    named = refused(ssh_lab, name, python="~/nowhere/python")
+    assert (named.kind, f"{home}/nowhere/python does not start" in named.sentence) == ("python", True)
 
 
 def test_a_folder_that_is_not_there_is_told(ssh_lab: SshLab, name: str) -> None:
