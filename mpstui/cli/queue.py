@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..core.launching.record import read_run
 from ..core.model.errors import UsageError
 from ..core.model.snapshot import ordinal
 from ..core.runs.find import find_run
 from ..core.runs.queueing import Group, find_group, list_groups, move_run, set_paused, set_slots
+from ..wire.jobs import EngineRule
 from ..wire.records import gpu_words
+from ..wire.rundir import RunDir
 from .session import Session, print_json, respawn_missing_supervisors, say
 
 _FORMS = {
@@ -38,6 +41,22 @@ Shows what runs, what waits and for what, the next run first. `slots` sets how m
         help=argparse.SUPPRESS,
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def _put_first(run: RunDir, rule: EngineRule, direction: str, as_json: bool) -> int:
+    """The order of a scheduler's queue is its own: it can be asked to put a job first.
+
+    Raises:
+        UsageError: another place is asked for. OperationError: the cluster does not allow it.
+    """
+    from ..core.launching.jobs import change
+
+    if direction != "first":
+        raise UsageError(f"{rule.title} has the order of its jobs: one can only be asked to be first, not {direction}")
+    change(run, rule, "top")
+    text = f"{run.run}: {rule.title} has put it before your other jobs"
+    print_json({"run": run.run, "place": None, "group": rule.name}) if as_json else say(text)
+    return 0
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
             answer, text = {"group": name, "slots": group.slots}, f"{name}: {_at_once(group)}"
         case ["move", name, direction]:
             run_dir = find_run(home, name)
+            if (recorded := read_run(run_dir)) is not None and recorded.spec.engine is not None:
+                return _put_first(run_dir, recorded.spec.engine, direction, args.json)
             found = move_run(home, run_dir, direction)
             answer = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
             text = f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"

@@ -85,6 +85,7 @@ class OneRun:
             seen=time.time(),
             reason=verdict.reason,
             health=Health.PAUSED if trainer is not None and trainer.state == STOPPED else None,
+            job=seen.job,
             attempt=self._reader.attempt,
             attempts=self._reader.attempt,
             paused=bool(seen.status and seen.status.paused and live),

@@ -110,6 +110,11 @@ def _not_running(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "it has not been started yet" if snapshot.state in _WAITS else f"it is not running ({snapshot.state})"
 
 
+def _cannot_wait(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    # A scheduler can hold a job that has not started.
+    return "" if snapshot.job is not None and snapshot.job.phase.waits else _not_running(snapshot, facts)
+
+
 def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
     # Of a lost run nobody saw the end: whoever looks for its processes may find some.
     ends = snapshot.state in (*_WAITS, State.LOST) or facts.restart_requested or bool(snapshot.survivors)
@@ -138,6 +143,9 @@ def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
 def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
     if snapshot.state is not State.QUEUED:
         return "it is not in a queue; `mpstui queue` lists them all"
+    if snapshot.job is not None:
+        title = snapshot.job.title
+        return f"{title} has its queue: p holds the job, `mpstui queue move RUN first` asks {title} to put it first"
     return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, not in a queue"
 
 
@@ -241,7 +249,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="pause",
         name="pause",
-        refusal=lambda run, facts: _not_running(run, facts) or ("it is already paused" if run.is_frozen else ""),
+        refusal=lambda run, facts: _cannot_wait(run, facts) or ("it is already paused" if run.is_frozen else ""),
         request="pause",
         key="p",
         help="pause it (it keeps its memory), or resume it",
@@ -253,7 +261,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="continue",
         name="continue",
-        refusal=lambda run, facts: _not_running(run, facts) or ("" if run.is_frozen else "it is not paused"),
+        refusal=lambda run, facts: _cannot_wait(run, facts) or ("" if run.is_frozen else "it is not paused"),
         request="continue",
         command="continue",
         command_help="resume a paused run",

@@ -116,6 +116,8 @@ def main(folder: str) -> None:
     cluster, name, words = FakeCluster(Path(folder)), Path(sys.argv[0]).name, sys.argv[1:]
     with (cluster.folder / "calls").open("a") as calls:
         calls.write(json.dumps([name, *words]) + "\n")
+    if (cluster.folder / "slow").exists():
+        time.sleep(60)
     if cluster.down:
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     sys.exit({"sbatch": _sbatch, "squeue": _squeue, "scontrol": _scontrol, "scancel": _scancel}[name](cluster, words))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.engines import board
+from mpstui.core.engines.slurm import Slurm
 from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.jobs import change
 from mpstui.core.model.checks import ProfileError
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.jobs import JobPhase
@@ -270,8 +274,6 @@ def test_looking_at_runs_starts_no_job_here(runs: Cluster, cluster: FakeCluster)
 def test_many_looks_are_one_question_every_few_seconds(
     runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mpstui.core.engines import board
-
     found = runs.launch(sweep={"seed": tuple("123456")})
     runs.wait(found[0], lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
     monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 60.0)
@@ -280,3 +282,35 @@ def test_many_looks_are_one_question_every_few_seconds(
         board.board_of.cache_clear()  # as another process
         assert {runs.see(run).state for run in found} == {State.QUEUED}
     assert (cluster.folder / "calls").read_text().count('"squeue"') <= before + 1
+
+
+def test_a_job_that_waits_is_held_released_and_put_first(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch()
+    actions = Actions(dict(os.environ))
+    seen = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    answer = answered(actions, seen.dir, actions.send(seen, "pause").id)
+    assert (answer.ok, answer.text) == (True, "Slurm job 10 is held; `mpstui continue` releases it")
+    seen = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.HELD)
+    assert seen.is_frozen
+    with pytest.raises(OperationError, match="already paused"):
+        actions.send(seen, "pause")
+    assert answered(actions, seen.dir, actions.send(seen, "continue").id).text == "Slurm job 10 is released"
+    runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    rule = Slurm().rule({})
+    change(RunDir(seen.dir), rule, "top")
+    assert cluster.job("10")["top"]
+
+
+def test_a_command_that_leaves_before_the_scheduler_gives_up_says_that_it_is_silent(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = runs.launch()
+    runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    (cluster.folder / "slow").touch()
+    board.board_of.cache_clear()
+    monkeypatch.setattr(board, "FIRST_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(board, "LATE_SECONDS", 0.0)
+    time.sleep(0.3)  # what was heard a moment ago is not asked for again
+    seen = runs.see(run)
+    assert seen.state is State.QUEUED
+    assert "; Slurm does not answer since " in seen.reason

@@ -29,6 +29,8 @@ FIRST_ANSWER_SECONDS = 3.0
 """How long the first look of a process waits for an answer; later ones never wait."""
 GIVE_UP_SECONDS = 20.0
 """squeue itself waits ten seconds and more for a controller that is away."""
+LATE_SECONDS = 10.0
+"""Since the last answer; then a question without one is told of."""
 JUST_SUBMITTED_SECONDS = 3.0
 MOST_KEPT = 2000
 
@@ -81,8 +83,17 @@ class JobBoard:
 
     def _view(self, job: str, submitted: float = 0.0) -> JobView:
         found = self._views.get(job) or JobView(engine=self.engine.name, title=self.engine.title, id=job)
-        if self._silent_since is not None:
-            return replace(found, silent_since=self._silent_since, why_silent=self._why)
+        since, question = self._silent_since, self._question
+        if (
+            since is None
+            and question is not None
+            and question.is_late
+            and question.asked - self._answered > LATE_SECONDS
+        ):
+            # A command looks once and leaves before the scheduler's own patience is over.
+            since = self._answered or question.asked
+        if since is not None:
+            return replace(found, silent_since=since, why_silent=self._why)
         heard = self._answered > submitted + JUST_SUBMITTED_SECONDS
         if job and heard and job not in self._listed and not found.phase.is_over:
             return replace(found, phase=JobPhase.GONE, state=None, reason=None)
@@ -172,7 +183,7 @@ class _Question:
     def __init__(self, command: Collection[str], asked: float) -> None:
         self.asked = asked
         self.output, self.error = "", ""
-        self._deadline = time.monotonic() + GIVE_UP_SECONDS
+        self._begun = time.monotonic()
         self._process: subprocess.Popen[bytes] | None = None
         self._said = bytearray()
         try:
@@ -188,6 +199,11 @@ class _Question:
         except OSError as error:
             self.error = f"{next(iter(command))}: {error.strerror}"
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the first look has waited for it in vain."""
+        return time.monotonic() >= self._begun + FIRST_ANSWER_SECONDS
+
     def is_over(self) -> bool:
         """Whether the answer, or the reason why there is none, is there; never waits."""
         process = self._process
@@ -198,7 +214,7 @@ class _Question:
                 while data := os.read(process.stdout.fileno(), 1 << 16):
                     self._said += data
         if process.poll() is None:
-            if time.monotonic() < self._deadline:
+            if time.monotonic() < self._begun + GIVE_UP_SECONDS:
                 return False
             process.kill()
             process.wait()

@@ -20,7 +20,7 @@ from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
 from ..runs.waiting import is_abandoned
-from .jobs import attend, interim_answer
+from .jobs import attend, hold, interim_answer
 from .record import RecordedRun, availability, plan_restart, read_run
 from .supervisors import Supervisors, start_supervisor
 
@@ -59,6 +59,12 @@ class Actions:
         if entry.request == "restart":
             return self.restart(snapshot, **{**entry.options, **options})
         self._require(snapshot, action)
+        run = RunDir(snapshot.dir)
+        if snapshot.job is not None and snapshot.job.phase.waits and entry.request in ("pause", "continue"):
+            recorded = self._available(snapshot, action)
+            if recorded.spec.engine is not None:
+                asked = rundir.new_request(entry.request, snapshot.attempt, self.clock())
+                return hold(run, recorded.spec.engine, asked)
         return self._submit(snapshot, entry.request, {**entry.options, **options}, {})
 
     def restart(

@@ -223,6 +223,21 @@ def change(run: RunDir, rule: EngineRule, action: str) -> None:
         board.hurry()
 
 
+def hold(run: RunDir, rule: EngineRule, request: Request) -> Request:
+    """Have a job that waits wait on (``pause``), or wait for its turn again (``continue``): asked and answered.
+
+    Raises:
+        OperationError: the scheduler refuses or does not answer.
+    """
+    action, said = ("hold", "held") if request.action == "pause" else ("release", "released")
+    job = job_of(run, rule)
+    change(run, rule, action)
+    text = f"{job.title} job {job.id} is {said}" + ("; `mpstui continue` releases it" if action == "hold" else "")
+    rundir.submit(run, request)
+    rundir.answer(run, Ack(request.id, True, rule.name, time.time(), text))
+    return request
+
+
 def interim_answer(run: RunDir, rule: EngineRule, request: Request) -> Ack | None:
     """What can be said of a restart before its job starts, in days perhaps; None where it need not be said."""
     job = job_of(run, rule)

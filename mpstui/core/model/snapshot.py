@@ -11,7 +11,7 @@ from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from ...wire.records import Branch
-from .jobs import JobView
+from .jobs import JobPhase, JobView
 from .moment import UNIX as UNIX
 from .moment import Moment as Moment
 
@@ -367,8 +367,9 @@ class RunSnapshot:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether its processes stand still: paused by mpstui, or stopped by a signal of somebody else."""
-        return self.paused or self.health is Health.PAUSED
+        """Whether it stands still: paused by mpstui, stopped by a signal of somebody else, or its job held."""
+        held = self.job is not None and self.job.phase is JobPhase.HELD and self.state is State.QUEUED
+        return self.paused or self.health is Health.PAUSED or held
 
     @property
     def waits(self) -> str:

@@ -41,7 +41,7 @@ def header(
 ) -> list[Row]:
     """The name, the machine and the state; then the facts, or beside the device what is going wrong."""
     held = ""
-    if snapshot.is_frozen:  # who holds it, unless it was the user who pressed the key for it
+    if snapshot.is_frozen and not snapshot.waits:  # who holds it, unless it was the user who pressed the key for it
         held = snapshot.reason if snapshot.held_for else ""
         held = held if snapshot.paused else f"{snapshot.health_note}; p resumes it"
     nothing = snapshot.reason if snapshot.state is State.WATCHED and snapshot.updated is None else ""
