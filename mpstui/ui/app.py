@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,53 @@ _PACKET_SECONDS = 0.02
 """Letters of one packet arrive within this time of each other."""
 
 
-class KeyboardApp(PaintedApp):
+class TerminalApp(PaintedApp):
+    """What is between the screen and its terminal besides cells: alarms, and charts in pixels.
+
+    For these the terminal is asked behind a frame, and again where its cells may be of another size.
+    """
+
+    _answers: Answers | None = None
+
+    def ask_for_pixels(self, environ: Mapping[str, str]) -> None:
+        """Ask once the first frame is there, unless the terminal is known to answer for another one."""
+        if may_ask(environ):
+            self._answers = Answers(lambda found: self.post_message(messages.GraphicsKnown(found)), environ)
+            listen(self._answers)
+
+    def on_mount(self) -> None:
+        if self._answers is not None:
+            self.call_after_refresh(self._ask)
+            self.app_resume_signal.subscribe(self, lambda _: self._measure_again())
+
+    def _ask(self) -> None:
+        if self._answers is not None:
+            self.write(self._answers.question())
+
+    @on(Resize)
+    def _measure_again(self) -> None:
+        """No pixels until the terminal has said how large its cells are now."""
+        if self.paint.graphics is not None:
+            self._take_graphics(messages.GraphicsKnown(None))
+            self.call_after_refresh(self._ask)
+
+    @on(messages.GraphicsKnown)
+    def _take_graphics(self, message: messages.GraphicsKnown) -> None:
+        self.write(self.paint.take_graphics(message.graphics))
+        self.redraw()
+
+    @on(messages.TerminalNotified)
+    def _notify_terminal(self, message: messages.TerminalNotified) -> None:
+        self.write(message.sequences)
+
+    def redraw(self) -> None:
+        """Draw what is in view with these pixels, or without."""
+
+    def on_unmount(self) -> None:
+        self.write(self.paint.take_graphics(None))
+
+
+class KeyboardApp(TerminalApp):
     """Keys in turn: each is looked up when the one before it has done its work."""
 
     _waiting = 0
@@ -117,10 +163,8 @@ class MpstuiApp(KeyboardApp):
         # colour turns a terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
         self._title = Title(services.environ)
-        self._answers: Answers | None = None
-        if graphics and theme not in ANSI_THEMES and may_ask(services.environ):
-            self._answers = Answers(lambda found: self.post_message(messages.GraphicsKnown(found)), services.environ)
-            listen(self._answers)
+        if graphics and theme not in ANSI_THEMES:
+            self.ask_for_pixels(services.environ)
         self.services = services
         self._runs = RunWorker(services, self.post_message, lambda: self.paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
@@ -165,9 +209,6 @@ class MpstuiApp(KeyboardApp):
         # After the first paint: importing what reads would take the interpreter from what writes to the terminal.
         self.set_timer(0.03, partial(self._start, self._background))
         self.set_timer(_LATER_SECONDS, partial(self._start, self._later))
-        if self._answers is not None:
-            self.call_after_refresh(self._ask_for_pixels)
-            self.app_resume_signal.subscribe(self, lambda _: self._measure_again())
 
     def _start(self, workers: Iterable[Worker]) -> None:
         for worker in workers:
@@ -180,27 +221,9 @@ class MpstuiApp(KeyboardApp):
         except SettingsError as error:
             self.post_message(messages.SettingsMistaken(error.mistakes))
 
-    def _ask_for_pixels(self) -> None:
-        """Behind a frame; nothing waits for the answer."""
-        if self._answers is not None:
-            self.write(self._answers.question())
-
-    @on(Resize)
-    def _measure_again(self) -> None:
-        """Cells may be of another size: no pixels until the terminal has said so."""
-        if self.paint.graphics is not None:
-            self._take_graphics(messages.GraphicsKnown(None))
-            self.call_after_refresh(self._ask_for_pixels)
-
-    @on(messages.GraphicsKnown)
-    def _take_graphics(self, message: messages.GraphicsKnown) -> None:
-        self.write(self.paint.take_graphics(message.graphics))
-        self.state.graphics = message.graphics
-        self.redraw()
-
     def on_unmount(self) -> None:
         self.context.undo.leave()
-        self.write(self.paint.take_graphics(None) + self._title.restored())
+        self.write(self._title.restored())
         for worker in (*self._background, *self._later):
             worker.stop()
 
@@ -231,10 +254,6 @@ class MpstuiApp(KeyboardApp):
     def _draw_diagnosis(self, message: messages.DiagnosisReady) -> None:
         self.state.note_diagnosis(message)
         self.redraw()
-
-    @on(messages.TerminalNotified)
-    def _notify_terminal(self, message: messages.TerminalNotified) -> None:
-        self.write(message.sequences)
 
     @on(messages.RequestAnswered)
     def _show_answer(self, message: messages.RequestAnswered) -> None:
@@ -273,6 +292,7 @@ class MpstuiApp(KeyboardApp):
         return next((item for item in reversed(self.screen_stack) if isinstance(item, ActingScreen)), None)
 
     def redraw(self) -> None:
+        self.state.graphics = self.paint.graphics
         shown = self.acting_screen
         if shown is not None and shown.can_draw and self.state.snapshots is not None:
             shown.show_runs(self.state.snapshots)
