@@ -73,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         if len(hosts) > 1 and ":" not in name:
             raise UsageError(f"which machine is {name} on?", f"`mpstui {name} --host {hosts[0]}`")
         opening = name if ":" in name else f"{hosts[0]}:{name}"
+    elif not hosts:
+        arguments.hosts = _hosts_to_show(home)
     require_terminal()
     return show_screen(home, arguments, opening)
 
@@ -168,6 +170,18 @@ def _made(
         graphics=(arguments.graphics or graphics) == "auto",
     )
     return app, terminal
+
+
+def _hosts_to_show(home: Home) -> list[str]:
+    """This machine and those that the settings say are shown with it; a mistake in them is told by the screen."""
+    if not home.settings.exists():
+        return []
+    from ..core.settings import load_settings
+
+    try:
+        return ["local", *load_settings(home).hosts.show]
+    except UsageError:
+        return []
 
 
 def _settings(home: Home) -> tuple[str, str]:

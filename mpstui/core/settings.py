@@ -77,7 +77,7 @@ class HostsSettings:
     ssh: tuple[str, ...] = ("ssh",)
     """The program and its options."""
     show: tuple[str, ...] = ()
-    """The hosts that are meant where none is named."""
+    """What the screen shows beside this machine where no host is named."""
     named: Mapping[str, HostSettings] = field(default_factory=dict)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.cli import far, hosts
+from mpstui.cli import far, hosts, screen
 from mpstui.cli.far import take_hosts
 from mpstui.cli.main import main
 from mpstui.core.hosts.line import Line
@@ -252,3 +253,20 @@ def test_what_is_written_is_written_here(
     assert "<html" in Path("far-away.html").read_text()[:200]
     assert Path("mine.csv").read_text().startswith("step,")
     assert main(["export", "with-points", "--to", "svg", "--host", elsewhere]) == 2
+
+
+def test_the_screen_opens_on_the_hosts_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[list[str], str | None]] = []
+
+    def show_screen(home: Home, arguments: argparse.Namespace, opening: str | None) -> int:
+        shown.append((arguments.hosts, opening))
+        return 0
+
+    monkeypatch.setattr(screen, "show_screen", show_screen)
+    monkeypatch.setattr(screen, "require_terminal", lambda: None)
+    assert main([]) == 0
+    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text('[hosts]\nshow = ["mac"]\n')
+    RunBuilder(resolve_home(os.environ), "near")
+    for words in ([], ["--host", "gpu1"], ["near"]):
+        assert main(words) == 0
+    assert [hosts for hosts, _ in shown] == [[], ["local", "mac"], ["gpu1"], []]
