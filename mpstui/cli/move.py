@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import sys
-from functools import partial
 
-from ..core.hosts.moving import MovePlan, Mover
-from ..core.hosts.ssh import LOCAL, connect, is_local
-from ..core.hosts.talk import Place
+from ..core.hosts.moving import MovePlan, mover
+from ..core.hosts.ssh import LOCAL
 from ..core.model.errors import UsageError
-from ..core.present import size, whole
-from ..core.settings import HostSettings, HostsSettings, load_settings
+from ..core.settings import load_settings
 from .session import Session, agreed, print_json, say, say_lines, warn
 
 
@@ -35,15 +31,11 @@ def run(args: argparse.Namespace) -> int:
     session = Session()
     head, colon, name = args.run.rpartition(":")
     source = head if colon else LOCAL
-    if source == args.to:
-        raise UsageError(f"{name} is on {args.to} already", "name another machine behind --to", field="to")
-    hosts = load_settings(session.home).hosts
-    opened = [partial(_place, one, hosts, session) for one in (source, args.to)]
-    mover = Mover(*opened, names=(_called(source), _called(args.to)), paths=_paths(source, args.to, hosts))
+    carrier = mover(source, args.to, load_settings(session.home).hosts, session.environ)
     try:
-        planned = mover.plan(name, args.device)
+        planned = carrier.plan(name, args.device)
         if isinstance(planned, MovePlan):
-            for line in _told(planned, args.to):
+            for line in planned.sentences(args.to):
                 say_lines(line, beside=True)
             if args.dry_run:
                 return 0
@@ -52,40 +44,12 @@ def run(args: argparse.Namespace) -> int:
                 raise UsageError("nothing was moved", "--yes does not ask")
             for warning in planned.warnings:
                 warn(warning)
-            answer = mover.carry_out(planned)
+            answer = carrier.carry_out(planned)
         else:
             answer = planned
             say_lines(f"the move of {name} was interrupted and is finished now", beside=True)
     finally:
-        mover.close()
+        carrier.close()
     told = {"run": answer["run"], "host": args.to, "attempt": answer["attempt"], "step": answer.get("step")}
     print_json(told) if args.json else say(str(answer["run"]))
     return 0
-
-
-def _place(name: str, hosts: HostsSettings, session: Session) -> Place:
-    return Place(connect(name, hosts, ("transfer",), environ=session.environ))
-
-
-def _called(name: str) -> str:
-    """A name that means this machine on the other one too."""
-    return platform.node() if name == LOCAL else name
-
-
-def _paths(source: str, target: str, hosts: HostsSettings) -> list[tuple[str, str]]:
-    """Where folders of the one machine lie on the other: by what settings say of each beside this machine."""
-    here_there = hosts.named.get(target, HostSettings()).paths
-    if is_local(source):
-        return list(here_there.items())
-    there_here = hosts.named.get(source, HostSettings()).paths
-    return [(there, here_there.get(here, here)) for here, there in there_here.items()]
-
-
-def _told(planned: MovePlan, to: str) -> list[str]:
-    step = f", at step {whole(planned.step)}" if planned.step is not None else ""
-    code = f"{planned.code_files} files of code ({size(planned.code_bytes)}) and " if planned.code_files else ""
-    lines = [
-        f"{planned.name}{step}: {code}its records and checkpoints ({size(planned.run_bytes)}) go to {to}, "
-        f"where it is trained on {planned.device}"
-    ]
-    return lines + ([f"{planned.costs} done again there"] if planned.costs else [])

@@ -169,11 +169,11 @@ class MpstuiApp(KeyboardApp):
         self._runs = RunWorker(services, self.post_message, lambda: self.paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
         self._ghost = GhostWorker(services, self.post_message, lambda: self.state.snapshots)
-        self._requests = RequestWorker(services, self.post_message)
+        self._requests, self._moves = (RequestWorker(services, self.post_message) for _ in range(2))
         folder = services.watched_folder
         watchers = [HintWorker(folder, self._runs.hint, self.post_message)] if folder is not None else []
         self._background = (self._runs, self._requests)
-        self._later = (*watchers, self._system, self._ghost)
+        self._later = (*watchers, self._system, self._ghost, self._moves)
         self.state = AppState(self._requests.explain)
         self.context = Context(
             services=services,
@@ -181,6 +181,7 @@ class MpstuiApp(KeyboardApp):
             toasts=Toasts(self, covering=partial(_make_room, self)),
             undo=Undo(self),
             requests=self._requests,
+            moves=self._moves,
             blocks=blocks,
             open_run=self.open_run,
             close_run=self.close_run,

@@ -100,6 +100,7 @@ KEYS: tuple[Key, ...] = (
     Key("N", "label('note')", "N", "note", "write down something about the selected run", Scope.RUNS, 26),
     Key("t", "label('tags')", "t", "tags", "edit the tags of the selected or the marked runs", Scope.RUNS, 27),
     Key("e", "label('name')", "e", "rename", "call the selected run otherwise", Scope.RUNS, 28),
+    Key("M", "carry", "M", "move", "carry the selected run on, on another machine", Scope.RUNS, 31),
     Key("enter", "", "⏎", "keep", "stop typing and keep what matches", Scope.FILTER, 1),
     Key("escape", "", "esc", "stop typing", "stop typing; once more shows everything again", Scope.FILTER, 2),
     Key("up", "", "↑ ↓", "select", "select one of those that match", Scope.FILTER, 3),

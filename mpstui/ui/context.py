@@ -30,6 +30,8 @@ class Context:
     state: AppState
     toasts: Toasts
     requests: RequestWorker
+    moves: RequestWorker
+    """For what may take minutes: nothing that acts on a run waits for it."""
     undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""

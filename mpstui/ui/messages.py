@@ -11,6 +11,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..core.actions import Action
     from ..core.diagnosis.model import EvidenceLine, Finding
+    from ..core.hosts.moving import MovePlan, Mover
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
     from ..core.model.snapshot import RunSnapshot, SeriesView
@@ -115,6 +116,15 @@ class RemovalExamined(Message):
     found: Sequence[Removable]
     refused: Sequence[str]
     """Why others that are marked must stay."""
+
+
+@dataclass
+class MoveExamined(Message):
+    """What carrying a run to another machine would come to: to be asked about."""
+
+    mover: Mover
+    planned: MovePlan
+    to: str
 
 
 @dataclass

@@ -121,7 +121,11 @@ class HostsMonitor:
             found += host.snapshots({*own, *([at] if at is not None else [])})
         if self._local is not None:
             found += self._local.refresh(focus, selected, compared)
-        return tuple(sorted(found, key=_created, reverse=True))
+        known = {one.run for one in found}
+        shown = (
+            one for one in found if f"{one.moved_to}:{_created(one)}" not in known
+        )  # where it goes on it is one row
+        return tuple(sorted(shown, key=_created, reverse=True))
 
     def read_on(self, focus: str, seconds: float) -> int:
         return self._local.read_on(focus, seconds) if self._local is not None else 0

@@ -64,6 +64,9 @@ class JoinedServices(LocalServices):
         for host in self.hosts:
             host.link.stop()
 
+    def machines(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(["local", *(host.name for host in self.hosts), *super().machines()]))
+
     @property
     def troubles(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(filter(None, (host.link.sentence for host in self.hosts)))

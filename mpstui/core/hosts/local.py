@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..sharing.export import Table
     from ..telemetry.run_telemetry import TelemetryRecorder
     from ..telemetry.sampler import Sampler
+    from .moving import Mover
 
 Stamp = tuple[int, int, int]
 
@@ -74,6 +75,17 @@ class LocalServices:
         if self._watching is not None:
             made.watch(self._watching)
         return made
+
+    def machines(self) -> tuple[str, ...]:
+        """Other machines that a run can be carried to, by the names that settings give them."""
+        return tuple(self.settings().hosts.named)
+
+    def mover(self, snapshot: RunSnapshot, to: str) -> tuple[Mover, str]:
+        """What carries a run to another machine, and the run's id on its own."""
+        from .moving import mover
+
+        source, name = snapshot.host or "local", snapshot.run.removeprefix(f"{snapshot.host}:")
+        return mover(source, to, self.settings().hosts, self.environ), name
 
     def close(self) -> None:
         """Nobody asks any more."""

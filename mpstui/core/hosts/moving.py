@@ -17,16 +17,21 @@ where it went. So there are never two of it, and never none: `mpstui move` once 
 
 from __future__ import annotations
 
+import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 from typing import Any, BinaryIO
 
 from ...wire.moves import Move
-from ..model.errors import OperationError, ReportedError
+from ..model.errors import OperationError, ReportedError, UsageError
+from ..present import size, whole
+from ..settings import HostSettings, HostsSettings
 from .line import HostError
+from .ssh import LOCAL, connect, is_local
 from .talk import Place
 
 TRIES, PAUSE_SECONDS = 5, 2.0
@@ -53,6 +58,45 @@ class MovePlan:
     warnings: tuple[str, ...]
     survey: Mapping[str, Any]
     code: Mapping[str, Any]
+
+    def sentences(self, to: str) -> list[str]:
+        """What would travel, and what it costs."""
+        step = f" from step {whole(self.step)} or later" if self.step is not None else ""
+        code = [f"sent: {self.code_files} files of code ({size(self.code_bytes)})"] if self.code_files else []
+        sent = f"sent: records, logs and checkpoints ({size(self.run_bytes)})"
+        costs = [f"{self.costs} done again there"] if self.costs else []
+        return [f"{to} trains it on {self.device}{step}", *code, sent, *costs]
+
+
+def mover(source: str, target: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Mover:
+    """One between two machines, by their names.
+
+    Raises:
+        UsageError: they are the same.
+        HostError: one of them is not reached.
+    """
+    if source == target:
+        raise UsageError(f"it is on {target} already", "name another machine", field="to")
+    places = [partial(_place, one, hosts, environ) for one in (source, target)]
+    return Mover(*places, names=(_called(source), _called(target)), paths=_paths(source, target, hosts))
+
+
+def _place(name: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Place:
+    return Place(connect(name, hosts, ("transfer",), environ=environ))
+
+
+def _called(name: str) -> str:
+    """A name that means this machine on the other one too."""
+    return platform.node() if name == LOCAL else name
+
+
+def _paths(source: str, target: str, hosts: HostsSettings) -> list[tuple[str, str]]:
+    """Where folders of the one machine lie on the other: by what settings say of each beside this machine."""
+    here_there = hosts.named.get(target, HostSettings()).paths
+    if is_local(source):
+        return list(here_there.items())
+    there_here = hosts.named.get(source, HostSettings()).paths
+    return [(there, here_there.get(here, here)) for here, there in there_here.items()]
 
 
 class Mover:

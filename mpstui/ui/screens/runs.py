@@ -15,7 +15,7 @@ from ...core.actions import BY_ID
 from ...core.model.snapshot import ordinal
 from ...core.present import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
-from ..messages import Toast
+from ..messages import MoveExamined, Toast
 from ..rows import clean
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
@@ -237,6 +237,23 @@ class RunsScreen(ActingScreen):
         """Select another run: the next one, one a window further, or the newest or oldest."""
         steps = {"line": 1, "page": self.table.page, "edge": len(self.table.lines)}
         self.table.move(by * steps[unit])
+
+    def action_carry(self) -> None:
+        """Carry the selected run on, on another machine."""
+        from .carrying import choose
+
+        if self.acting_on is None:
+            self.context.say(self.no_run)
+        elif len(self.targets) > 1:
+            self.context.say("move: works on one run at a time", "warning")
+        else:
+            choose(self, self.acting_on)
+
+    @on(MoveExamined)
+    def _ask_move(self, message: MoveExamined) -> None:
+        from .carrying import ask
+
+        ask(self, message)
 
     def action_next_attention(self) -> None:
         table = self.table

@@ -1,0 +1,105 @@
+"""Carrying a run to another machine from the list: which machine, what would travel, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpstui.core.hosts.moving import MovePlan, Mover
+from mpstui.core.model.errors import OperationError
+
+from . import fakes
+from .driving import Driver, drive
+
+RUN = fakes.running()
+PLAN = MovePlan(RUN.run, RUN.name, 1200, True, "", "cuda", 3, 40_000, 25 << 20, (), {}, {})
+
+
+class FakeMover(Mover):
+    """Notes what is asked of it."""
+
+    def __init__(self, failure: str = "") -> None:
+        self.asked: list[str] = []
+        self.failure = failure
+
+    def plan(self, name: str, device: str | None = None) -> MovePlan | dict[str, Any]:
+        self.asked.append(f"plan {name}")
+        if self.failure:
+            raise OperationError(self.failure)
+        return PLAN
+
+    def carry_out(self, planned: MovePlan) -> dict[str, Any]:
+        self.asked.append(f"carry out {planned.run}")
+        return {"run": planned.run, "attempt": 2, "step": 1200}
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+
+def carried(monkeypatch: pytest.MonkeyPatch, world: fakes.World, mover: FakeMover) -> None:
+    monkeypatch.setattr(world.services, "machines", lambda: ("gpu1", "mac"))
+    monkeypatch.setattr(world.services, "mover", lambda snapshot, to: (mover, snapshot.run))
+
+
+@pytest.mark.parametrize("size", [(60, 15), (120, 40)])
+def test_a_run_is_carried_on_there_when_that_was_confirmed(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    world, mover = fakes.world((RUN,)), FakeMover()
+    carried(monkeypatch, world, mover)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("M")
+        await driver.sees("gpu1")
+        await driver.press("enter")
+        await driver.sees("to gpu1?")
+        assert "3 files of code (39.1 KiB)" in driver.text
+        assert "25.0 MiB" in driver.text
+        assert "gpu1 trains it on cuda" in driver.text
+        assert mover.asked == [f"plan {RUN.run}"]
+        await driver.press("y")
+        await driver.hears("goes on on gpu1: attempt 2, from step 1200")
+
+    drive(world, play, size=size)
+    assert mover.asked == [f"plan {RUN.run}", f"carry out {RUN.run}", "close"]
+
+
+def test_it_can_be_declined_and_lets_go_of_both_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, mover = fakes.world((RUN,)), FakeMover()
+    carried(monkeypatch, world, mover)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("M")
+        await driver.sees("gpu1")
+        await driver.press("enter")
+        await driver.sees("to gpu1?")
+        await driver.press("escape")
+        await driver.hears("nothing was moved")
+
+    drive(world, play)
+    assert mover.asked == [f"plan {RUN.run}", "close"]
+
+
+def test_why_it_cannot_be_carried_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, mover = fakes.world((RUN,)), FakeMover("it has no checkpoint")
+    carried(monkeypatch, world, mover)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("M")
+        await driver.sees("gpu1")
+        await driver.press("enter")
+        await driver.hears("move: it has no checkpoint")
+
+    drive(world, play)
+    assert mover.asked == [f"plan {RUN.run}", "close"]
+
+
+def test_without_another_machine_it_is_said_how_to_name_one() -> None:
+    world = fakes.world((RUN,))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("M")
+        await driver.hears("no other machine is known")
+
+    drive(world, play)
