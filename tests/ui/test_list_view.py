@@ -9,6 +9,7 @@ import pytest
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.runs.listing import ListView, load_view
 from mpstui.ui.screens.runs import RunsScreen
+from mpstui.ui.theme import ANSI_THEME
 from mpstui.ui.widgets.run_list import RunTable
 from tests.snapshots import changed
 
@@ -171,3 +172,17 @@ def test_a_sorted_list_says_so_and_escape_leads_back_to_the_newest_first() -> No
         await driver.sees("oldest first (esc)")
 
     drive(world, play)
+
+
+def test_the_selected_row_has_one_look_where_it_is_drawn_in_reverse() -> None:
+    """The colour of a word would be a ground of its own there."""
+
+    async def play(driver: Driver) -> None:
+        await driver.press("down")
+        table = table_of(driver)
+        strips = [table.render_line(y) for y in range(table.size.height)]
+        (selected,) = [[*one] for one in strips if any(part.style and part.style.reverse for part in one)]
+        assert "training" in "".join(part.text for part in selected)
+        assert {(part.style.color, part.style.bgcolor) for part in selected if part.style} == {(None, None)}
+
+    drive(fakes.world(fakes.several()), play, theme=ANSI_THEME)

@@ -115,7 +115,7 @@ def not_measured(amounts: Iterable[Amount], width: int) -> list[Row]:
     told = " · ".join(f"{', '.join(labels)}: {why}" for why, labels in names.items())
     return [
         row(" n/a  " if place == 0 else "      ", (line, "faint"))
-        for place, line in enumerate(wrap(told, width - 6, 3))
+        for place, line in enumerate(wrap(told, width - 6, 6))
     ]
 
 

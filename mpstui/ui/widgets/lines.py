@@ -128,10 +128,13 @@ class LinePanel(Widget):
     def render_line(self, y: int) -> Strip:
         shown = self._painted[y] if y < len(self._painted) else EMPTY
         ground = self._style(shown.base)
-        segments = [
-            Segment(visible(text), ground + self._style(role) if role else ground) for text, role in shown.spans
-        ]
+        segments = [Segment(visible(text), self._style_on(ground, role)) for text, role in shown.spans]
         return Strip(segments).adjust_cell_length(self.size.width, ground)
+
+    def _style_on(self, ground: Style, role: str) -> Style:
+        """A role on a ground; on one that is drawn in reverse its colour would be a ground of its own."""
+        own = self._style(role) if role else Style.null()
+        return ground + (own.without_color if ground.reverse else own)
 
     def _style(self, role: str) -> Style:
         """The look of a role: words of the theme, or the SGR codes of a program's own output."""
