@@ -61,6 +61,8 @@ class Session:
         self._snapshots: tuple[RunSnapshot, ...] = ()
         self._listed: dict[str, tuple[RunSnapshot, RunSnapshot]] = {}
         """Of each run the snapshot it was made from, and what is told of it in the list."""
+        self._new_curves = 0
+        """How many runs may come with a curve for the first time."""
         self._machine: MachineReading | None = None
         self._heard = time.monotonic()
         self._changed = time.monotonic()
@@ -213,6 +215,7 @@ class Session:
         turned = turned or any(_turned(one, before[one.run]) for one in self._snapshots)
         if not turned and not self._teller.may_tell("list"):
             return
+        self._new_curves = 0 if told is None else _CURVES_AT_ONCE  # the rows first, then what is drawn in them
         runs = {one.run: self._in_list(one, told, one.run in closely) for one in self._snapshots}
         self._listed = {run: kept for run, kept in self._listed.items() if run in runs}
         listing = Listing(runs, self._services.paused_queues())
@@ -227,10 +230,14 @@ class Session:
         if closely and before is not None and not _turned(one, before):
             return before
         series = one.series if one.brief else {} if before is None else before.series
+        late = bool(series) and (before is None or not before.series) and self._new_curves <= 0
+        self._new_curves -= bool(series) and (before is None or not before.series)
+        series = {} if late else series
         bare = replace(one.numbers, beat=None)
         made = replace(one, seen=0.0, numbers=bare, series=series, events=(), checkpoints=(), ranks=(), brief=True)
         made = before if before is not None and made == before and made.series == before.series else made
-        self._listed[one.run] = one, made
+        if not late:
+            self._listed[one.run] = one, made
         return made
 
     def _tell_run(self, one: RunSnapshot) -> None:
