@@ -27,7 +27,6 @@ from .relay import (
     BROUGHT,
     ENDED,
     ERR,
-    HERE,
     OUT,
     SIGNAL,
     SILENT_SECONDS,
@@ -110,7 +109,7 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
             brought.append((Path(name.decode()).name, content))
 
     with _line(host, settings) as line:
-        code = _Conversation(line, [*words, "-o", HERE], take).run()
+        code = _Conversation(line, words, take, bring=True).run()
     folder = Path(args.output or "")
     if getattr(args, "to", "") == "tensorboard":
         folder = args.output or Path(f"{args.run}-tensorboard")
@@ -189,10 +188,22 @@ def _show(kind: bytes, data: bytes) -> None:
 
 
 class _Conversation:
-    """One command's: what is typed and signalled goes there, what it prints comes here."""
+    """One command's: what is typed and signalled goes there, what it prints comes here.
+
+    Args:
+        told: called with each part of what comes, and its kind.
+        terminal: what is a terminal here is one there.
+        bring: the command takes ``-o``; what it writes comes here.
+    """
 
     def __init__(
-        self, line: Line, words: Sequence[str], told: Callable[[bytes, bytes], None], *, terminal: bool = True
+        self,
+        line: Line,
+        words: Sequence[str],
+        told: Callable[[bytes, bytes], None],
+        *,
+        terminal: bool = True,
+        bring: bool = False,
     ) -> None:
         self._line, self._told = line, told
         self._sending, self._over = threading.Lock(), threading.Event()
@@ -202,6 +213,7 @@ class _Conversation:
         size = shutil.get_terminal_size()
         asked = {
             "words": list(words),
+            "bring": bring,
             "terminal": [self._typing, *on_terminal[1:]],
             "columns": size.columns,
             "lines": size.lines,

@@ -29,8 +29,6 @@ from ..wire import storage
 
 HEAD = struct.Struct(">cI")
 ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, ENDED = b"R", b"I", b"S", b"P", b"O", b"E", b"F", b"X"
-HERE = "{here}"
-"""The word of a command in whose place stands a folder; what is written there is brought back."""
 STILL_SECONDS = 5.0
 """After this long without anything to say, an end says that it is there."""
 SILENT_SECONDS = 45.0
@@ -87,8 +85,8 @@ def main(words: Sequence[str]) -> int:
     if first is None or first[0] != ASKED:
         return 2
     asked = json.loads(first[1])
-    folder = tempfile.mkdtemp(prefix="mpstui-") if HERE in asked["words"] else None
-    asked["words"] = [folder if word == HERE and folder else word for word in asked["words"]]
+    folder = tempfile.mkdtemp(prefix="mpstui-") if asked["bring"] else None
+    asked["words"] += ["-o", folder] if folder else []  # what is written there is brought back
     streams = _streams(asked)
     parent = os.getpid()
     child = os.fork()

@@ -104,9 +104,9 @@ def find(asked: dict[str, Any]) -> Path | None:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether nobody but this user, or root, could have put there what is run from it."""
-    found = folder.lstat()
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022 and folder.is_dir()
+    """Whether nobody but this user, or root, could have put there what is run from it, or the link that leads there."""
+    found = folder.stat()
+    return folder.lstat().st_uid == found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def measured(folder: Path) -> tuple[int, int]:
@@ -152,10 +152,12 @@ def unpack(archive: bytes, asked: dict[str, Any]) -> Path:
     try:
         for cache in caches():
             try:
-                cache.mkdir(parents=True, exist_ok=True)
-                cache.parent.chmod(0o700)  # made by another program of ours, under another mask
-                if is_own(cache.parent) and is_own(cache):
-                    return put(archive, cache, asked)
+                cache.parent.mkdir(parents=True, exist_ok=True)
+                if cache.parent.lstat().st_uid == os.geteuid():
+                    cache.parent.chmod(0o700)  # made by another program of ours, under another mask
+                    cache.mkdir(exist_ok=True)
+                    if is_own(cache.parent) and is_own(cache):
+                        return put(archive, cache, asked)
                 failures.append(f"{cache}: others can write there")
             except OSError as error:
                 failures.append(f"{cache}: {error.strerror}")

@@ -18,8 +18,8 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.core.hosts import arrival, ssh
 from mpstui.core.hosts import line as line_of_ssh
-from mpstui.core.hosts import ssh
 from mpstui.core.hosts.bundle import Bundle
 from mpstui.core.hosts.line import HostError, Line
 from mpstui.core.hosts.ssh import connect
@@ -289,6 +289,24 @@ def test_a_home_that_takes_nothing_is_gone_around(ssh_lab: SshLab, name: str, tm
     heard(line)
     line.close()
     assert line.facts["bundle"].startswith(f"{tmp_path}/mpstui-")
+
+
+def test_a_link_of_another_user_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a shared folder anybody can put a link under the name that we would use."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o755)
+    cache, asked = tmp_path / f"mpstui-{os.geteuid()}" / "bundles", {"digest": "0" * 64, "size": [0, 0]}
+    cache.parent.symlink_to(victim)
+    empty = io.BytesIO()
+    tarfile.open(fileobj=empty, mode="w").close()
+    monkeypatch.setattr(arrival, "caches", lambda: iter([cache]))
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(arrival.Refused):
+        arrival.unpack(empty.getvalue(), asked)
+    assert (victim.stat().st_mode & 0o777, list(victim.iterdir())) == (0o755, [])
+    monkeypatch.undo()
+    monkeypatch.setattr(arrival, "caches", lambda: iter([cache]))
+    assert arrival.unpack(empty.getvalue(), asked).parent == cache, "a link of one's own does"
 
 
 def test_a_transfer_that_is_cut_leaves_nothing_that_is_run(
