@@ -405,6 +405,8 @@ def telemetry(growth_bytes: int = 0, count: int = 120) -> RunTelemetry:
             system_limit=32 * GIB,
             swap_used=GIB // 5,
             pressure="warn" if 50 < tick < 56 else "normal",
+            cpu_percent=42.0 + 6 * math.sin(tick / 5),
+            gpu_percent=12.0 if 28 < tick < 34 else 83.0 + 4 * math.sin(tick / 7),
         )
         for tick in range(count)
     )

@@ -283,3 +283,24 @@ def test_the_past_is_drawn_once_for_many_pictures(monkeypatch: pytest.MonkeyPatc
     assert memory_rows(replace(now, snapshot=fakes.running(step=5)), 80, 15, axis) == first
     assert len(drawn) == once
     assert not axis.suits(fakes.telemetry().memory, 80)
+
+
+def test_how_busy_the_machine_was_has_its_curves_where_anything_tells_it() -> None:
+    lines = [row.text for row in memory_rows(facts(), 80, 40)]
+    busy = {line.split()[0]: line for line in lines if " busy " in line and "avg" in line}
+    assert busy.keys() == {"gpu", "cpu"}
+    assert "avg 80 %" in busy["gpu"]
+    blind = replace(fakes.telemetry(), memory=tuple(replace(one, gpu_percent=None) for one in fakes.telemetry().memory))
+    assert "gpu busy" not in text(memory_rows(facts(telemetry=blind), 80, 40))
+    assert "cpu busy" not in text(memory_rows(facts(), 80, 12)), "what can end the run comes first"
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_the_panel_wishes_for_no_more_than_it_can_fill(width: int) -> None:
+    axis = memory.Axis(memory.course_of(facts()), width)
+    memory_rows(facts(), width, 100, axis)
+    whole, tallest = axis.fills
+    assert len(memory_rows(facts(), width, whole - 1)) == whole - 1
+    assert len(memory_rows(facts(), width, tallest + 20)) == tallest - 1
+    for lines in range(whole - 1, tallest):
+        assert len(memory_rows(facts(), width, lines)) == lines, "no line is blank before all is said"

@@ -93,7 +93,8 @@ class MemoryPoint:
 
     ``allocated`` and ``driver`` are the trainer's own allocator's. ``device_used`` is what counts against ``limit``
     where that is more: on a card of its own the memory that all processes use. ``system_limit`` is the machine's
-    memory, or a tighter control group's.
+    memory, or a tighter control group's. ``cpu_percent`` and ``gpu_percent`` say how busy the machine was, of several
+    cards the busiest.
     """
 
     time: Moment
@@ -106,6 +107,8 @@ class MemoryPoint:
     system_limit: int | None = None
     swap_used: int | None = None
     pressure: PressureLevel | None = None
+    cpu_percent: float | None = None
+    gpu_percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,9 @@ def memory_then(point: HistoryPoint) -> MemoryPoint:
     level = _whole(point.values.get("memory.pressure"))
     known = level is not None and 0 <= level < len(PRESSURE_LEVELS)
     pressure = PRESSURE_LEVELS[level] if known and level is not None else None
-    return MemoryPoint(time=point.time, pressure=pressure, **sizes)
+    busy = [value for name, value in point.values.items() if name.endswith(".busy_percent")]
+    cpu, gpu = point.values.get("cpu_percent"), max(busy, default=None)
+    return MemoryPoint(time=point.time, pressure=pressure, cpu_percent=cpu, gpu_percent=gpu, **sizes)
 
 
 def is_unified(snapshot: RunSnapshot, system: SystemSample | None = None) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core import present as shown
 from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row, wrap
-from ..widgets.memory_words import Amount, amounts, others, ranks, verdict
+from ..widgets.memory_words import Amount, amounts, loads, others, ranks, verdict
 from . import Panel, RunFacts, RunPanel, at_moment
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _WHOLE_NOTE_FROM = 64
 """From this width on a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
 _TALLEST = 4
-_MODEST_LINES, _MOST_LINES, _LINES_THEN = 14, 24, 9
+_MODEST_LINES, _MOST_LINES, _LINES_THEN = 14, 36, 9
 _CEILING = "┈"
 """Where the limit is, above a tall strip that does not reach it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -45,7 +45,8 @@ class MemoryPanel(RunPanel):
     def wishes(self, most: int) -> tuple[int, int]:
         if self.facts is not None and self.facts.moment is not None:
             return _LINES_THEN, _LINES_THEN
-        return _MODEST_LINES, _MOST_LINES
+        whole, tallest = self._axis.fills if self._axis is not None else (_MODEST_LINES, _MOST_LINES)
+        return min(_MODEST_LINES, whole), min(_MOST_LINES, max(whole, tallest))
 
     def status(self) -> tuple[Span, ...]:
         tree = self.facts.tree if self.facts else None
@@ -72,7 +73,7 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
     lines: list[tuple[int, Row | Amount]] = [(0, row(*clip((Span(" "), *verdict(facts)), width)))]
     for text in found.warnings if found is not None and active else ():
         lines.append((2, row(*clip((Span(" "), Span(f"! {text}", "warn")), width))))
-    lines += [(amount.importance, amount) for amount in amounts(facts)]
+    lines += [(amount.importance, amount) for amount in (*amounts(facts), *loads(facts))]
     if axis.known:
         lines.append((10, axis.row(ended=not active)))
     lines += [(amount.importance, amount) for amount in others(facts, width >= _WHOLE_NOTE_FROM)]
@@ -82,13 +83,16 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
         lines = [item for item in lines if item[1] not in empty]
         lines += [(9 + 5 * place, line) for place, line in enumerate(not_measured(empty, width))]
     lines += [(8, row(*clip((Span(" "), *told), width))) for told in ranks(facts.snapshot)]
+    many = sum(isinstance(line, Amount) and line.grows and axis.tells(line) for _, line in lines)
+    axis.fills = len(lines) + 1, len(lines) + 1 + many * (_TALLEST - 1)
     chosen = sorted(range(len(lines)), key=lambda place: lines[place][0])[: max(0, height)]
     kept = [lines[place][1] for place in sorted(chosen)]
     growing = [line for line in kept if isinstance(line, Amount) and line.grows and axis.tells(line)]
-    tall = max(1, min(_TALLEST, 1 + (height - len(kept)) // len(growing))) if growing else 1
+    each, rest = divmod(max(0, height - len(kept)), len(growing) or 1)
+    tall = {id(line): min(_TALLEST, 1 + each + (place < rest)) for place, line in enumerate(growing)}
     rows: list[Row] = []
     for line in kept:
-        rows += [line] if isinstance(line, Row) else axis.rows_of(line, tall if line in growing else 1)
+        rows += [line] if isinstance(line, Row) else axis.rows_of(line, tall.get(id(line), 1))
     return rows
 
 
@@ -131,6 +135,8 @@ class Axis:
         self.note = _WHOLE_NOTE if width >= _WHOLE_NOTE_FROM else _SHORT_NOTE
         self.cells = width - _START - self.note
         self.span = window_seconds(course[-1].time - course[0].time) if course else 0
+        self.fills = _MODEST_LINES, _MOST_LINES
+        """Lines, the title's among them, for all that there is to say, and with the curves as tall as they can be."""
         self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
         self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
 

@@ -262,6 +262,19 @@ def why_no_device(facts: RunFacts) -> str:
 # -- what clearing the cache gives, what the cards do, what it costs
 
 
+def loads(facts: RunFacts) -> Iterator[Amount]:
+    """How busy processor and accelerator are and were, where anything tells it."""
+    system, course = facts.system, facts.telemetry.memory if facts.telemetry else ()
+    cards = [gpu.busy_percent for gpu in system.gpus if gpu.busy_percent is not None] if system else []
+    now = {"gpu_percent": max(cards, default=None), "cpu_percent": system.cpu_percent if system else None}
+    for label, past in (("gpu busy", "gpu_percent"), ("cpu busy", "cpu_percent")):
+        then = [value for point in course if (value := getattr(point, past)) is not None]
+        value = now[past] if facts.snapshot.state.active else then[-1] if then else None
+        if value is not None and then:
+            looks: dict[str, Any] = {"top": 100.0, "role": "busy", "note": f"avg {sum(then) / len(then):.0f} %"}
+            yield Amount(label=label, importance=14, value=f"{value:.0f} %", past=past, grows=True, **looks)
+
+
 def others(facts: RunFacts, one_line: bool) -> Iterator[Amount]:
     """The lines below the curves. ``one_line``: all of the energy in one."""
     yield _cache(facts)
