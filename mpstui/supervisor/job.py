@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..wire import storage
 from ..wire.jobs import REQUEUE, WAITS_FOR_JOB, EngineRule, JobRecord, filled, id_of_job, plain_environment
+from ..wire.liveness import boot_id
 from ..wire.records import Request, Status
 from ..wire.rundir import RunDir
 from . import ending, launches
@@ -75,7 +76,9 @@ def job_here(rule: EngineRule | None) -> Job | None:
     found = id_of_job(rule, os.environ) if rule is not None else ""
     if rule is None or not found:
         return None
-    return Job(rule, found, f"{found}.{os.environ.get(rule.restarts, '') or 0}")
+    # Where restarts are not counted, each is on another machine.
+    start = (os.environ.get(rule.restarts) or "0") if rule.restarts else boot_id()
+    return Job(rule, found, f"{found}.{start}")
 
 
 def take(run: RunDir, job: str) -> str:
@@ -133,9 +136,9 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
     job, status = supervision.job, supervision.journal.status
     if job is None:
         return
-    meant = "" if limit else job.ask(job.rule.look)[1]
-    by_us = limit or bool(re.fullmatch(job.rule.given_notice, meant))
-    if re.fullmatch(job.rule.untouched, meant):
+    meant = job.ask(job.rule.look)[1] if job.rule.look and not limit else None
+    by_us = limit or (meant is not None and bool(re.fullmatch(job.rule.given_notice, meant)))
+    if meant is not None and re.fullmatch(job.rule.untouched, meant):
         text = f"ended by a SIGTERM that {job.title} did not send"
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return

@@ -82,11 +82,11 @@ class User:
             time.sleep(0.5)
         return found
 
-    def losses(self, run: str) -> dict[int, float]:
-        """The loss of each step, as it was measured last."""
+    def final_loss(self, run: str) -> tuple[int, float]:
+        """Where it was validated last, and the loss then. What is printed meanwhile is an average over some time."""
         lines = (self.folder / "home" / "runs" / run / "metrics.jsonl").read_text().splitlines()
         points = [json.loads(line) for line in lines]
-        return {point["step"]: point["loss"] for point in points if point.get("loss") is not None}
+        return max((point["step"], point["val_loss"]) for point in points if point.get("val_loss") is not None)
 
     def weights(self, run: str) -> Any:
         import torch

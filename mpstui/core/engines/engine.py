@@ -28,6 +28,8 @@ class Engine(Protocol):
     """The command that has to be here for any of it to work."""
     index: str
     """The variable that counts the jobs of an array, from 0."""
+    arrays: bool
+    """Whether several runs can be one submission."""
 
     def check(self, options: JobOptions) -> str:
         """What is wrong with the options, as a sentence; empty where nothing is."""
@@ -44,6 +46,9 @@ class Engine(Protocol):
     def on_every_node(self, argv: Sequence[str], options: JobOptions) -> list[str]:
         """The command that, on the first node, starts ``argv`` once on each node of the job."""
 
+    def files(self, folder: Path, command: Sequence[str]) -> Mapping[str, str]:
+        """What the submission reads in ``folder``, by name: a script that starts ``command``, no user's text in it."""
+
     def submission(self, folder: Path, name: str, command: Sequence[str], options: JobOptions, count: int) -> list[str]:
         """The command that submits ``command``, and prints the job's id.
 
@@ -52,8 +57,8 @@ class Engine(Protocol):
             count: of more than one run it is an array.
         """
 
-    def submitted(self, output: str, count: int) -> list[str]:
-        """The ids in what the submission printed, one for each run; none where it cannot be read."""
+    def submitted(self, output: str, folders: Sequence[Path]) -> list[str]:
+        """The ids in what the submission of these runs printed, one for each; none where it cannot be read."""
 
     def listing(self) -> list[str]:
         """The command that tells of all jobs of this user."""
@@ -79,7 +84,7 @@ class Engine(Protocol):
 
 LOCAL, CLUSTER = "local", "cluster"
 """Of ``--on``: here, whatever the profile says; and by whatever scheduler there is."""
-_PLACES = {"slurm": "slurm:Slurm"}
+_PLACES = {"slurm": "slurm:Slurm", "sky": "skypilot:SkyPilot"}
 ENGINES = tuple(_PLACES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...wire.jobs import EngineRule
@@ -59,6 +59,7 @@ _OURS = {
 }
 """Options of sbatch that cannot be set, and why."""
 _DEFAULTS = {"signal": "B:USR1@60", "requeue": "", "open-mode": "append"}
+_SCRIPT = '#!/bin/sh\n# The first process of the job: the supervisor that its arguments name.\nexec "$@"\n'
 _OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -66,6 +67,7 @@ class Slurm:
     """The scheduler of most clusters."""
 
     name, title, program, index = "slurm", "Slurm", "sbatch", "SLURM_ARRAY_TASK_ID"
+    arrays = True
 
     def check(self, options: JobOptions) -> str:
         """See :class:`.engine.Engine`."""
@@ -113,6 +115,10 @@ class Slurm:
         tasks = [f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", *each]
         return ["srun", *tasks, "--kill-on-bad-exit=1", "--export=ALL", *argv]
 
+    def files(self, folder: Path, command: Sequence[str]) -> Mapping[str, str]:
+        """See :class:`.engine.Engine`."""
+        return {"job.sh": _SCRIPT}
+
     def submission(self, folder: Path, name: str, command: Sequence[str], options: JobOptions, count: int) -> list[str]:
         """See :class:`.engine.Engine`."""
         place = str(folder).replace("%", "%%")
@@ -125,13 +131,13 @@ class Slurm:
         own = ["--parsable", f"--job-name={name}", f"--chdir={folder}", f"--output={log}"]
         return [self.program, *own, *words, str(folder / "job.sh"), *command]
 
-    def submitted(self, output: str, count: int) -> list[str]:
+    def submitted(self, output: str, folders: Sequence[Path]) -> list[str]:
         """See :class:`.engine.Engine`: ``17`` or ``17;cluster``."""
         lines = output.split()
         job = lines[-1].partition(";")[0] if lines else ""
         if not job.isdecimal():
             return []
-        return [job] if count == 1 else [f"{job}_{place}" for place in range(count)]
+        return [job] if len(folders) == 1 else [f"{job}_{place}" for place in range(len(folders))]
 
     def listing(self) -> list[str]:
         """See :class:`.engine.Engine`."""

@@ -26,7 +26,6 @@ OF_THIS_MACHINE = (GPU_VARIABLE, "CUDA_DEVICE_ORDER", "TMPDIR", "XDG_RUNTIME_DIR
 """Variables of the caller that are wrong on another machine."""
 KILL_SECONDS = 10.0
 """After a kill that no supervisor answers for this long, the scheduler is asked to end the job."""
-_SCRIPT = '#!/bin/sh\n# The first process of the job: the supervisor that its arguments name.\nexec "$@"\n'
 _OF_THIS_JOB = ("SLURM_", "SBATCH_", "PMI_", "PMIX_")
 """What a shell inside a job has in its environment, and what another job must not inherit."""
 _KEPT_OF_THOSE = ("SLURM_CONF", "SLURM_CLUSTERS")
@@ -130,20 +129,23 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
         OperationError: the scheduler refuses, does not answer, or is not installed here.
     """
     engine, first = engine_named(rule.name), runs[0]
+    if len(runs) > 1 and not engine.arrays:
+        return [job for run in runs for job in submit(rule, [run], environ)]
     command = [sys.executable, "-I", "-S", str(PROGRAM), IN_JOB, engine.index, *(str(run.path) for run in runs)]
-    script, now = first.path / "job.sh", time.time()
+    now = time.time()
     spec = storage.read_json(first.spec) or {}
     argv = engine.submission(first.path, str(spec.get("name") or first.run), command, rule.options, len(runs))
     try:
-        storage.write_bytes(script, _SCRIPT.encode())
-        script.chmod(0o700)
+        for name, text in engine.files(first.path, command).items():
+            storage.write_bytes(first.path / name, text.encode())
+            (first.path / name).chmod(0o700)
         for run in runs:
             before = storage.read_or_none(JobRecord, run.job)
             earlier = [*before.earlier, *([before.id] if before.id else [])] if before is not None else []
             storage.write_json(run.job, JobRecord(rule.name, now, None, argv, earlier))
     except OSError as error:
         raise OperationError(f"run {first.run} could not be made ready for {engine.title}: {error.strerror}") from error
-    ids = engine.submitted(ask(engine, argv, _for_a_job(environ)), len(runs))
+    ids = engine.submitted(ask(engine, argv, _for_a_job(environ)), [run.path for run in runs])
     if len(ids) != len(runs):
         raise OperationError(f"{engine.title} accepted the job, and did not say its number", "see its own list of jobs")
     for run, job in zip(runs, ids, strict=True):
