@@ -103,10 +103,16 @@ def columns(
     return [
         *found,
         Column("last", last, "last", way),
-        *(Column(one.name, one.values) for one in differences(snapshots)),
+        *(Column(_heading(one.name), one.values) for one in differences(snapshots)),
         *other_bests(snapshots, metric),
         *(one for one in rest if any(value is not None for value in one.values)),
     ]
+
+
+def _heading(setting: str) -> str:
+    """Of a word of the command that has no name: ``program``, or ``argument 2`` by its place behind that."""
+    place = setting.removeprefix("word ")
+    return setting if is_named(setting) else "program" if place == "0" else f"argument {place}"
 
 
 def other_bests(snapshots: Sequence[RunSnapshot], metric: str, most: int = 4) -> list[Column]:

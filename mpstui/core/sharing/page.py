@@ -22,7 +22,7 @@ from .. import present as shown
 from ..formats.console import strip_controls
 from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..runs.comparison import columns, full_name, is_named, metrics_of
+from ..runs.comparison import columns, full_name, metrics_of
 from ..runs.details import details
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
@@ -152,7 +152,7 @@ def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int
 def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
     """The table of the screen's comparison: what the runs came to, and the settings in which they differ."""
     metric = main_metric(tuple(metrics_of(snapshots))) or "loss"
-    told = [one for one in columns(snapshots, metric) if one.kind != "setting" or is_named(one.name)]
+    told = columns(snapshots, metric)
     named = [f"{one.name} {metric}" if one.name in ("best", "last") else one.name for one in told]
     rows, bests = [], [one.best() for one in told]
     for place, one in enumerate(snapshots):

@@ -114,6 +114,13 @@ def test_the_best_is_one_reported_value_as_everywhere_and_not_one_of_the_average
     assert "avg at 20" in told, "what is read from the averaged curve says so"
 
 
+def test_a_word_without_a_name_is_an_argument_by_its_place() -> None:
+    runs = [run(word) for word in ("a.yaml", "b.yaml")]
+    assert [(one.name, one.values) for one in columns(runs, "loss") if one.kind == "setting"] == [
+        ("argument 2", ("a.yaml", "b.yaml"))
+    ]
+
+
 def test_a_run_without_numbers_any_more_has_its_best_marked() -> None:
     nan = float("nan")
     dead, sound = measured_run("a", loss=[3.0, 0.1, nan, nan], val_loss=[0.2]), measured_run("b", loss=[3.0, 0.5])
