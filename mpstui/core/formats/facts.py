@@ -184,6 +184,7 @@ _OPENS = re.compile(
     r"import|log|data|experiment|running|nohup"
 )
 """What the first line of a program is about, where that is not the training itself."""
+_PROMPTS = ("$", "#", "%", ">", "+ ")
 _FIRST, _ROW = 60, 8
 _TITLE = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored "
@@ -282,7 +283,8 @@ class Openings:
         if self._first is None and line:
             self._first = line[:_FIRST] if _OPENS.search(line[:_FIRST]) else ""
             return fact or (Fact() if self._first else None)  # what opens is asked each time that it comes
-        command = len(line) <= _LONGEST and line[-1:].isalnum() and _TYPED.match(line) is not None
+        typed = line[-1:].isalnum() and len(line) <= _LONGEST and any(map(line.__contains__, _PROMPTS))
+        command = typed and _TYPED.match(line) is not None
         again = line != "" and line[:_FIRST] == self._first
         self._row = self._row + 1 if again else 0
         if self._row > _ROW:

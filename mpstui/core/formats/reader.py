@@ -152,8 +152,9 @@ class LogReader:
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         claimed = found is not None or drawn
-        self._options.read(line, found or ())
-        if not drawn and not any(map(is_placed, found or ())):
+        placed = drawn or (found is not None and any(map(is_placed, found)))
+        self._options.read(line, found or (), placed=placed)
+        if not placed:
             fact = self._openings.note(line, fact)
         if found is None or is_warning(text, line, found):
             return Examined(readings, announced(line) if line else None, line, fact, claimed)

@@ -81,12 +81,14 @@ class Options:
         if self._lines:
             self._row, self._lines, self._words = [], 0, 0
 
-    def read(self, line: str, readings: Sequence[LineReading]) -> None:
-        """The next line, and what was read of it."""
-        option = _OPTION.fullmatch(line) if len(line) <= _LONGEST else None
-        placed = any(map(is_placed, readings))
-        if option is None or placed or _RECORD.search(option["value"]):
-            if placed or _BETWEEN.fullmatch(line) is None:
+    def read(self, line: str, readings: Sequence[LineReading], *, placed: bool) -> None:
+        """The next line, and what was read of it; ``placed`` where that is of training."""
+        if placed or len(line) > _LONGEST:
+            self.interrupt()
+            return
+        option = _OPTION.fullmatch(line) if ":" in line or "=" in line or "\t" in line else None
+        if option is None or _RECORD.search(option["value"]):
+            if self._lines and _BETWEEN.fullmatch(line) is None:
                 self.interrupt()
             return
         self._lines += 1

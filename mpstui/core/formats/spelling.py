@@ -59,7 +59,8 @@ _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
 """``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
-_RANKED = re.compile(r"(?i)\b(top)[ -]?(\d{1,3})[ -](acc|accuracy|err|error)\b")
+_JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
+_RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
 _WINDOW = re.compile(r" (?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})(?=\s?[:=]\s?[-+.\d])")
 """``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
@@ -95,10 +96,11 @@ def respelt(line: str) -> str:
         line = _OF_BOTH.sub(_told_apart, line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
-    lower = line.lower()
-    if "epoch" in lower:
-        line = _COUNTERS.sub(r"\1 \4 \2 \5", _COUNT_FIRST.sub(r"\2 \1", line))
-    if "top" in lower:
+    if "poch" in line and _COUNT_FIRST.match(line):
+        line = _COUNT_FIRST.sub(r"\2 \1", line, count=1)
+    if any(map(line.__contains__, _JOINED)):
+        line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
+    if "top" in line or "Top" in line:
         line = _RANKED.sub(r"\1_\2_\3", line)
     if "ast " in line:
         line = _WINDOW.sub(r" (\1)", line)
