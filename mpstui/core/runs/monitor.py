@@ -111,8 +111,6 @@ class Monitor:
             selected: further runs of which it is to be told what can be done with them.
             compared: runs whose curves are wanted whole, in a memory that does not grow with their number.
         """
-        clock = self._machine.monotonic
-        budget = Budget(REFRESH_SECONDS, clock)
         found = {run.run: run for run in run_dirs(self._folder)}
         for name in self._runs.keys() - found.keys():
             del self._runs[name]
@@ -122,16 +120,19 @@ class Monitor:
             self._runs[name] = RunReader(found[name], self._machine, columns=self._columns)
             if self._kept is not None:
                 self._runs[name].recall(self._kept)
-        closely = [*([focus] if focus is not None else []), *compared]
+        closely = [*([focus] if focus is not None and not (selected and self._waits(focus)) else []), *compared]
         self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
-        self._read_closely(closely)
+        clock = self._machine.monotonic
+        reading = Budget(FOCUS_SECONDS, clock)  # those in full share it
+        for reader in filter(None, map(self._reader, closely)):
+            reader.refresh(full=True, budget=reading)
         others = [(key, reader) for key, reader in self._by_need() if key not in closely]
         turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
         for key, reader in others:
             schedule, seconds = (self._schedule, SETTLED_SECONDS) if reader.settled else (self._turns, turn)
             if seconds < FEW_SECONDS or schedule.due(key, seconds):
                 reader.refresh(full=False, budget=NO_TIME)
-        # What time is left is for the newest numbers of all, then for histories, the shortest first.
+        budget = Budget(REFRESH_SECONDS, clock)  # for the newest numbers of all, then for histories, the shortest first
         for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
             if not budget.spent:
                 reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
@@ -148,13 +149,12 @@ class Monitor:
             for key, snapshot in zip(keys, snapshots, strict=True)
         )
 
-    def _read_closely(self, keys: Iterable[str]) -> None:
-        """Runs in full, which share the time there is."""
-        reading: Budget | None = None
-        for reader in map(self._reader, keys):
-            if reader is not None:
-                reading = reading or Budget(FOCUS_SECONDS, self._machine.monotonic)
-                reader.refresh(full=True, budget=reading)
+    def _waits(self, key: str) -> bool:
+        """Whether a run that is selected in the list, and was not read in full before, lets unread ones go first."""
+        seen = reader.snapshot if (reader := self._reader(key)) is not None else None
+        return (seen is None or seen.brief) and any(
+            one.snapshot is None or one.owed_bytes < 0 for one in self._runs.values()
+        )
 
     def _remember(self, budget: Budget) -> None:
         """Keep what was read of runs that have ended, as far as there is time."""

@@ -247,7 +247,7 @@ class RunReader(RunFollower):
         self._pending = ended and not full and budget.spent and not self._known
         if self._pending:
             return
-        self._known = True
+        first, self._known = ended and not self._known, True
         self.pace.feed(self._metrics.read_newest() if full or not ended else (), self._attempt)
         if not full and (self._extremes.complete or not budget.spent):
             self._extremes.read(budget)
@@ -261,7 +261,7 @@ class RunReader(RunFollower):
         self._choose_external()
         if full:
             self._continue_attempts()
-        self._read_external(budget)
+        self._read_external(budget, anyway=first)  # what reads logs may have taken all the time to import
 
     def _choose_external(self) -> None:
         """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.

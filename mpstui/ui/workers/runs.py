@@ -55,7 +55,7 @@ _LIVELY_SECONDS = 2.0
 
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
 """What frames that nobody asked for by a key may write; they come less often where they are large."""
-_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 0.8, 1.5
+_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
 
 
 class Worker:
@@ -259,7 +259,8 @@ class RunWorker(Worker):
         share = _UNREAD_SHARE if self._unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
         rest = min(took / share, _LONGEST_PAUSE_SECONDS)
         quiet = _QUIET_POLL_SECONDS if any(one.state.active for one in fresh[0]) else _RESTING_POLL_SECONDS
-        self._next_read = began + max(quiet if self._quiet(began) else _POLL_SECONDS, rest)
+        least = _HINTED_SECONDS if self._unread else quiet if self._quiet(began) else _POLL_SECONDS
+        self._next_read = began + max(least, rest)
         self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
 
     def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.labelling import rename, tag
-from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.monitor import NO_TIME, REFRESH_SECONDS, Monitor
+from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.summaries import Summaries
 from mpstui.wire.heartbeat import MemoryReading
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
@@ -179,6 +181,28 @@ def test_a_long_log_starves_no_short_one(home: Home) -> None:
     while any(one.unread or not one.series for one in made.refresh() if one.run in names):
         assert time.thread_time() - began < 20
     assert next(one for one in made.refresh() if one.name == "long").numbers.loss is not None
+
+
+def test_nor_does_it_where_the_list_has_it_selected(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list looks closely at the selected run, the newest at first; its slices took all the time there was."""
+    for number in range(12):
+        printed(home, f"short {number}")
+    long = RunBuilder(home, "long", NOW + 9).status("ended").launch().exit(code=0)
+    long.output("".join(f"step {step} loss {5 / (step + 1):.4f} of a line that is long\n" for step in range(60_000)))
+    clock, read_on = FakeClock(), RunReader._read_external
+
+    def slowly(reader: RunReader, budget: Budget, **how: bool) -> None:
+        if reader.run != long.run:
+            return read_on(reader, budget, **how)
+        clock.mono += 2 * REFRESH_SECONDS
+        return read_on(reader, NO_TIME, anyway=True)  # a slice, which on a busy machine takes all the time there is
+
+    monkeypatch.setattr(RunReader, "_read_external", slowly)
+    made = make_monitor(home, clock)
+    for _ in range(3):
+        found = made.refresh(long.run.run, (long.run.run,))
+    assert not [one.name for one in found if one.unread]
+    assert not made.refresh(long.run.run, (long.run.run,))[0].brief
 
 
 def test_the_disk_may_be_full(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
