@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from ..model.home import Home
+from . import cluster_check as cluster
 from . import machine_check as machine
 from . import torch_check
 from .report import CheckResult, Report, Status
@@ -30,7 +31,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
     torch = torch_check.examine_torch(python, environ, system=system["system"], train=train)
     place = torch_check.environment_of(torch.torch)
     runtimes = torch_check.openmp_runtimes(*place) if place else ()
-    sources = machine.read_sources()
+    sources, clusters = machine.read_sources(), cluster.cluster_facts(home)
     results = (
         *machine.judge_system(system),
         *torch.results,
@@ -40,6 +41,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         *machine.judge_disk(disk),
         *machine.judge_limits(limits),
         *machine.judge_home(kept),
+        *cluster.judge_clusters(clusters),
         *machine.judge_telemetry(sources, system["system"]),
         *machine.judge_linger(linger),
         *machine.judge_sleep(sleep),
@@ -56,6 +58,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "limits": limits,
         "home": kept,
         "telemetry": [asdict(report) for report in sources],
+        "clusters": clusters,
         "linger": linger,
         "sleep": asdict(sleep),
         "openmp": [asdict(one) for one in runtimes],

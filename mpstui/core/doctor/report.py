@@ -36,7 +36,7 @@ class Report:
 
     results: tuple[CheckResult, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """``os python versions torch devices memory disk limits home linger sleep openmp``; unknown is None."""
+    """``os python versions torch devices memory disk limits home clusters linger sleep openmp``; unknown is None."""
 
     @property
     def ok(self) -> bool:

@@ -1,0 +1,58 @@
+"""The schedulers whose commands are here: whether they answer, and whether their nodes can see the home."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...wire import storage
+from ..engines.engine import ENGINES, ask, engine_named
+from ..model.errors import OperationError
+from ..model.home import Home
+from .report import CheckResult, Status
+
+OF_ONE_MACHINE = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay", "apfs"})
+"""Kinds of file systems that no other machine sees, unless it is exported to them under another kind."""
+
+
+def cluster_facts(home: Home, mounts: Path = Path("/proc/self/mounts")) -> list[dict[str, Any]]:
+    """One entry for each scheduler that is installed here."""
+    found = []
+    for name in ENGINES:
+        engine, jobs, error = engine_named(name), None, None
+        if shutil.which(engine.program) is None:
+            continue
+        try:
+            jobs = len(engine.listed(ask(engine, engine.listing())))
+        except OperationError as failure:
+            error = failure.sentence
+        facts = {"engine": name, "title": engine.title, "jobs": jobs, "error": error}
+        found.append({**facts, "home": str(home.state), "file_system": _kind_of(home.state, mounts)})
+    return found
+
+
+def judge_clusters(facts: Sequence[Mapping[str, Any]]) -> Iterator[CheckResult]:
+    """A scheduler that does not answer starts nothing, and a home that the nodes do not see is none for their runs."""
+    for one in facts:
+        title, kind = one["title"], one["file_system"]
+        if one["error"] is not None:
+            yield CheckResult(one["engine"], Status.WARNING, one["error"], f"runs here do not need {title}")
+        elif kind in OF_ONE_MACHINE:
+            text = f"{title} answers, but {one['home']} lies on {kind}: its nodes may not see it"
+            yield CheckResult(one["engine"], Status.NOTE, text, "set MPSTUI_HOME to a folder that the nodes share")
+        else:
+            where = f", {one['home']} lies on {kind}" if kind else ""
+            yield CheckResult(one["engine"], Status.OK, f"{title} answers: {one['jobs']} jobs of yours{where}")
+
+
+def _kind_of(path: Path, mounts: Path) -> str | None:
+    """The kind of file system that a path lies on, as Linux calls it; None where it does not tell."""
+    try:
+        rows = [line.split() for line in storage.read_text(mounts).splitlines()]
+    except OSError:
+        return None
+    own = path.resolve()
+    under = [(len(row[1]), row[2]) for row in rows if len(row) > 2 and own.is_relative_to(row[1])]
+    return max(under)[1] if under else None
