@@ -93,3 +93,13 @@ def test_the_list_finds_the_metrics_of_its_runs_and_draws_the_one_that_is_chosen
         await driver.sees("val_accuracy   • val")
 
     drive(fakes.world((fakes.running(), fakes.finished())), play)
+
+
+def test_a_metric_of_one_of_several_namesakes_says_which_it_is_drawn_for() -> None:
+    twins = tuple(fakes.finished(f"r{lr}", name="train", argv=("python", "t.py", "--lr", lr)) for lr in ("0.1", "0.2"))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"draw it")
+        await driver.sees("draw it for train (lr=0.1)")
+
+    drive(fakes.world(twins), play)

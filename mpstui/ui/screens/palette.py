@@ -76,12 +76,15 @@ def places_of_run(
 
 def metrics_of_runs(screen: ActingScreen, runs: Iterable[RunSnapshot]) -> Iterator[Entry]:
     """Every metric that the runs have, to be drawn for the first one that has it."""
+    from ...core.runs.comparison import full_name
+
     found: dict[str, RunSnapshot] = {}
+    known = screen.context.state.snapshots or ()
     for run in runs:
         for name in (*run.extremes, *run.series, *run.numbers.metrics):
             found.setdefault(name, run)
     for name, run in found.items():
-        about = f"metric · draw it for {clean(run.name, 40)}"
+        about = f"metric · draw it for {clean(full_name(run, known), 60)}"
         yield Entry(clean(name, 60), about, partial(_open, screen, run.run, name))
 
 
