@@ -63,7 +63,11 @@ class MovePlan:
         """What would travel, and what it costs."""
         step = f" from step {whole(self.step)} or later" if self.step is not None else ""
         code = [f"sent: {self.code_files} files of code ({size(self.code_bytes)})"] if self.code_files else []
-        sent = f"sent: records, logs and checkpoints ({size(self.run_bytes)})"
+        saved = self.survey.get("saves")
+        new = ", and the checkpoint that it saves now" if saved else ""
+        if saved and (like := self.survey.get("checkpoint_bytes")) is not None:
+            new += f" (the last one is {size(like)})"
+        sent = f"sent: records, logs and checkpoints ({size(self.run_bytes)}){new}"
         costs = [f"{self.costs} done again there"] if self.costs else []
         return [f"{to} trains it on {self.device}{step}", *code, sent, *costs]
 
