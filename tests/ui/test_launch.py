@@ -302,3 +302,24 @@ def test_a_new_launch_offers_no_rehearsal() -> None:
 
     drive(world, play)
     assert not world.launcher.form.launched
+
+
+def test_reasons_give_way_to_what_is_started_where_there_is_no_room_for_both() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0")
+        assert "an operator the device lacks" not in driver.text
+        assert "doubtful" in driver.text
+        await driver.press("pagedown")
+        await driver.sees("lets the allocator use all memory")
+
+    drive(fakes.world(fakes.several()), play, size=(80, 22))
+
+
+def test_reasons_stand_below_each_variable_where_there_is_room() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("an operator the device lacks")
+        await driver.sees("lets the allocator use all memory")
+
+    drive(fakes.world(fakes.several()), play, size=(120, 40))

@@ -186,3 +186,17 @@ def test_the_selected_row_has_one_look_where_it_is_drawn_in_reverse() -> None:
         assert {(part.style.color, part.style.bgcolor) for part in selected if part.style} == {(None, None)}
 
     drive(fakes.world(fakes.several()), play, theme=ANSI_THEME)
+
+
+def test_a_row_and_the_look_at_it_tell_the_same_loss() -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        for loss in (0.4321, 0.1234):
+            run = fakes.running()
+            series = {"loss": replace(run.series["loss"], last=loss)}
+            world.monitor.snapshots = (replace(run, numbers=replace(run.numbers, loss=loss), series=series),)
+            await driver.sees(f"{loss:.4f}")
+            assert [f"{loss:.4f}" in line for line in driver.lines].count(True) == 2, driver.text
+
+    drive(world, play)

@@ -160,15 +160,26 @@ class LaunchPreview(LinePanel):
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        lines = [row(" ", *line.spans) for line in preview_rows(self.preview, self.error, width - 2)]
+        lines = self._lines(width)
         self._top = max(0, min(self._top, len(lines) - height))
+        if not self._top and len(lines) > height:
+            lines = self._lines(width, reasons=False)
         more = len(lines) - self._top > height
         shown = lines[self._top : self._top + height]
         return [*shown[:-1], row((" … page down for more", "faint"))] if more else shown
 
+    def _lines(self, width: int, *, reasons: bool = True) -> list[Row]:
+        return [row(" ", *line.spans) for line in preview_rows(self.preview, self.error, width - 2, reasons=reasons)]
 
-def preview_rows(preview: Preview | None, error: ReportedError | None, width: int) -> list[Row]:
-    """Command, environment with its reasons, doubts and warnings; a mistake in the form stands before all that."""
+
+def preview_rows(
+    preview: Preview | None, error: ReportedError | None, width: int, *, reasons: bool = True
+) -> list[Row]:
+    """Command, environment with its reasons, doubts and warnings; a mistake in the form stands before all that.
+
+    Args:
+        reasons: where not, for want of room, what is doubtful is still told.
+    """
     lines: list[Row] = []
     if error:
         lines += _marked("✗ ", "bad", error.sentence, "bad", width, 4)
@@ -194,12 +205,18 @@ def preview_rows(preview: Preview | None, error: ReportedError | None, width: in
     lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))
     # What runs is shown with its invisible characters, which everything else leaves out.
     lines += _marked("$ ", "faint", visible(preview.command), "", width, _LONGEST_COMMAND_LINES)
-    lines += [EMPTY, row(("with environment", "heading"))]
+    folded = "" if reasons or not preview.environment else "  reasons: page down"
+    lines += [EMPTY, row(("with environment", "heading"), (folded, "faint"))]
     if not preview.environment:
         lines.append(row(("  nothing added", "dim")))
+    plain = [] if reasons else [line for line in preview.environment if not line.doubtful]
+    if plain:
+        lines += _marked("  ", "", "  ".join(f"{line.name}={line.value}" for line in plain), "strong", width, 8)
     for line in preview.environment:
+        if line in plain:
+            continue
         lines.append(row("  ", (cut(f"{clean(line.name, 80)}={clean(line.value, 300)}", width - 2), "strong")))
-        lines += _marked("    ", "", line.reason, "dim", width, 3)
+        lines += _marked("    ", "", line.reason, "dim", width, 3) if reasons else []
         lines += _marked("    ! doubtful ", "warn", line.doubtful or "", "", width, 4)
     return lines
 
