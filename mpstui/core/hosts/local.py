@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..runs.monitor import Monitor
     from ..runs.queueing import Moved
     from ..runs.removal import Removable, Removed, Remover
-    from ..runs.window import Window, WindowReader
+    from ..runs.window import Stretches, Window, WindowReader
     from ..settings import Settings
     from ..sharing.export import Table
     from ..telemetry.run_telemetry import TelemetryRecorder
@@ -175,7 +175,13 @@ class LocalServices:
         """What reads a part of a run's curves again, point for point."""
         from ..runs.window import WindowReader
 
-        return WindowReader(snapshot, window)
+        return WindowReader(snapshot, window, self._stretches)
+
+    @cached_property
+    def _stretches(self) -> Stretches:
+        from ..runs.window import Stretches
+
+        return Stretches()
 
     @property
     def watched_folder(self) -> Path | None:

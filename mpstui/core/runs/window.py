@@ -36,11 +36,57 @@ class Window(NamedTuple):
     right: float
 
 
+class Edge(NamedTuple):
+    """Where a record stands; without a step it says nothing, and its stretch is parsed."""
+
+    step: float
+    attempt: Any
+
+
+class Stretch(NamedTuple):
+    """Whole lines of a file of records that were looked at before."""
+
+    start: int
+    end: int
+    first: Edge
+    last: Edge
+    turns: bool
+    """Steps go back in it, or before it, or another attempt begins."""
+
+    def reaches(self, window: Window) -> bool:
+        return self.turns or (self.first.step <= window.right and self.last.step >= window.left)
+
+
+class Stretches:
+    """The stretches of the file that was read last: the next window reads those alone that reach into it."""
+
+    def __init__(self) -> None:
+        self._file: tuple[Path, int, int] | None = None
+        self._found: list[Stretch] = []
+
+    def of(self, path: Path) -> list[Stretch]:
+        """What is known of a file; nothing of another one, or of one that became shorter."""
+        try:
+            status = path.stat()
+        except OSError:
+            return []
+        file = path, status.st_dev, status.st_ino
+        if file != self._file or (self._found and status.st_size < self._found[-1].end):
+            self._file, self._found = file, []
+        return self._found
+
+    def forget(self) -> None:
+        """The file no longer tells what the curves hold: it may have been written anew."""
+        self._file = None
+
+
 class WindowReader:
     """Reads a window in slices; ``curves`` is what was found, nothing where the files no longer tell it."""
 
-    def __init__(self, snapshot: RunSnapshot, window: Window) -> None:
+    def __init__(self, snapshot: RunSnapshot, window: Window, known: Stretches | None = None) -> None:
+        """``known``: what earlier windows have found out about the file."""
         self.window = window
+        self._known = known if known is not None else Stretches()
         self.curves: Mapping[str, SeriesView] = {}
         self.done = False
         self._snapshot = snapshot
@@ -68,19 +114,26 @@ class WindowReader:
                     self.curves = {**self.curves, name: view}
             if len(self.curves) == len(self.window.names):
                 return
+            self._known.forget()
 
     def _records(self, paths: Sequence[Path], store: SeriesStore) -> Iterator[bool]:
-        tail, before = LineTail(paths[0]), Edge(-math.inf, 0)
+        known = self._known.of(paths[0])
+        for stretch in [one for one in known if one.reaches(self.window)]:
+            again = LineTail(paths[0], start=stretch.start).read(stretch.end - stretch.start)
+            store.add(parse_lines(again.data[: stretch.end - stretch.start]))
+            yield True
+        tail = LineTail(paths[0], start=known[-1].end if known else 0)
         while True:
             growth = tail.read(SLICE_BYTES)
             if growth.restarted:
                 return  # what was read of it is gone
             if growth.data:
+                before = known[-1].last if known else Edge(-math.inf, 0)
                 first, last = _edge(growth.data[: growth.data.find(b"\n") + 1]), _edge(_last_line(growth.data))
                 turns = first.attempt != last.attempt or first.step < before.step or last.step < first.step
-                if turns or (first.step <= self.window.right and last.step >= self.window.left):
+                known.append(Stretch(growth.offset, growth.offset + len(growth.data), first, last, turns))
+                if known[-1].reaches(self.window):
                     store.add(parse_lines(growth.data))
-                before = last
             if not growth.more:
                 return
             yield True
@@ -97,13 +150,6 @@ class WindowReader:
                 if log.file.offset == before or log.store is not store:
                     break
                 yield True
-
-
-class Edge(NamedTuple):
-    """Where a record stands; without a step it says nothing, and its stretch is parsed."""
-
-    step: float
-    attempt: Any
 
 
 def _edge(line: bytes) -> Edge:

@@ -43,6 +43,8 @@ class ChartData:
     """Which run that is and where this one stands against it, in as many words as there are, then in fewer."""
     pinned: SeriesView | None = None
     """A curve of another metric, drawn beside these."""
+    by_time: bool = False
+    """Curves of steps, put on an axis of time."""
     unread: bool = False
     """The history has not been read to its end: no curve does not mean that there is none."""
 
@@ -129,6 +131,7 @@ def over_time(data: ChartData) -> ChartData | None:
     theirs = min((moment for ghost in data.ghosts for moment in known_times(ghost)), default=None)
     return replace(
         data,
+        by_time=data.axis == "step",
         train=moved_to_time(train, start, unit) if train is not None else None,
         evaluation=moved_to_time(evaluation, start, unit) if evaluation is not None else None,
         # Each run from its own beginning; what is said of it is said of a step all the same.

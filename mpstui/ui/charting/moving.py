@@ -34,8 +34,8 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
     whole_span = extent[1] - extent[0]
     if span >= whole_span:
         return replace(view, left=None, right=None)
-    # By step a window is read again, point for point; on other axes there is no more than is held.
-    most = max(curve.count if curve.axis == "step" else len(curve.x) for curve in data.curves)
+    # By step and by time a window is read again, point for point; else there is no more than is held.
+    most = max(curve.count if curve.axis == "step" or data.by_time else len(curve.x) for curve in data.curves)
     span = max(span, whole_span * min(1, _CLOSEST_POINTS / most))
     if view.cursor is None and view.right is None:
         return replace(view, left=extent[1] - span)

@@ -149,10 +149,12 @@ class LossChart(RunPanel):
     def wanted(self) -> Window | None:
         """What is to be read again, if anything: once each, and once more when the run has gone on for a while."""
         space, zoomed = self._frame(), self.view.left is not None or self.view.right is not None
-        if self.facts is None or space is None or not zoomed or self.data.axis != "step":
+        if self.facts is None or space is None or not zoomed or self._whole.axis != "step":
             return None
         curves = [curve for curve in self.data.curves if is_coarse(curve, space)]
         left, right = space.x.low - space.x.span / 2, space.x.high + space.x.span / 2
+        if curves and self.data is not self._whole:
+            left, right = steps_of(self.data.curves[0], self._whole.curves[0], left, right)
         asked = (space.x, *(curve.name for curve in curves), *(round(math.log(curve.count), 2) for curve in curves))
         if not curves or asked == self._asked:
             return None
@@ -364,6 +366,13 @@ class LossChart(RunPanel):
     def on_leave(self, event: Leave) -> None:
         self.view = replace(self.view, cursor=None)
         self.repaint()
+
+
+def steps_of(timed: SeriesView, curve: SeriesView, left: float, right: float) -> tuple[float, float]:
+    """From which to which step a curve was measured between two places of its axis of time."""
+    moments = {moment for x, moment in zip(timed.x, timed.times, strict=True) if left <= x <= right}
+    steps = [x for x, moment in zip(curve.x, curve.times, strict=True) if moment in moments]
+    return min(steps, default=math.nan), max(steps, default=math.nan)
 
 
 def _redraw_key(curve: SeriesView) -> tuple[object, ...]:

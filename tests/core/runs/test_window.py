@@ -10,7 +10,7 @@ import pytest
 
 from mpstui.core.follow import Budget
 from mpstui.core.model.snapshot import RunSnapshot
-from mpstui.core.runs.window import Window, WindowReader, in_detail
+from mpstui.core.runs.window import Stretches, Window, WindowReader, in_detail
 
 from .build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
@@ -46,10 +46,12 @@ def whole(folder: Path) -> RunSnapshot:
     return found
 
 
-def read(snapshot: RunSnapshot, left: float, right: float) -> tuple[list[float], list[float], int]:
+def read(
+    snapshot: RunSnapshot, left: float, right: float, known: Stretches | None = None
+) -> tuple[list[float], list[float], int]:
     """Steps and values in the window as the chart would draw them, and the slices it took."""
     window = Window(snapshot.run, ("loss",), left, right)
-    reader, slices = WindowReader(snapshot, window), 0
+    reader, slices = WindowReader(snapshot, window, known), 0
     while not reader.done:
         reader.read(Budget(0.0))
         slices += 1
@@ -83,6 +85,27 @@ def test_what_was_written_since_stays_as_coarse_as_it_is_known(tmp_path: Path) -
     assert max(steps) <= STEPS, "the snapshot knows nothing of it yet"
     steps, _, _ = read(whole(tmp_path), 7900, 8900)
     assert set(range(7950, STEPS + 460)) <= set(map(int, steps))
+
+
+def test_the_next_window_reads_only_what_reaches_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpstui.core.runs.window.SLICE_BYTES", 8192)
+    run, snapshot = long_run(tmp_path)
+    known = Stretches()
+    whole_file = read(snapshot, 2000, 2300, known)[2]
+    assert whole_file > 50
+    steps, values, slices = read(snapshot, 7000, 7300, known)
+    assert (steps, values) == read(snapshot, 7000, 7300)[:2]
+    assert slices < whole_file / 5
+    run.points(*({"attempt": 2, "step": s, "loss": value(s * 2)} for s in range(STEPS, STEPS + 500)))
+    later = read(whole(tmp_path), 7900, 8900, known)
+    assert set(range(7950, STEPS + 460)) <= set(map(int, later[0])), "what was written since is read as well"
+    assert later[2] < whole_file / 3
+    data = run.run.metrics.read_bytes()
+    run.run.metrics.write_bytes(data.replace(b'"loss": 0.', b'"loss": 7.'))
+    coarse = read(snapshot, 2000, 2300)[0]
+    assert read(snapshot, 2000, 2300, known)[0] == coarse, "written anew"
+    run.run.metrics.write_bytes(data)
+    assert len(read(snapshot, 2000, 2300, known)[0]) > 250, "and nothing of that is believed any more"
 
 
 def test_files_that_no_longer_tell_it_leave_the_curve_as_it_was(tmp_path: Path) -> None:
