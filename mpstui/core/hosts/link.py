@@ -34,7 +34,9 @@ CUT_SECONDS = 12.0
 """And after so long the line is given up."""
 LOOK_PATIENCE, ACT_PATIENCE = 8.0, 20.0
 """Seconds that a question waits for its answer, and that something to be done waits for a line."""
-FIRST_BACKOFF, MOST_BACKOFF = 0.5, 15.0
+FIRST_BACKOFF, MOST_BACKOFF, REFUSED_BACKOFF = 0.5, 15.0, 60.0
+REFUSED = frozenset({"login", "key_changed", "key_unknown", "python"})
+"""Reasons that last until somebody does something; a machine may shut out whoever knocks too often."""
 CLOCKS_AGREE_SECONDS = 2.0
 """Clocks that differ by less are held to be the same: a moment on a line is not known better."""
 
@@ -272,6 +274,7 @@ class Link:
                 line = self._connect()
             except ReportedError as error:
                 self.trouble = error.sentence
+                backoff = REFUSED_BACKOFF if getattr(error, "kind", "") in REFUSED else backoff
                 self.news()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and tried again
                 self.trouble = f"{self.host}: {type(error).__name__}: {error}"
