@@ -191,7 +191,7 @@ class Line:
         deadline = time.monotonic() + patience
         word, fields = self._heard(marker, deadline)
         if word == "send":
-            # 700 kB: what a line of 9,600 baud takes for them is nobody's patience, and still no failure.
+            # A megabyte: what a line of 9,600 baud takes for them is nobody's patience, and still no failure.
             packed = bundle.packed()
             sending(len(packed))
             self.send(packed)
