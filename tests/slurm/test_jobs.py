@@ -12,12 +12,15 @@ import pytest
 
 from mpstui.core.engines import board
 from mpstui.core.engines.slurm import Slurm
+from mpstui.core.hosts.relocation import Places, choice_message, relocated
 from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.jobs import change
 from mpstui.core.model.checks import ProfileError
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.jobs import JobPhase
 from mpstui.core.model.snapshot import State
+from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from mpstui.wire.jobs import JobRecord
@@ -314,3 +317,15 @@ def test_a_command_that_leaves_before_the_scheduler_gives_up_says_that_it_is_sil
     seen = runs.see(run)
     assert seen.state is State.QUEUED
     assert "; Slurm does not answer since " in seen.reason
+
+
+def test_a_launch_that_travels_is_a_job_only_where_there_is_its_scheduler(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = parse_profile(PROFILE, path=None, default_cwd=runs.folder)
+    told = choice_message(LaunchChoice(profile, job={"time": "5"}))
+    there = relocated(told, runs.folder, Places([]))
+    assert (there.on, there.job) == ("slurm", {"time": "5"})
+    monkeypatch.setenv("PATH", "/nowhere")
+    there = relocated(told, runs.folder, Places([]))
+    assert (there.on, there.job) == ("local", {})

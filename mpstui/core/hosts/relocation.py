@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...wire import storage
 from ...wire.records import ChoiceRecord, QueueRule
+from ..engines.engine import LOCAL, engine_of
 from ..launching.choice import LaunchChoice, choice_json
 from ..launching.editing import frozen_text, thaw
 from ..model.errors import UsageError
@@ -84,9 +86,16 @@ def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoic
         drop_env=tuple(chosen.drop_env),
         queue=QueueRule(chosen.queue.group),
         agent=chosen.agent,
-        on=chosen.on,
-        job=chosen.job,
+        **_started_by(moved, chosen),
     )
+
+
+def _started_by(profile: Profile, chosen: ChoiceRecord) -> dict[str, Any]:
+    """The scheduler of a launch, where this machine has it; else it starts by itself."""
+    found = engine_of(profile.jobs, chosen.on, chosen.job)
+    if found is None or shutil.which(found[0].program) is None:
+        return {"on": LOCAL}
+    return {"on": found[0].name, "job": chosen.job}
 
 
 def _word(word: str, number: int, places: Places) -> str:

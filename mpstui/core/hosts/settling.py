@@ -153,6 +153,7 @@ class Arrival:
                 raise OperationError(f"{one.name} did not arrive whole", HINT)
             os.utime(path, ns=(int(times[one.name]),) * 2)  # the newest checkpoint is told by its time
         storage.make_private_folder(run.requests)
+        run.job.unlink(missing_ok=True)  # of another machine's scheduler
         self._write_records(asked, run, made)
 
     def _write_records(self, asked: Mapping[str, Any], run: RunDir, made: LaunchPlan) -> None:
