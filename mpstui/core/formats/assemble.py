@@ -198,7 +198,6 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
     """The counters of a line, and whether it only plans (totals without a position)."""
     counters = Counters()
     plan = False
-    measured = any(pair.marked and pair.name.role is Role.OTHER and is_measure(pair.key) for pair in pairs)
     for index, pair in enumerate(pairs):
         so_many = pair.total or pair.key.lower() == "after"
         counted = _COUNTED.match(line, pair.end) if so_many and pair.name.role not in _COUNTING else None
@@ -233,9 +232,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         if nested and pair.planned and first.planned and first.bracketed and not first.key:
             counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``
         named = pair.key and not _is_tag(pair)
-        counters = (
-            _keyed(counters, pair, has_loss or measured) if named else _bare(counters, pairs, index, has_loss, line)
-        )
+        counters = _keyed(counters, pair, pairs, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     if has_loss and counters.epoch is None:
         # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.
@@ -256,7 +253,7 @@ def _is_tag(pair: Pair) -> bool:
     return pair.bracketed and pair.name.scope is not NameScope.NONE and pair.key.lower() in _SCOPE_WORDS
 
 
-def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
+def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool) -> Counters:
     role = pair.name.role
     if role not in _COUNTING:
         return counters
@@ -270,7 +267,8 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
         return counters._replace(epoch=count, epochs=first_known(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
-            return counters._replace(steps=count)
+            measured = any(p.marked and p.name.role is Role.OTHER and is_measure(p.key) for p in pairs)
+            return counters._replace(step=count) if measured else counters._replace(steps=count)
         return counters._replace(step=count, steps=first_known(planned, counters.steps))
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
         return counters._replace(epoch_step=count, epoch_steps=planned)

@@ -123,7 +123,8 @@ class MetricNames:
         self._came_again = []
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
         beside = reading.certain or counted or reading.loss is not None
-        if self.options and not counted and (not beside or reading.loss_name in self.options):
+        told = not (self.options.isdisjoint(reading.metrics) and self.options.isdisjoint(reading.eval_metrics))
+        if told and not counted and (not beside or reading.loss_name in self.options):
             reading, beside = self._without_options(reading), False
         if not (reading.metrics or reading.eval_metrics):
             return reading

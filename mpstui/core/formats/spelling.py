@@ -59,6 +59,7 @@ _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
 """``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
+_BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch: [1 | 600]``
 _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
 _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
 _WINDOW = re.compile(r" (?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})(?=\s?[:=]\s?[-+.\d])")
@@ -96,8 +97,9 @@ def respelt(line: str) -> str:
         line = _OF_BOTH.sub(_told_apart, line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
-    if "poch" in line and _COUNT_FIRST.match(line):
-        line = _COUNT_FIRST.sub(r"\2 \1", line, count=1)
+    if "poch" in line:
+        line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
+        line = _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
     if any(map(line.__contains__, _JOINED)):
         line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
     if "top" in line or "Top" in line:

@@ -47,6 +47,7 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
         "Epoch #1: 9it [00:10, 9.12it/s, env_step=2048, gradient_step=9, len=200, loss=0.51, n/ep=1, n/st=9, rew=1.5]",
         (1, None, 2048, None, None, None),
     ),
+    ("Epoch: [3 | 600] loss: 0.51", (3, 600, None, None, None, None)),
     ("[>....]  Step: 7s867ms | Tot: 23s700ms | Loss: 2.1 | Acc: 23.2% (119/512) 4/7", (None, None, None, None, 4, 7)),
 ]
 
@@ -217,3 +218,8 @@ def test_steps_that_rise_beside_a_measure_are_counted_not_planned() -> None:
 
 def test_the_end_of_an_epoch_may_stand_between_rules() -> None:
     assert LogReader().feed(b"step 3 loss 0.5\n================ End of epoch 3 ================\n")[-1].epoch_done
+
+
+def test_the_time_spent_in_an_epoch_is_no_epoch() -> None:
+    found = log("epoch: {n}\ntrain loss: 1.{n}5\ntime (s) spent in epoch: 22{n}.97", lines=4)
+    assert (found.epoch, found.runs) == (4, 1)
