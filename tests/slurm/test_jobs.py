@@ -329,3 +329,15 @@ def test_a_launch_that_travels_is_a_job_only_where_there_is_its_scheduler(
     monkeypatch.setenv("PATH", "/nowhere")
     there = relocated(told, runs.folder, Places([]))
     assert (there.on, there.job) == ("local", {})
+
+
+def test_a_restart_on_a_device_that_only_the_nodes_have_is_a_job(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch(PROFILE + '[device_args]\ncuda = ["--device", "cuda"]\n')
+    cluster.start("10")
+    runs.enough()
+    seen = runs.wait(run, lambda seen: seen.state is State.FINISHED and seen.job is not None and seen.job.phase.is_over)
+    actions = Actions(dict(os.environ))
+    assert answered(actions, seen.dir, actions.restart(seen, device="cuda", source="scratch").id).ok
+    cluster.start("20")
+    found = runs.wait(run, lambda seen: seen.attempt == 2 and seen.argv)
+    assert found.argv[-2:] == ("--device", "cuda")

@@ -155,7 +155,7 @@ def plan_restart(
         return options, planned.secrets
     if why := (recorded.device_refusal(device) if device else "") or recorded.resume_refusal(source):
         raise OperationError(why)
-    if device:
+    if device and recorded.spec.engine is None:  # the nodes of a job have devices of their own
         variant = recorded.template.variants[device]
         require_device(device, variant.argv[0], {**environ, **variant.env}, machine())
     return options, {}
