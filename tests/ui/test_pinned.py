@@ -69,3 +69,17 @@ def test_a_key_pins_the_curve_and_takes_it_away() -> None:
         await driver.until(lambda: "  2 0.3" not in driver.text, "one curve alone")
 
     drive(fakes.world((run,)), play, opening=run.run)
+
+
+def test_the_table_goes_with_the_chart() -> None:
+    names = ("loss", "acc", "lr")
+    run = replace(fakes.finished(), series={name: curve(name) for name in names})
+
+    async def play(driver: Driver) -> None:
+        await driver.press("3", "d")
+        await driver.sees("acc  ━")
+        await driver.press("down")
+        await driver.sees("lr  ━")
+        await driver.sees("2 loss")
+
+    drive(fakes.world((run,)), play, opening=run.run)

@@ -211,10 +211,9 @@ class LossChart(RunPanel):
         if self._pinned:
             self._pinned = ""
             return None
-        if len(self._metrics) < 2:
-            return "There is no other metric to draw beside it."
-        self._pinned = self._metric
-        return self._next_metric(1)
+        before, why_not = self._metric, self._next_metric(1)
+        self._pinned = before if why_not is None else ""
+        return why_not
 
     def _smooth(self, by: int) -> str | None:
         """The next stronger average, or the next weaker one."""
@@ -261,7 +260,8 @@ class LossChart(RunPanel):
 
     def _next_metric(self, by: int) -> str | None:
         if len(self._metrics) < 2:
-            return "There is no other metric."
+            unread = self.facts is None or self.data.unread
+            return "The run is still being read: press again in a moment." if unread else "There is no other metric."
         self.choose(self._metrics[(self._metrics.index(self._metric) + by) % len(self._metrics)])
         return None
 

@@ -367,6 +367,6 @@ class RunScreen(PickingScreen):
     def action_chart(self, what: str) -> None:
         if why_not := self.body.chart.press(what):
             self.context.say(why_not, "warning")
-        if what.startswith("metric"):  # other keys may be faster than the table's choice, which is on its way here
+        if what in ("metric", "metric_before", "pin"):  # faster than the table's choice, which is on its way here
             self.body.metrics.select(self.body.chart.metric)
         self._look_closely()
