@@ -117,7 +117,7 @@ def main(folder: str) -> None:
     with (cluster.folder / "calls").open("a") as calls:
         calls.write(json.dumps([name, *words]) + "\n")
     if (cluster.folder / "slow").exists():
-        time.sleep(60)
+        time.sleep(3)
     if cluster.down:
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     sys.exit({"sbatch": _sbatch, "squeue": _squeue, "scontrol": _scontrol, "scancel": _scancel}[name](cluster, words))

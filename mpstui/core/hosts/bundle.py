@@ -107,6 +107,7 @@ def remove_old(home: Home, now: float, cache: Path = _SOURCES.parent) -> None:
 
 def _names(run: RunDir, name: str) -> bool:
     try:
-        return name.encode() in storage.read_bytes(run.spec)
+        job = storage.read_bytes(run.job) if run.job.exists() else b""  # which may wait for days
+        return name.encode() in storage.read_bytes(run.spec) + job
     except OSError:
         return True  # nobody knows
