@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..formats.points import Counters
 from ..formats.reader import LogReader
 from .document import LogDocument
 from .line import LogLine
@@ -23,8 +24,9 @@ _MOST_LINES = 400
 class LogSteps:
     """Finds lines by step and steps by line; what was parsed once is kept."""
 
-    def __init__(self, document: LogDocument) -> None:
-        self._document = document
+    def __init__(self, document: LogDocument, total: int | None = None) -> None:
+        """``total``: steps of the whole training, where that is known; a step out of so many is one of these."""
+        self._document, self.total = document, total
         self._known: dict[tuple[int, int], int | None] = {}
         self._surveyed: tuple[int, list[tuple[int, int]]] | None = None
 
@@ -36,9 +38,13 @@ class LogSteps:
                 self._known.clear()
             reader = LogReader()
             points = reader.feed(line.text.encode() + b"\n") if any(map(str.isdigit, line.text)) else []
-            step = next((point.counters.step for point in reversed(points) if point.counters.step is not None), None)
+            step = next(filter(None.__ne__, (self._whole(point.counters) for point in reversed(points))), None)
             self._known[key] = int(step) if step is not None else None
         return self._known[key]
+
+    def _whole(self, told: Counters) -> float | None:
+        of_all = self.total is not None and told.epoch_steps == self.total
+        return told.epoch_step if told.step is None and of_all else told.step
 
     def of(self, line: LogLine) -> int | None:
         """The step at which a line was printed: its own, else the one told last before it; None where none is near."""

@@ -112,6 +112,8 @@ class RunScreen(PickingScreen):
             self.context.say(f"{clean(found.name, 40)} {gone}", "warning" if found.gone else "information", self.place)
         if before is None or (before.output, before.attempts) != (found.output, found.attempts):
             self._log.open(found.output, found.attempts, found.attempts)
+        if (reading := self.body.log_pane.reading) is not None:
+            reading.total_steps = found.numbers.steps
         if before is None or (before.pid, before.state, before.output) != (found.pid, found.state, found.output):
             self.context.focus()
         if before is None or needs_explaining(before) != needs_explaining(found) or before.attempt != found.attempt:

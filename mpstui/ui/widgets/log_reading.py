@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -60,18 +59,23 @@ class LogReading:
         """The search that is going on."""
         self.selection: tuple[int, int] | None = None
         """Offsets of the line where a selection began, and of the one where it ends now."""
+        self.total_steps: int | None = None
+        """Of the whole training, as far as it is known."""
+        self._steps: LogSteps | None = None
         self._top: Place | None = None
         self._tallies: dict[str, Tally] = {}
         """How many lines match the search, and the level."""
         self._before_search: tuple[Place | None, int | None, str] | None = None
         self._numbered: tuple[int | None, int, int | None] = (None, 0, None)
 
-    @cached_property
+    @property
     def steps(self) -> LogSteps:
         """Which line was printed at which step."""
         from ...core.logview.steps import LogSteps
 
-        return LogSteps(self.document)
+        if self._steps is None or self._steps.total != self.total_steps:
+            self._steps = LogSteps(self.document, self.total_steps)
+        return self._steps
 
     @property
     def following(self) -> bool:

@@ -64,3 +64,15 @@ def test_a_line_without_a_step_belongs_to_the_step_told_before_it(tmp_path: Path
 def test_where_steps_are_not_told_or_go_back_nothing_is_guessed(tmp_path: Path, lines: list[str]) -> None:
     _, steps = log(tmp_path, lines)
     assert steps.line_at(2_500) is None
+
+
+def test_a_step_out_of_all_that_are_planned_is_one_of_the_whole_training(tmp_path: Path) -> None:
+    document, alone = log(tmp_path, [f"epoch {1 + step // 32}/3 step {step}/96 loss 1.5" for step in range(1, 97)])
+    planned = LogSteps(document, 96)
+    lines = document.window(0, 96)
+    assert alone.told(lines[0]) is None, "in a first epoch it may be one of the epoch"
+    assert LogSteps(document, 32).told(lines[0]) is None
+    assert [planned.told(line) for line in lines] == list(range(1, 97))
+    found = planned.line_at(40)
+    assert found is not None
+    assert "step 40/96" in found.text
