@@ -236,7 +236,8 @@ class Answers:
         data = _ANSWERS.sub("", data)
         begun = _BEGUN.search(data)
         # While no answer is awaited a key may begin so: nothing that it could be is kept back.
-        if begun is not None and (self._asked is not None or len(begun[0]) > _LONGEST_KEY):
+        awaited = self._asked is not None and time.monotonic() - self._asked < _REST_SECONDS
+        if begun is not None and (awaited or len(begun[0]) > _LONGEST_KEY):
             self._held, self._held_at = begun[0], time.monotonic()
             data = data[: begun.start()]
         return data

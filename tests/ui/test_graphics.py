@@ -180,6 +180,16 @@ def test_an_answer_in_pieces_is_no_key_and_no_key_is_lost() -> None:
     assert answers.without("cx") == "x"
 
 
+def test_a_terminal_that_never_answers_delays_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(print, {"TERM": "foot"})
+    answers.question()
+    assert answers.without("\x1b") == ""
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 5)
+    assert answers.late() == "\x1b"
+    assert answers.without("\x1b") == "\x1b"
+
+
 def test_a_multiplexer_is_not_asked_and_apc_is_for_those_that_know_it() -> None:
     assert may_ask({"TERM": "foot"})
     assert not any(may_ask({"TERM": term}) for term in ("screen-256color", "tmux-256color", "linux", "dumb"))
