@@ -181,7 +181,7 @@ _TYPED = re.compile(
 """What was typed into a shell."""
 _OPENS = re.compile(
     r"(?i)config|argument|namespace|param|load|start|begin|seed|setting|command|python|device|cuda|gpu|creat|init|build|"
-    r"import|log|data|experiment|running|nohup"
+    r"import|log|data|experiment|running|using|nohup"
 )
 """What the first line of a program is about, where that is not the training itself."""
 _PROMPTS = ("$", "#", "%", ">", "+ ")

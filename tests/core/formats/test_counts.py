@@ -189,6 +189,7 @@ def test_steps_that_go_through_the_epochs_hold_when_the_next_one_is_announced() 
         ("Loading the data...\ndone\nStarting for 9 meta epoch(s)\nMeta epoch 0...\nTotal train loss: {v}", (0, 9, 1)),
         ("##### config #####\nlr: 0.1\nEpoch 0, lr=0.1\nLoss:{v} TrainAcc:0.5", (0, None, 1)),
         ("nohup: ignoring input\nepoch 1 step 10 loss {v}\nepoch 1 step 20 loss {v}", (1, None, 2)),
+        ("Using default model\nepoch=0 i=0/9 total_loss={v} part_loss=0.5", (0, None, 1)),
         ("me@box:~/net$ python train.py --epochs 7\nEpoch 1 loss {v}", (1, 7, 1)),
         ("(env) C:\\net>python -u train.py\nEpoch 1 loss {v}", (1, None, 1)),
     ],
