@@ -56,3 +56,16 @@ def test_the_screen_tells_what_the_services_tell_and_what_came_of_a_call() -> No
         await driver.hears("was done before the line died")
 
     drive(world, play, size=(140, 40))
+
+
+def test_where_no_run_is_known_yet_the_reason_stands_in_their_place_and_is_the_newest() -> None:
+    world = fakes.world(())
+    world.services.troubles = ("gpu1: connecting …",)
+
+    async def play(driver: Driver) -> None:
+        await driver.until(lambda: driver.text.count("gpu1: connecting …") == 2, "the reason, at the top and below it")
+        world.services.troubles = ("gpu1: no key opens it, trying again",)
+        await driver.until(lambda: driver.text.count("gpu1: no key opens it") == 2, "the newer one")
+        assert "no runs yet" not in driver.text
+
+    drive(world, play, size=(140, 40))

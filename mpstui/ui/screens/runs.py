@@ -137,7 +137,10 @@ class RunsScreen(ActingScreen):
         paused = self.context.state.paused_queues
         order = f"{self.table.order} (esc) · " if self.table.is_sorted else ""
         line = self.query_one(TopLine)
-        line.troubles = self.table.troubles = self.context.state.troubles
+        line.troubles = self.context.state.troubles
+        if self.table.troubles != line.troubles:
+            self.table.troubles = line.troubles
+            self.table.repaint()
         line.show(snapshots, paused, len(self.table.marked), self._hidden, order)
 
     def _filter_changed(self) -> None:
