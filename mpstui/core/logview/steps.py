@@ -38,7 +38,8 @@ class LogSteps:
                 self._known.clear()
             reader = LogReader()
             points = reader.feed(line.text.encode() + b"\n") if any(map(str.isdigit, line.text)) else []
-            step = next(filter(None.__ne__, (self._whole(point.counters) for point in reversed(points))), None)
+            told = (self._whole(point.counters) for point in reversed(points))
+            step = next((one for one in told if one is not None), None)
             self._known[key] = int(step) if step is not None else None
         return self._known[key]
 
