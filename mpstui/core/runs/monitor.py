@@ -47,7 +47,7 @@ AVAILABLE_SECONDS = 5.0
 """How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
 AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
 
-STEP_MILLISECONDS = 250
+STEP_MILLISECONDS = 500
 """Between two looks at what has come: each is a wake-up, also where nothing has."""
 DEBOUNCE_MILLISECONDS = 60
 CHECK_SECONDS = 1.0

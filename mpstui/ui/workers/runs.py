@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 RETRY_SECONDS = 1.0
-_POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 1.0, 0.1
+_POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 2.0, 0.1
 """Between two readings; longer where nothing changes or all has ended, shorter after a hint."""
 _QUIET_SECONDS = 2.0
 """Where nothing has changed for so long, files are looked at less often."""
