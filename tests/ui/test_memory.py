@@ -13,7 +13,7 @@ from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom
 from mpstui.core.telemetry.model import GpuSample, SystemSample
 from mpstui.core.telemetry.run_telemetry import RunTelemetry
-from mpstui.ui.panels import RunFacts, memory
+from mpstui.ui.panels import Moment, RunFacts, memory
 from mpstui.ui.panels.memory import binned, memory_rows, strip, window_label, window_seconds
 from mpstui.ui.rows import Row
 from mpstui.wire.heartbeat import DeviceReading, Heartbeat, MemoryReading
@@ -304,3 +304,12 @@ def test_the_panel_wishes_for_no_more_than_it_can_fill(width: int) -> None:
     assert len(memory_rows(facts(), width, tallest + 20)) == tallest - 1
     for lines in range(whole - 1, tallest):
         assert len(memory_rows(facts(), width, lines)) == lines, "no line is blank before all is said"
+
+
+def test_at_a_moment_the_panel_wishes_for_what_was_known_then() -> None:
+    panel = memory.MemoryPanel()
+    unknown = facts(moment=Moment(5.0, None, "chart"))
+    panel.facts = unknown
+    assert panel.wishes(40) == (3, 3), "its title, the moment, and that nobody knows"
+    panel.facts = facts(moment=Moment(5.0, fakes.NOW - 20, "chart"))
+    assert panel.wishes(40)[1] > 6

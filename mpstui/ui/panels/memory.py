@@ -24,7 +24,7 @@ _WHOLE_NOTE_FROM = 64
 """From this width on a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
 _TALLEST = 4
-_MODEST_LINES, _MOST_LINES, _LINES_THEN = 14, 36, 9
+_MODEST_LINES, _MOST_LINES = 14, 36
 _CEILING = "┈"
 """Where the limit is, above a tall strip that does not reach it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -44,7 +44,8 @@ class MemoryPanel(RunPanel):
 
     def wishes(self, most: int) -> tuple[int, int]:
         if self.facts is not None and self.facts.moment is not None:
-            return _LINES_THEN, _LINES_THEN
+            lines = len(memory_then(self.facts, course_of(self.facts))) + 1
+            return lines, lines
         whole, tallest = self._axis.fills if self._axis is not None else (_MODEST_LINES, _MOST_LINES)
         return min(_MODEST_LINES, whole), min(_MOST_LINES, max(whole, tallest))
 
