@@ -36,7 +36,7 @@ class FarHost:
     def __init__(self, name: str, link: Link) -> None:
         self.name, self.link = name, link
         self.view = View()
-        self._seen: dict[str, tuple[object, RunSnapshot]] = {}
+        self._seen: dict[str, tuple[RunSnapshot, tuple[float, str], RunSnapshot]] = {}
         """Of each run what its snapshot was made from."""
 
     def look(self, **at: Any) -> None:
@@ -78,11 +78,11 @@ class FarHost:
         """A snapshot as it is seen from here; the very same one as long as nothing has changed."""
         age = "" if live or heard is None else duration(time.time() - heard)
         moment = float(int(heard or 0.0)) if one.state.active or one.seen == 0.0 else 0.0
-        made_of = (id(one), moment if one.state.active else 0.0, age)
+        at = (moment if one.state.active else 0.0, age)
         key = self.key(one.run)
         kept = self._seen.get(key)
-        if kept is not None and kept[0] == made_of:
-            return kept[1]
+        if kept is not None and kept[0] is one and kept[1] == at:
+            return kept[2]
         made = replace(
             one,
             run=key,
@@ -94,7 +94,7 @@ class FarHost:
             health_note=f"not heard for {age}" if age and one.state.active else one.health_note,
             events=tuple(replace(event, text=short_paths(event.text, one.dir)) for event in one.events),
         )
-        self._seen[key] = made_of, made
+        self._seen[key] = one, at, made
         return made
 
 
