@@ -20,6 +20,7 @@ from ..core.hosts.line import HostError, Line
 from ..core.hosts.ssh import connect, require_name
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import resolve_home
+from ..core.present import size as written
 from ..core.settings import HostsSettings, load_settings
 from ..wire import storage
 from .relay import (
@@ -172,7 +173,7 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
 def _line(host: str, settings: HostsSettings) -> Iterator[Line]:
     def sending(size: int) -> None:
         if sys.stderr.isatty():
-            warn(f"sending mpstui to {host}, this once: {size / 1e6:.1f} MB")
+            warn(f"sending mpstui to {host}, this once: {written(size)}")
 
     line = connect(host, settings, ("relay",), environ=os.environ, sending=sending)
     try:

@@ -77,7 +77,7 @@ def test_every_sheet_is_whole_after_it_was_scrolled(home: Home) -> None:
         terminal.press("n")
         whole("choose a profile", *[DOWN] * 13)
         terminal.press("\r")
-        whole("page down for more", PAGE_DOWN)
+        whole("page down", PAGE_DOWN)
         terminal.press("escape")
         wait_until(lambda: "choose a profile" in settled(terminal), what="the profiles")
         terminal.press("q", "  C")

@@ -103,7 +103,8 @@ class RunsScreen(ActingScreen):
             return bool(self.context.state.snapshots)
         if key.action == "compare":
             return len(self.table.snapshots) > 1
-        on_a_run = key.action in ("open", "mark", "mark_all", "info", "copy") or key.action.startswith("label(")
+        needs_run = ("open", "mark", "mark_all", "info", "copy", "carry")
+        on_a_run = key.action in needs_run or key.action.startswith("label(")
         return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from mpstui.core.present import (
     BADGES,
     GONE,
     NAN_LOSS,
+    UNHEARD,
     WIDEST_WORD,
     attention,
     badge,
@@ -32,13 +33,13 @@ def run(
 
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE)]
+    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE, UNHEARD)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE}
+    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE, UNHEARD}
     assert all(shown.meaning for shown in legend())
 
 
