@@ -16,6 +16,7 @@ from ..core.launching.choice import (
     ACCELERATOR_QUEUE,
     LaunchChoice,
     combinations,
+    job_options,
     parse_condition,
     parse_environment,
     parse_sets,
@@ -119,7 +120,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         env=parse_environment(args.env),
         agent=args.agent,
         on=args.on if args.on in (LOCAL, CLUSTER, *ENGINES) else None,
-        job={key.strip().lstrip("-"): value for key, _, value in (item.partition("=") for item in args.job)},
+        job=job_options(args.job),
         queue=QueueRule(args.queue, [parse_condition(session.home, item) for item in args.after]),
     )
     if args.on not in (None, LOCAL, CLUSTER, *ENGINES):

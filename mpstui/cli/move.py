@@ -7,9 +7,10 @@ import sys
 
 from ..core.hosts.moving import MovePlan, mover
 from ..core.hosts.ssh import LOCAL
+from ..core.launching.choice import job_options
 from ..core.model.errors import UsageError
 from ..core.settings import load_settings
-from .session import Session, agreed, print_json, say, say_lines, warn
+from .session import Session, add_repeatable, agreed, print_json, say, say_lines, warn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +23,8 @@ If anything fails it goes on, or can go on, where it was. Examples:
     parser.add_argument("run", metavar="[HOST:]RUN", help="the run, and the machine it is on (default: this one)")
     parser.add_argument("--to", metavar="HOST", required=True, help="where it goes on; local is this machine")
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train there (default: its best)")
+    parser.add_argument("--on", metavar="slurm|local", help="have the scheduler there start it, or not")
+    add_repeatable(parser, "--job", "OPTION[=VALUE]", "set an option of the scheduler, such as partition=gpu")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="say what would travel, and move nothing")
     parser.add_argument("--json", action="store_true", help='print {"run": ID, "host": HOST, "attempt": N, "step": N}')
@@ -33,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     source = head if colon else LOCAL
     carrier = mover(source, args.to, load_settings(session.home).hosts, session.environ)
     try:
-        planned = carrier.plan(name, args.device)
+        planned = carrier.plan(name, args.device, args.on, job_options(args.job))
         if isinstance(planned, MovePlan):
             for line in planned.sentences(args.to):
                 say_lines(line, beside=True)

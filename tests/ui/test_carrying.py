@@ -13,7 +13,7 @@ from . import fakes
 from .driving import Driver, drive
 
 RUN = fakes.running()
-PLAN = MovePlan(RUN.run, RUN.name, 1200, True, "", "cuda", 3, 40_000, 25 << 20, (), {}, {})
+PLAN = MovePlan(RUN.run, RUN.name, 1200, True, "", "cuda", 3, 40_000, 25 << 20, (), {}, {}, {})
 
 
 class FakeMover(Mover):
@@ -23,7 +23,7 @@ class FakeMover(Mover):
         self.asked: list[str] = []
         self.failure = failure
 
-    def plan(self, name: str, device: str | None = None) -> MovePlan | dict[str, Any]:
+    def plan(self, name: str, *wishes: Any) -> MovePlan | dict[str, Any]:
         self.asked.append(f"plan {name}")
         if self.failure:
             raise OperationError(self.failure)

@@ -56,6 +56,8 @@ class MovePlan:
     run_bytes: int
     """Its records, curves, logs and checkpoints, before they are compressed."""
     warnings: tuple[str, ...]
+    wishes: Mapping[str, Any]
+    """What was asked for: ``device``, ``on`` (a scheduler there) and ``job`` (its options)."""
     survey: Mapping[str, Any]
     code: Mapping[str, Any]
 
@@ -131,8 +133,15 @@ class Mover:
         self._source.close()
         self._target.close()
 
-    def plan(self, name: str, device: str | None = None) -> MovePlan | dict[str, Any]:
+    def plan(
+        self, name: str, device: str | None = None, on: str | None = None, job: Mapping[str, str] | None = None
+    ) -> MovePlan | dict[str, Any]:
         """What a move would do; of one that was interrupted after the decision, its answer once it is finished.
+
+        Args:
+            device: what to train on there; None: the best there is.
+            on: the scheduler that starts it there; None: as it was launched, where that scheduler is there too.
+            job: options of the scheduler.
 
         Raises:
             OperationError, UsageError: it cannot be done.
@@ -146,7 +155,8 @@ class Mover:
         code = (
             self._target.ask("code", survey["code"]) if survey["code"] else {"folder": None, "lacking": [], "bytes": 0}
         )
-        asked = {"run": survey["run"], "bytes": survey["bytes"] + code["bytes"], "cwd": "", "device": device}
+        wishes: dict[str, Any] = {"device": device, "on": on, "job": dict(job or {})}
+        asked = {"run": survey["run"], "bytes": survey["bytes"] + code["bytes"], "cwd": "", **wishes}
         expected = self._target.ask("expect", {**asked, "launch": survey["launch"], "places": self._paths})
         return MovePlan(
             survey["run"],
@@ -159,6 +169,7 @@ class Mover:
             code["bytes"],
             survey["bytes"],
             tuple(expected["warnings"]),
+            {**wishes, "device": device or expected["device"]},
             survey,
             code,
         )
@@ -179,7 +190,7 @@ class Mover:
         fields = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
         fields |= {
             "places": places,
-            "device": planned.device,
+            **planned.wishes,
             **{key: listed[key] for key in ("files", "times", "attempt")},
         }
         try:

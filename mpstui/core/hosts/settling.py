@@ -20,6 +20,7 @@ from ...wire import storage
 from ...wire.moves import Move
 from ...wire.records import Spec, Status
 from ...wire.rundir import RunDir, event
+from ..engines.engine import LOCAL
 from ..launching.actions import Actions
 from ..launching.choice import LaunchChoice
 from ..launching.devices import accelerator
@@ -179,12 +180,15 @@ class Arrival:
         machine = this_machine()
         places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
         choice: LaunchChoice = relocated(asked["launch"], cwd, places)
+        if asked.get("on"):
+            choice = replace(choice, on=str(asked["on"]), job=dict(asked.get("job") or {}))
         check = bool(asked["cwd"])
         if asked.get("device"):
             return plan(
                 replace(choice, device=str(asked["device"])), environ=self._environ, machine=machine, check=check
             )
-        best = accelerator("auto", self._environ, machine)
+        # Of a scheduler's job nobody here knows what its nodes have.
+        best = "auto" if choice.on not in (None, LOCAL) else accelerator("auto", self._environ, machine)
         with suppress(UsageError):
             return plan(replace(choice, device=best), environ=self._environ, machine=machine, check=check)
         return plan(replace(choice, device=None), environ=self._environ, machine=machine, check=check)

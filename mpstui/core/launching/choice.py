@@ -119,6 +119,11 @@ def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
     return found
 
 
+def job_options(items: Iterable[str]) -> dict[str, str]:
+    """Options of a scheduler, from ``OPTION=VALUE`` or ``OPTION``."""
+    return {key.strip().lstrip("-"): value for key, _, value in (item.partition("=") for item in items)}
+
+
 def parse_environment(items: Iterable[str]) -> dict[str, str]:
     """Read ``NAME=VALUE`` texts.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.hosts.moving import MovePlan
+from mpstui.core.hosts.settling import Arrival
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import State
@@ -88,3 +89,18 @@ def test_wherever_a_line_breaks_there_is_one_of_it_and_it_can_be_finished(
     machines: Machines, unmoved: list[float], when: str, number: int
 ) -> None:
     check_fault(machines, unmoved, when, number)
+
+
+def test_a_scheduler_of_the_other_machine_can_be_asked_for(machines: Machines) -> None:
+    run = machines.launch()
+    machines.trains("a", run)
+    mover = machines.mover()
+    planned = mover.plan(run, on="slurm", job={"partition": "p"})
+    mover.close()
+    assert isinstance(planned, MovePlan)
+    arrival = Arrival(machines.homes["b"], os.environ)
+    asked = {"launch": planned.survey["launch"], "places": [], "cwd": "", **planned.wishes}
+    made = arrival._plan(asked, machines.code)
+    assert made.engine is not None
+    assert (made.engine.name, made.device) == ("slurm", "auto")
+    assert arrival._plan({**asked, "on": "local", "job": {}}, machines.code).engine is None
