@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..model.snapshot import Checkpoint, RunSnapshot, State
 from ..runs.find import find_run
 from ..runs.monitor import Monitor
 from ..stakes import at_stake, own_checkpoints, saves_when_stopped
-from .parcel import BESIDE, Item, below, digest_of, pack
+from .parcel import BESIDE, STAYS, Item, below, digest_of, pack
 from .relocation import choice_message, needs_code
 from .sources import SourceTree, manifest_of, source_tree
 from .talk import Ends
@@ -33,9 +34,6 @@ SAVE_SECONDS = 180.0
 END_SECONDS = 600.0
 """What a training may take to save and to end."""
 _POLL_SECONDS = 0.1
-_STAYS = frozenset(
-    {"requests", "moved.json", "arrived.json", "supervisor.log", "alerts.log", "telemetry.jsonl", "stack_signal"}
-)
 
 
 class Departure:
@@ -59,7 +57,7 @@ class Departure:
             "depart": lambda asked, ends: self.depart(str(asked["run"]), str(asked["to"])),
             "files": lambda asked, ends: self._send_files(asked, ends),
             "leave": lambda asked, ends: self.leave(str(asked["run"]), Move(**asked["move"])),
-            "stay": lambda asked, ends: self.stay(str(asked["run"]), str(asked["token"])),
+            "stay": lambda asked, ends: self.stay(str(asked["run"])),
         }
 
     def survey(self, name: str) -> dict[str, Any]:
@@ -127,21 +125,23 @@ class Departure:
         run = find_run(self._home, name)
         snapshot = self._look(run)
         self._was_active, self._held = snapshot.state.active, run.run
-        if self._was_active and not saves_when_stopped(snapshot) and availability(snapshot, "save").ok:
-            self._ask(snapshot, "save", SAVE_SECONDS)
-        if self._was_active:
-            self._ask(snapshot, "stop", END_SECONDS)
         try:
+            if self._was_active and not saves_when_stopped(snapshot) and availability(snapshot, "save").ok:
+                self._ask(snapshot, "save", SAVE_SECONDS)
+            if self._was_active:
+                self._ask(snapshot, "stop", END_SECONDS)
             self._hold(run)
             return self._listed(run, to)
         except (OSError, OperationError) as error:
-            self.stay(name, "")
+            self.stay(name)
             if isinstance(error, OperationError):
                 raise
             raise OperationError(f"{snapshot.name} is not moved: {error}") from error
 
     def _listed(self, run: RunDir, to: str) -> dict[str, Any]:
         snapshot = self._look(run)
+        if self._was_active and snapshot.state is State.FINISHED:
+            raise OperationError(f"{snapshot.name} is not moved: it has just finished by itself")
         newest = _newest(snapshot)
         if newest is None:
             raise OperationError(f"{snapshot.name} is not moved: it left no complete checkpoint")
@@ -158,37 +158,36 @@ class Departure:
         """Give it away: from here on it may only be started where it went.
 
         Raises:
-            OperationError: it is not held, so somebody may have started it; or the disk is full.
+            OperationError: it is not held, so somebody may have started it; or the disk is full, and it is kept.
         """
         run = find_run(self._home, name)
-        if self._lock is None:
+        if self._lock is None or self._held != run.run:
             raise OperationError(f"{run.run} is not about to leave", "begin the move again")
         try:
             storage.write_json(run.moved, storage.to_json(move), durable=True)
         except OSError as error:
+            with suppress(OSError):
+                run.moved.unlink()  # it may be there, and not last
             raise OperationError(f"{run.moved} cannot be written: {error.strerror}") from error
         self._held, self._was_active = None, False
         self._release()
         return {}
 
-    def stay(self, name: str, token: str) -> dict[str, Any]:
-        """Keep it after all, and let it go on if it ran; asked only after the other side gave up what it had."""
-        run = find_run(self._home, name)
-        moved = storage.read_or_none(Move, run.moved)
-        if moved is not None and moved.token == token:
-            run.moved.unlink()
-            storage.sync_folder(run.path)
-        self._held = None
+    def stay(self, name: str) -> dict[str, Any]:
+        """Keep it after all, and let it go on if it ran; not where it still runs, or has finished by itself."""
+        run, was_active = find_run(self._home, name), self._was_active
+        self._held, self._was_active = None, False
         self._release()
-        if self._was_active:
-            self._was_active = False
-            self._actions.restart(self._look(run))
+        if was_active:
+            snapshot = self._look(run)
+            if not snapshot.state.active and snapshot.state is not State.FINISHED:
+                self._actions.restart(snapshot)
         return {}
 
     def close(self) -> None:
         """The line has ended: what was neither given away nor kept is kept."""
         if self._held is not None:
-            self.stay(self._held, "")
+            self.stay(self._held)
 
     def _look(self, run: RunDir) -> RunSnapshot:
         return Monitor(self._home).snapshot(run.run)
@@ -252,9 +251,11 @@ def _files(snapshot: RunSnapshot) -> Iterator[tuple[str, Path]]:
     left = [one.path for one in snapshot.checkpoints if one.path not in kept]
     for path in below(snapshot.dir):
         where = path.relative_to(snapshot.dir)
-        if where.parts[0] in _STAYS or where.name in _STAYS or where.name.startswith((".", "reserve")):
+        if any(path.is_relative_to(one) for one in kept):  # whole: torch keeps the list of its parts in .metadata
+            yield where.as_posix(), path
+        elif where.parts[0] in STAYS or where.name in STAYS or where.name.startswith((".", "reserve")):
             continue
-        if where.suffix != ".lock" and not any(path.is_relative_to(one) for one in left):
+        elif where.suffix != ".lock" and not any(path.is_relative_to(one) for one in left):
             yield where.as_posix(), path
     recorded = read_run(RunDir(snapshot.dir))
     for one in kept:

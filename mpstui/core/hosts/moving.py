@@ -245,7 +245,7 @@ class Mover:
         """Leave the run where it was; what is to be said of it."""
         told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it goes on where it was" * planned.active
         try:
-            self._source.ask("stay", {"run": planned.run, "token": ""})
+            self._source.ask("stay", {"run": planned.run})
             return OperationError(told + goes_on, error.hint)
         except HostError:  # its machine keeps it by itself
             later = goes_on and f"{goes_on}, as soon as that machine sees the line end"
@@ -255,11 +255,13 @@ class Mover:
 
     def _accept(self, run: str, token: str) -> dict[str, Any]:
         """After the decision: until the other machine has said that it took the run over."""
-        while True:
+        for _ in range(TRIES):
             try:
                 return self._target.ask("accept", {"run": run, "token": token})
-            except HostError:
+            except HostError as error:
+                broken = error
                 self._target = self._again(self._open_target, run)
+        raise _unfinished(broken, run, self._names[1]) from broken
 
     def _again(self, open_line: Callable[[], Place], run: str) -> Place:
         for tried in range(1, TRIES + 1):
@@ -267,7 +269,12 @@ class Mover:
                 return open_line()
             except HostError as error:
                 if tried == TRIES:
-                    text = f"{error.sentence}; the move of {run} is not finished"
-                    raise OperationError(text, f"`mpstui move {run} --to {self._names[1]}` finishes it") from error
+                    raise _unfinished(error, run, self._names[1]) from error
                 time.sleep(self._pause)
         raise AssertionError
+
+
+def _unfinished(error: HostError, run: str, to: str) -> OperationError:
+    return OperationError(
+        f"{error.sentence}; the move of {run} is not finished", f"`mpstui move {run} --to {to}` finishes it"
+    )

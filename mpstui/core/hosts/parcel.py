@@ -23,10 +23,12 @@ _CHUNK_BYTES = 1 << 20
 _LEVEL = 1
 """Of the compression: weights do not shrink, and code is small."""
 HINT = "nothing was changed here; try again, with the same mpstui on both sides"
-
-
 BESIDE = ".cwd"
 """Names of a run's files that lie in the training's working folder, and not in the run's, begin so."""
+STAYS = frozenset(
+    {"requests", "moved.json", "arrived.json", "supervisor.log", "alerts.log", "telemetry.jsonl", "stack_signal"}
+)
+"""Of a run's files, those that belong to its machine: never sent, and refused where they arrive."""
 
 
 class Item(NamedTuple):
@@ -53,18 +55,31 @@ def items_of(manifest: Mapping[str, Any]) -> tuple[Item, ...]:
         wrong = next((one.name for one in items if not _is_sound(one)), None)
     except (KeyError, TypeError, AttributeError) as error:
         raise OperationError(f"the list of files cannot be read: {error}", HINT) from error
-    if wrong is not None or len({one.name for one in items}) < len(items):
+    names = {one.name for one in items}
+    wrong = wrong or next((one.name for one in items if not names.isdisjoint(_folders_of(one))), None)
+    if wrong is not None or len(names) < len(items):
         raise OperationError(f"the list of files cannot be used: {(wrong or 'a name is there twice')[:80]!r}", HINT)
     return items
 
 
 def _is_sound(one: Item) -> bool:
     name, led = PurePosixPath(one.name), PurePosixPath(one.link)
-    if not name.parts or name.is_absolute() or ".." in name.parts or "\0" in one.name + one.link:
+    if (
+        not name.parts
+        or str(name) != one.name
+        or name.is_absolute()
+        or ".." in name.parts
+        or "\0" in one.name + one.link
+    ):
         return False
     if one.link:  # it may climb within the folder
         return not led.is_absolute() and led.parts.count("..") < len(name.parts) and not one.digest
     return _DIGEST.fullmatch(one.digest) is not None and one.size >= 0
+
+
+def _folders_of(one: Item) -> Iterator[str]:
+    """What it lies in: none of them may be a file or a link of the same list, which would lead elsewhere."""
+    return (str(folder) for folder in PurePosixPath(one.name).parents)
 
 
 def below(folder: Path) -> Iterator[Path]:

@@ -29,7 +29,7 @@ from ..machine import require_disk_space, this_machine
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home, require_own
 from ..runs.monitor import Monitor
-from .parcel import BESIDE, HINT, Item, digest_of, has, items_of, unpack
+from .parcel import BESIDE, HINT, STAYS, Item, digest_of, has, items_of, unpack
 from .relocation import Places, relocated
 from .talk import Ends
 
@@ -47,7 +47,6 @@ class Arrival:
             "lacks": lambda asked, ends: self.lacks(asked),
             "settle": lambda asked, ends: self.settle(asked, ends),
             "accept": lambda asked, ends: self.accept(str(asked["run"]), str(asked["token"])),
-            "refuse": lambda asked, ends: self.refuse(str(asked["run"]), str(asked["token"])),
         }
 
     def expect(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +79,7 @@ class Arrival:
             storage.make_private_folder(stage)
             unpack(ends.receiving(), stage / "new")
             self._put_together(asked, RunDir(stage / name))
-        except (OSError, tarfile.TarError, EOFError) as error:
+        except (OSError, tarfile.TarError, EOFError, storage.UnreadableRecord) as error:
             detail = getattr(error, "strerror", None) or str(error)
             raise OperationError(f"run {name} did not arrive in {self._home.runs}: {detail}", HINT) from error
         return {}
@@ -106,14 +105,6 @@ class Arrival:
         if not snapshot.state.active and snapshot.attempt <= here.attempt:
             Actions(self._environ, self._clock).restart(snapshot, here.device)
         return {"run": name, "attempt": here.attempt + 1}
-
-    def refuse(self, name: str, token: str) -> dict[str, Any]:
-        """Give up what has arrived, so that it can never be accepted; whether it was before."""
-        here = storage.read_or_none(Move, RunDir(self._home.runs / name).arrived)
-        if here is not None and here.token == token:
-            return {"accepted": True}
-        shutil.rmtree(self._stage(name), ignore_errors=True)
-        return {"accepted": False}
 
     def _stage(self, name: str) -> Path:
         if "/" in name or name.startswith(".") or not name:
@@ -145,6 +136,8 @@ class Arrival:
         made, at_hand = self._plan(asked, cwd), self._at_hand(asked)
         storage.make_private_folder(run.path)
         for one in items_of(asked):
+            if one.name.split("/")[0] in STAYS or one.name not in times:
+                raise OperationError(f"the list of files cannot be used: {one.name[:80]!r}", HINT)
             beside = one.name.startswith(f"{BESIDE}/")
             path = cwd / one.name.removeprefix(f"{BESIDE}/") if beside else run.path / one.name
             if beside and path.exists() and digest_of(path)[0] != one.digest:

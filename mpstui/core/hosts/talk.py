@@ -197,6 +197,21 @@ def serve(answers: Mapping[str, Answer]) -> None:
             except (OperationError, UsageError) as error:
                 told = {"ok": False, "sentence": error.sentence, "hint": error.hint, "field": error.field}
                 told = {**told, "use": isinstance(error, UsageError)}
+            except (EOFError, BrokenPipeError):
+                raise
+            except (
+                OSError,
+                LookupError,
+                TypeError,
+                ValueError,
+                ArithmeticError,
+            ) as error:  # its disk, or what was asked
+                said = f"{asked.get('ask')} failed there: {type(error).__name__}: {error}"
+                told = {
+                    "ok": False,
+                    "sentence": said,
+                    "hint": "both sides need the same mpstui, and room on their disks",
+                }
             finally:
                 over.set()
                 signs.join()

@@ -201,11 +201,20 @@ def test_what_arrives_in_part_or_as_something_else_leaves_nothing_behind(folder:
 
 
 @pytest.mark.parametrize(
-    "row", [["../a", "0" * 64, 1], ["/a", "0" * 64, 1], ["a", "x", 1], ["l", "", 0, False, "../b"]]
+    "rows",
+    [
+        [["../a", "0" * 64, 1]],
+        [["/a", "0" * 64, 1]],
+        [["./a", "0" * 64, 1]],
+        [["a", "x", 1]],
+        [["l", "", 0, False, "../b"]],
+        [["a/b/up", "", 0, False, "../.."], ["a/b/up/q", "", 0, False, "../../.."]],
+        [["a", "0" * 64, 1], ["a/b", "0" * 64, 1]],
+    ],
 )
-def test_a_list_that_leads_out_of_the_folder_is_refused(far: Home, row: list[object]) -> None:
+def test_a_list_that_leads_out_of_the_folder_is_refused(far: Home, rows: list[object]) -> None:
     with pytest.raises(OperationError, match="cannot be used"):
-        stow({"name": "a", "digest": "0" * 64, "files": [row]}, io.BytesIO(), far)
+        stow({"name": "a", "digest": "0" * 64, "files": rows}, io.BytesIO(), far)
 
 
 def test_a_file_that_changes_while_it_is_sent_is_told(folder: Path, far: Home) -> None:
