@@ -32,7 +32,7 @@ from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.settings import HostsSettings
 from mpstui.wire import liveness
-from mpstui.wire.rundir import RunDir
+from mpstui.wire.rundir import RunDir, run_dirs
 from tests.waiting import wait_until
 
 STEPS = 60
@@ -81,6 +81,12 @@ class Machines:
         """Let trainings go on to this step, and stand there."""
         (self.pace.with_suffix(".new")).write_text(str(step))
         self.pace.with_suffix(".new").rename(self.pace)
+
+    def end(self) -> None:
+        """Let whatever trains come to its end."""
+        self.allow(STEPS + 1)
+        runs = [(name, one.run) for name, home in self.homes.items() for one in run_dirs(home.runs)]
+        wait_until(lambda: not any(self.alive(*one) for one in runs), what="the end of all runs")
 
     def place(self, name: str) -> Place:
         return Place(connect(f"local:{self.homes[name].state}", HostsSettings(), ("transfer",), environ=os.environ))

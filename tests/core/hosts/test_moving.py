@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from tests.waiting import wait_until
 
 
 @pytest.fixture
-def machines(tmp_path: Path) -> Machines:
-    return Machines(tmp_path)
+def machines(tmp_path: Path) -> Iterator[Machines]:
+    made = Machines(tmp_path)
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="module")
@@ -64,24 +67,28 @@ def test_a_run_goes_there_and_back_and_ends_as_if_it_had_never_moved(machines: M
 
 
 def test_what_cannot_go_on_there_is_refused_before_anything_changes(machines: Machines) -> None:
-    run = machines.launch(resumes=False)
+    run, stubborn = machines.launch(), machines.launch(resumes=False)
     machines.trains("a", run)
-    mover = machines.mover()
+    machines.trains("a", stubborn)
+    mover, there = machines.mover(), machines.homes["b"].runs / run
     with pytest.raises(OperationError, match="nothing says how it resumes"):
-        mover.plan(run)
-    assert machines.alive("a", run)
-    mover.close()
-
-
-def test_a_run_that_is_there_already_is_not_written_over(machines: Machines) -> None:
-    run = machines.launch()
-    (machines.homes["b"].runs / run).mkdir(parents=True)
-    machines.trains("a", run)
-    mover = machines.mover()
+        mover.plan(stubborn)
+    there.mkdir(parents=True)
     with pytest.raises(OperationError, match="there is a run"):
         mover.plan(run)
-    assert machines.alive("a", run)
+    there.rmdir()
+    planned = mover.plan(run, on="slurm", job={"partition": "p"})
     mover.close()
+    assert machines.alive("a", run)
+    assert machines.alive("a", stubborn)
+    assert isinstance(planned, MovePlan)
+    # A scheduler of the other machine can be asked for, and can be left out.
+    arrival = Arrival(machines.homes["b"], os.environ)
+    asked = {"launch": planned.survey["launch"], "places": [], "cwd": "", **planned.wishes}
+    made = arrival._plan(asked, machines.code)
+    assert made.engine is not None
+    assert (made.engine.name, made.device) == ("slurm", "auto")
+    assert arrival._plan({**asked, "on": "local", "job": {}}, machines.code).engine is None
 
 
 @pytest.mark.parametrize(("when", "number"), [("during", 7), ("killed", 9)])
@@ -89,18 +96,3 @@ def test_wherever_a_line_breaks_there_is_one_of_it_and_it_can_be_finished(
     machines: Machines, unmoved: list[float], when: str, number: int
 ) -> None:
     check_fault(machines, unmoved, when, number)
-
-
-def test_a_scheduler_of_the_other_machine_can_be_asked_for(machines: Machines) -> None:
-    run = machines.launch()
-    machines.trains("a", run)
-    mover = machines.mover()
-    planned = mover.plan(run, on="slurm", job={"partition": "p"})
-    mover.close()
-    assert isinstance(planned, MovePlan)
-    arrival = Arrival(machines.homes["b"], os.environ)
-    asked = {"launch": planned.survey["launch"], "places": [], "cwd": "", **planned.wishes}
-    made = arrival._plan(asked, machines.code)
-    assert made.engine is not None
-    assert (made.engine.name, made.device) == ("slurm", "auto")
-    assert arrival._plan({**asked, "on": "local", "job": {}}, machines.code).engine is None
