@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..core.runs.query import Findable, Query
 
 NEWEST = 50
-CACHE_SCHEMA = 3
+CACHE_SCHEMA = 4
 _HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
@@ -75,7 +75,12 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
 
 
 def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
-    """The rows of all hosts, newest first; how many each left out, and the exit code: not 0 where one is missing."""
+    """The rows of all hosts, newest first; how many each left out, and the exit code: not 0 where one is missing.
+
+    A run that was moved is one row: where it goes on.
+    """
+    from platform import node
+
     from .far import ask_all
 
     words = ["ps", "--rows", *(["--all"] if args.all else []), *(["--filter", args.filter] if args.filter else [])]
@@ -91,6 +96,8 @@ def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
             told = storage.load_object(found.output)
             left_out += told["left_out"]
             rows += [Row({"host": found.host, **row.pop("json")}, **row) for row in told["rows"]]
+    known = {(node() if row.json["host"] == "local" else row.json["host"], row.json["run"]) for row in rows}
+    rows = [row for row in rows if (row.json.get("moved_to"), row.json["run"]) not in known]
     return sorted(rows, key=lambda row: row.json["started"] or math.inf, reverse=True), left_out, code
 
 
@@ -129,7 +136,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         one_line(told.get("host", "")),
         told["run"],
         name,
-        row.word,
+        f"moved to {one_line(moved)}" if (moved := told.get("moved_to")) else row.word,
         one_line(told["device"] or shown.UNKNOWN),
         of(told["epoch"], told["epochs"]),
         of(told["step"], told["steps"]),

@@ -149,7 +149,8 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
         return
     why = "its time limit was near" if limit else f"{job.title} took its nodes"
     # Before it is requeued: that ends this process.
-    message = f"{why}; it goes on when its job starts again"
+    certain = limit or by_us
+    message = f"{why}; it goes on {'when' if certain else 'if'} its job starts again"
     supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
     supervision.journal.event("phase", message, job=job.id)
     if by_us and (refused := _requeue(supervision.run, job)):

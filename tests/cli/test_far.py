@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from mpstui.cli.main import main
 from mpstui.core.hosts.line import Line
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home, resolve_home
+from mpstui.wire import storage
+from mpstui.wire.moves import Move
 from tests.cli.programs import mpstui
 from tests.core.runs.build import RunBuilder, make_home
 from tests.ssh_lab import SshLab
@@ -103,6 +106,21 @@ def test_runs_of_several_hosts_are_one_list(elsewhere: str, capfd: pytest.Captur
     told = capfd.readouterr()
     assert "nobody.invalid: " in told.err
     assert [line.split()[0] for line in told.out.splitlines()] == ["HOST", elsewhere]
+
+
+def test_a_run_that_was_moved_is_one_row_where_it_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    here, there = resolve_home(os.environ), make_home(tmp_path / "there")
+    host, gone = f"local:{there.state}", RunBuilder(here, "carried").status("done").exit(signal=15).run
+    RunBuilder(there, "carried")
+    storage.write_json(gone.moved, Move("t", host, 1.7e9, 1))
+    assert main(["ps", "--host", "local", "--host", host, "--json"]) == 0
+    assert [(row["host"], row["moved_to"]) for row in json.loads(capfd.readouterr().out)] == [(host, None)]
+    assert main(["ps"]) == 0
+    assert f"moved to {host}" in capfd.readouterr().out
+    gone.moved.rename(there.runs / gone.run / gone.moved.name)
+    storage.write_json(there.runs / gone.run / gone.moved.name, Move("t", platform.node(), 1.7e9, 1))
+    assert main(["ps", "--host", "local", "--host", host, "--json"]) == 0
+    assert [row["host"] for row in json.loads(capfd.readouterr().out)] == ["local"]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,17 @@ def test_an_end_for_the_schedulers_sake_is_none_while_its_job_comes_back() -> No
     assert told(job("COMPLETED"), status, record).state is State.STOPPED
 
 
+@pytest.mark.parametrize(
+    ("word", "said"), [("CANCELLED", "not by mpstui"), ("TIMEOUT", "time limit"), ("PREEMPTED", "was preempted")]
+)
+def test_a_signal_that_nobody_asked_for_is_the_schedulers_where_it_says_so(word: str, said: str) -> None:
+    record, status = ExitRecord(1, 6.0, signal=15), RUNNING._replace(phase="queued")
+    found = told(job(word), status, record)
+    assert (found.state, said in found.reason) == (State.KILLED, True)
+    assert "mpstui did not send" in told(job("FAILED"), status, record).reason
+    assert "mpstui did not send" not in found.reason
+
+
 def test_a_job_that_began_again_and_has_written_nothing_yet_is_starting() -> None:
     assert told(job("RUNNING"), None).state is State.STARTING
     assert told(job("RUNNING"), RUNNING._replace(job="16.2")).state is State.STARTING

@@ -79,15 +79,16 @@ class Departure:
         choice = recorded_choice(run)
         self._tree = source_tree(choice.profile.cwd) if needs_code(choice.profile) else None
         newest = _newest(snapshot)
-        stake = at_stake(snapshot) if not self._can_save(snapshot) else None
+        saves = snapshot.state.active and self._can_save(snapshot)
+        stake = at_stake(snapshot) if not saves else None
         return {
             "run": run.run,
             "name": snapshot.name,
             "state": snapshot.state.value,
             "active": snapshot.state.active,
             "attempt": snapshot.attempt,
-            "step": snapshot.numbers.step,
-            "saves": snapshot.state.active and self._can_save(snapshot),
+            "step": snapshot.numbers.step if saves or newest is None else newest.step,
+            "saves": saves,
             "checkpoint_bytes": newest.size_bytes if newest else None,
             "bytes": sum(path.stat().st_size for _, path in _files(snapshot)),
             "costs": stake.subject if stake else "",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from platform import node
 from typing import Any
 
 from ...wire import rundir
@@ -121,7 +122,7 @@ class HostsMonitor:
             found += host.snapshots({*own, *([at] if at is not None else [])})
         if self._local is not None:
             found += self._local.refresh(focus, selected, compared)
-        known = {one.run for one in found}
+        known = {one.run for one in found} | {f"{node()}:{one.run}" for one in found if not one.host}
         shown = (
             one for one in found if f"{one.moved_to}:{_created(one)}" not in known
         )  # where it goes on it is one row

@@ -63,7 +63,8 @@ class MovePlan:
 
     def sentences(self, to: str) -> list[str]:
         """What would travel, and what it costs."""
-        step = f" from step {whole(self.step)} or later" if self.step is not None else ""
+        later = " or later" if self.active else ""
+        step = f" from step {whole(self.step)}{later}" if self.step is not None else ""
         code = [f"sent: {self.code_files} files of code ({size(self.code_bytes)})"] if self.code_files else []
         saved = self.survey.get("saves")
         new = ", and the checkpoint that it saves now" if saved else ""

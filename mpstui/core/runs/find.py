@@ -39,13 +39,16 @@ def find_run(home: Home, name: str) -> RunDir:
     named = _newest_named(found, name) or _newest_of_one_name(found, name) or next(of_profile, None)
     if named is None:
         sentence = f"there is no run {name!r}"
+        host, _, run = name.rpartition(":")
+        elsewhere = f"is it on {host}? Then write {run} --host {host}" if host and run else ""
         if not found:
-            raise NoSuchRun(sentence, "no run was ever launched; see `mpstui profiles`", field="run")
+            none = "no run was ever launched here; see `mpstui profiles`, and --host for those of other machines"
+            raise NoSuchRun(sentence, elsewhere or none, field="run")
         from difflib import get_close_matches  # for a mistyped name alone; every list of runs imports this module
 
         words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
         close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
+        hint = f"did you mean {' or '.join(close)}?" if close else elsewhere or "see `mpstui ps --all`"
         raise NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
     return named
 

@@ -50,6 +50,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "job": snapshot.job and {name: getattr(snapshot.job, name) for name in _OF_A_JOB},
         "tags": snapshot.tags,
         "note": snapshot.note or None,
+        "moved_to": snapshot.moved_to,
     }
     found: dict[str, Any] = storage.plain({**row, **_everything(snapshot)} if full else row)
     return found
@@ -88,7 +89,6 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         ],
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
-        "moved_to": snapshot.moved_to,
         "branch": snapshot.branch._asdict() if snapshot.branch else None,
         "eta_seconds": numbers.eta_seconds,
         "steps_per_second": numbers.steps_per_second,

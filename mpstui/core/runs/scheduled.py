@@ -30,7 +30,7 @@ from ..engines.board import board_of
 from ..follow import RecordFile
 from ..model.jobs import JobPhase, JobView
 from ..model.snapshot import State
-from .state import RunWitnesses, StateVerdict, ended
+from .state import SENT_SIGNALS, RunWitnesses, StateVerdict, ended
 
 _OVER = {
     JobPhase.CANCELLED: State.KILLED,
@@ -123,9 +123,9 @@ def _alive(seen: RunWitnesses, job: JobView) -> StateVerdict:
 
 
 def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
-    status = seen.status
-    if seen.exit is not None and (seen.exit.action != REQUEUE or job.phase in (JobPhase.COMPLETED, JobPhase.GONE)):
-        return _recorded(seen.exit, seen)
+    status, record = seen.status, seen.exit
+    if record is not None and (not _for_its_sake(record, job) or job.phase in (JobPhase.COMPLETED, JobPhase.GONE)):
+        return _recorded(record, seen)
     by_us = status is not None and status.action in ("stop", "kill") and job.phase is JobPhase.CANCELLED
     if by_us or (status is not None and status.phase == "ended" and not seen.begun):
         asker = status.asker if status is not None and status.asker else "somebody"
@@ -135,6 +135,13 @@ def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
     if job.phase in _OVER:
         return StateVerdict(_OVER[job.phase], f"{job.sentence()}{not_ours}{begun}")
     return StateVerdict(State.LOST, f"{job.sentence()}, and nobody recorded how the training ended{begun}")
+
+
+def _for_its_sake(record: ExitRecord, job: JobView) -> bool:
+    """Whether an attempt ended because of the job: as it was asked to, or by a signal that reached it with its job."""
+    if record.action is not None:
+        return record.action == REQUEUE
+    return record.signal in SENT_SIGNALS and job.phase in _OVER and job.phase is not JobPhase.FAILED
 
 
 def _not_heard(job: JobView) -> str:

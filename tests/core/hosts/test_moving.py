@@ -38,6 +38,9 @@ def test_a_run_goes_there_and_back_and_ends_as_if_it_had_never_moved(machines: M
     planned = there.plan(run)
     assert isinstance(planned, MovePlan)
     assert (planned.active, planned.code_files) == (True, 1)
+    before = machines.look("a", run)
+    assert before is not None
+    assert planned.step in {one.step for one in before.checkpoints}  # nobody knows that it saves when it is ended
     answer = there.carry_out(planned)
     there.close()
     assert (answer["run"], answer["attempt"]) == (run, 2)

@@ -88,3 +88,9 @@ def test_a_whole_id_is_not_looked_for_in_the_list(home: Home, monkeypatch: pytes
     run = RunBuilder(home, "one").run
     monkeypatch.setattr(find, "run_dirs", lambda runs: pytest.fail("the list was read"))
     assert find.find_run(home, run.run) == run
+
+
+def test_a_run_of_another_machine_is_told_how_it_is_named(home: Home) -> None:
+    with pytest.raises(UsageError) as error:
+        find_run(home, "gpu1:20260101-000000-far")
+    assert "20260101-000000-far --host gpu1" in str(error.value.hint)
