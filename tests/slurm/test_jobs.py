@@ -341,3 +341,8 @@ def test_a_restart_on_a_device_that_only_the_nodes_have_is_a_job(runs: Cluster, 
     cluster.start("20")
     found = runs.wait(run, lambda seen: seen.attempt == 2 and seen.argv)
     assert found.argv[-2:] == ("--device", "cuda")
+
+
+def test_a_job_stays_in_the_list_whatever_separates_the_words_of_its_name() -> None:
+    fields = ("17", "RUNNING", "None", "n1", "gpu", "1", "2", "me", "a\u2028b\x1ec")
+    assert [(one.id, one.name) for one in Slurm().listed("\x1f".join(fields) + "\n")] == [("17", "a\u2028b\x1ec")]

@@ -180,7 +180,7 @@ class Slurm:
         return found[1].strip() if found else ""
 
     def _views(self, output: str, separator: str) -> Iterator[JobView]:
-        for line in output.splitlines():
+        for line in output.split("\n"):  # a job's name may have any other separator in it
             fields = line.split(separator, len(_FIELDS) - 1)
             if len(fields) != len(_FIELDS):
                 continue

@@ -26,8 +26,8 @@ from ..runs.find import find_run
 from ..runs.monitor import Monitor
 from ..stakes import at_stake, own_checkpoints, saves_when_stopped
 from .parcel import BESIDE, STAYS, Item, below, digest_of, pack
-from .relocation import choice_message, needs_code
-from .sources import SourceTree, manifest_of, source_tree
+from .relocation import choice_message
+from .sources import SourceTree, code_of, manifest_of
 from .talk import Ends
 
 SAVE_SECONDS = 180.0
@@ -77,7 +77,7 @@ class Departure:
         recorded = read_run(run)
         self._require_movable(snapshot, recorded)
         choice = recorded_choice(run)
-        self._tree = source_tree(choice.profile.cwd) if needs_code(choice.profile) else None
+        self._tree = code_of(choice.profile, self._home)
         newest = _newest(snapshot)
         saves = snapshot.state.active and self._can_save(snapshot)
         stake = at_stake(snapshot) if not saves else None

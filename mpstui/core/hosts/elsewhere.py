@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ..launching.choice import LaunchChoice
-from ..model.errors import OperationError
 from ..model.home import Home
 from ..settings import HostSettings
 from .parcel import pack
-from .relocation import choice_message, needs_code
-from .sources import SourceTree, manifest_of, source_tree
+from .relocation import choice_message
+from .sources import SourceTree, code_of, manifest_of
 from .talk import Place
 
 
@@ -42,17 +41,9 @@ def shipment(choice: LaunchChoice, place: Place, home: Home) -> Shipment:
     Raises:
         OperationError: it cannot be sent, or its script is among what stays.
     """
-    profile = choice.profile
-    if not needs_code(profile):
+    tree = code_of(choice.profile, home)
+    if tree is None:
         return Shipment(None, None)
-    if profile.cwd.resolve() == Path.home().resolve():
-        raise OperationError(
-            f"{profile.name} runs in your home folder, which is not sent", "give its code a folder of its own"
-        )
-    tree = source_tree(profile.cwd, left_out=(home.state, home.config))
-    for one in tree.staying:
-        if str(tree.root / one.name) in {str(profile.cwd / word) for word in profile.command}:
-            raise OperationError(f"{one.name} stays here ({one.why}), and is what the launch runs", "see docs/hosts.md")
     told = place.ask("code", manifest_of(tree))
     return Shipment(tree, told["folder"], tuple(told["lacking"]), int(told["bytes"]))
 

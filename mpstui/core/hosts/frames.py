@@ -11,6 +11,8 @@ from .forms import Tree
 
 MOST_BYTES = 1 << 26
 """Of one message: whatever says that it is longer is none of ours."""
+_MOST_SHIFT = 35
+"""Bits of a length: seven a byte, and empty bytes without end are no length."""
 _READ_BYTES = 1 << 16
 _FLUSHED = b"\x00\x00\xff\xff"
 """What a flush ends with, which therefore does not travel."""
@@ -65,17 +67,17 @@ class Frames:
             byte, self._unread = self._unread[0], self._unread[1:]
             size |= (byte & 0x7F) << shift
             shift += 7
+            if size > MOST_BYTES or shift > _MOST_SHIFT:
+                raise Garbled("a message that is longer than any of ours")
             if byte < 0x80:
                 break
-        if size > MOST_BYTES:
-            raise Garbled("a message that is longer than any of ours")
         if not self._fill(size):
             return None
         data, self._unread = self._unread[:size], self._unread[size:]
         try:
             text = self._unpacker.decompress(data + _FLUSHED, MOST_BYTES)
             return json.loads(text.decode("utf-8", "surrogatepass"))
-        except (zlib.error, ValueError) as error:
+        except (zlib.error, ValueError, RecursionError) as error:
             raise Garbled(f"a message that cannot be read: {error}") from error
 
     def _fill(self, size: int) -> bool:

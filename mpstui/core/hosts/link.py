@@ -362,8 +362,14 @@ def _ending(answer: dict[str, Any]) -> str:
 
 
 def _read_answer(host: str, answer: dict[str, Any], signature: Signature, rules: Rules) -> Any:
-    failed = answer.get("fail")
-    if failed is not None:
+    try:
+        failed = answer.get("fail")
+        if failed is None:
+            return signature.answer.decode(answer.get("ok"), rules)
         kind = UsageError if failed["usage"] else OperationError
-        raise kind(f"{host}: {failed['sentence']}", failed["hint"], field=failed["field"], near=failed["near"])
-    return signature.answer.decode(answer.get("ok"), rules)
+        told = kind(f"{host}: {failed['sentence']}", failed["hint"], field=failed["field"], near=failed["near"])
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise OperationError(
+            f"{host}: its answer cannot be read: {error}", "both sides need the same mpstui"
+        ) from error
+    raise told

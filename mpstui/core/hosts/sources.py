@@ -21,7 +21,10 @@ from ...wire.records import Provenance
 from ...wire.secrets import token_line
 from ..launching.provenance import BROUGHT, ask_git, take
 from ..model.errors import OperationError
+from ..model.home import Home
+from ..profiles.model import Profile
 from .parcel import Item, items_of
+from .relocation import needs_code
 
 MOST_FILE_BYTES = 32 << 20
 """Larger ones are data or checkpoints: they have a place of their own there."""
@@ -108,6 +111,28 @@ class SourceTree:
     def digest(self) -> str:
         """The same for the same files, wherever they lie."""
         return hashlib.sha256(storage.dump_bytes(list(self.files))).hexdigest()
+
+
+def code_of(profile: Profile, home: Home) -> SourceTree | None:
+    """What travels of the code that a launch runs; None where its program is mpstui's own, which is everywhere.
+
+    Raises:
+        OperationError: it cannot be sent, or its script is among what stays.
+    """
+    if not needs_code(profile):
+        return None
+    if profile.cwd.resolve() == Path.home().resolve():
+        raise OperationError(
+            f"{profile.name} runs in your home folder, which is not sent", "give its code a folder of its own"
+        )
+    tree = source_tree(profile.cwd, left_out=(home.state, home.config))
+    words = {str(profile.cwd / word) for word in profile.command}
+    for one in tree.staying:
+        if str(tree.root / one.name) in words:
+            raise OperationError(
+                f"{one.name} stays here ({one.why}), and is what the launch runs", "see docs/moving.md"
+            )
+    return tree
 
 
 def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:

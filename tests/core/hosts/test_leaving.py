@@ -147,3 +147,18 @@ def test_a_question_that_cannot_be_read_is_an_answer_and_the_line_goes_on(tmp_pa
         for _ in range(2):
             with pytest.raises(OperationError, match="lacks failed there: KeyError: 'run'"):
                 place.ask("lacks", {"files": []})
+
+
+def test_a_home_folder_is_no_more_sent_by_a_move_than_by_a_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines = Machines(tmp_path)
+    run = machines.launch()
+    machines.trains("a", run, 5)
+    departure = Departure(machines.homes["a"], os.environ)
+    assert [row[0] for row in departure.survey(run)["code"]["files"]] == ["train.py"]
+    monkeypatch.setenv("HOME", str(machines.code))
+    with pytest.raises(OperationError, match="your home folder, which is not sent"):
+        departure.survey(run)
+    machines.allow(STEPS + 1)
+    machines.final("a", run)
