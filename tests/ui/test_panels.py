@@ -19,9 +19,11 @@ from mpstui.ui.panels.checkpoints import checkpoint_rows
 from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.metrics import MetricTable
 from mpstui.ui.rows import Row
+from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.widgets.peek import peek
 from mpstui.ui.widgets.run_header import Progress, RunHeader
 from mpstui.ui.widgets.run_row import run_row
+from mpstui.wire.heartbeat import MemoryReading
 from tests.snapshots import changed
 
 from . import fakes
@@ -118,5 +120,47 @@ def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
         assert panel.status() == ()
         assert "event_00" in panel.rows(*panel.rows_size)[-1].text
         assert len(panel.rows(*panel.rows_size)) == panel.rows_size[1]
+
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_a_log_is_as_wide_as_the_window_where_other_panels_would_be_blank() -> None:
+    size = (200, 60)
+    quiet = replace(fakes.finished(), checkpoints=(), events=())
+    quiet = changed(quiet, memory=MemoryReading())
+
+    async def play(driver: Driver) -> None:
+        screen = driver.app.screen
+        assert isinstance(screen, RunScreen)
+        body, log = screen.body, screen.body.log_pane
+        await driver.until(lambda: log.region.width == size[0])
+        right = body.query_one("#right").region
+        assert log.region.y == right.bottom == body.chart.region.bottom
+        assert log.region.bottom == body.region.bottom
+        assert body.chart.region.right < right.x
+        await driver.press("1", "left")  # a read-out moves nothing
+        await driver.sees("at step")
+        assert body.query_one("#right").region == right
+        await driver.press("z")
+        await driver.until(lambda: body.chart.region == body.region)
+        await driver.press("2")
+        await driver.until(lambda: log.region == body.region)
+
+    drive(fakes.world((quiet,)), play, size=size, opening=quiet.run)
+
+
+def test_a_log_stays_beside_panels_that_have_much_to_say() -> None:
+    run = fakes.running()
+
+    async def play(driver: Driver) -> None:
+        screen = driver.app.screen
+        assert isinstance(screen, RunScreen)
+        body, log = screen.body, screen.body.log_pane
+        await driver.until(lambda: screen.snapshot is not None and log.region.width > 0)
+        await driver.sees("83 % busy")
+        right = body.query_one("#right").region
+        assert log.region.right < right.x
+        assert right.height == body.region.height
+        assert body.chart.region.width == log.region.width
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)

@@ -88,9 +88,6 @@ class RunPanel(LinePanel):
     drawn_from: tuple[str, ...] | None = None
     """The fields of the facts that it is drawn from alone, so that not every heartbeat draws it; None: any of them."""
 
-    lines_given: int | None = None
-    """Its height in a column that panels share by what they can fill; None: an equal part."""
-
     def wishes(self, most: int) -> tuple[int, int]:
         """Lines that it would have at first, and those that it can fill where it gets ``most``; its title is one."""
         return 2, 2

@@ -172,7 +172,7 @@ class RunScreen(PickingScreen):
         self.body.chart.graphics = self.context.state.graphics
         for panel in self.query(RunPanel):
             panel.show(facts)
-        self.body.share_right_column()
+        self.body.share_lines()
         self._look_closely()
 
     def _look_closely(self) -> None:

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Vertical
+from textual.widget import Widget
 
 from ..panels import RunPanel, panels
 from ..panels.chart import LossChart
@@ -20,6 +21,8 @@ _LEFT = frozenset(name for name, panel in panels().items() if panel.at_left)
 _SMALLEST_CARD = 3
 _LEAST_BODY = 7
 """Lines for the panels below a card, and the footer."""
+_LEAST_RIGHT, _MOST_RIGHT = 50, 84
+"""Columns of what stands at the right in a wide window, of which it takes two fifths."""
 
 
 class Shape(StrEnum):
@@ -30,7 +33,7 @@ class Shape(StrEnum):
     STACKED = "stacked"
     """The chart above, one other panel below."""
     WIDE = "wide"
-    """Chart and log at the left, everything else at the right."""
+    """Chart and log at the left, everything else at the right; where that is little, the log below both."""
 
 
 class RunLayout(NamedTuple):
@@ -76,13 +79,15 @@ def shared(height: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
     return given
 
 
-class RunBody(Horizontal):
+class RunBody(Container):
     """All panels; what has no place is not displayed."""
 
     def __init__(self, *, blocks: bool) -> None:
         super().__init__(id="body")
         self.in_view: frozenset[str] = frozenset()
         self._current = "log"
+        self._height = self._tall = 0
+        """Lines of all panels, and of those at the right."""
         self._panels = {name: panel.widget() for name, panel in panels().items()}
         for number, (name, panel) in enumerate(self._panels.items(), start=1):
             panel.id, panel.titled, panel.number, panel.TITLE = name, True, number, name
@@ -90,7 +95,7 @@ class RunBody(Horizontal):
             self.chart.press("blocks")
 
     def compose(self) -> ComposeResult:
-        yield Vertical(*(panel for name, panel in self._panels.items() if name in _LEFT), id="left")
+        yield from (panel for name, panel in self._panels.items() if name in _LEFT)
         yield Vertical(*(panel for name, panel in self._panels.items() if name not in _LEFT), id="right")
 
     @property
@@ -126,33 +131,48 @@ class RunBody(Horizontal):
         """Give every panel its place, or none."""
         self._current = current
         self.in_view = visible_panels(shape, current, zoomed)
-        self.query_one("#left").display = bool(self.in_view & _LEFT)
         self.query_one("#right").display = bool(self.in_view - _LEFT)
         for name, panel in self._panels.items():
             panel.display = name in self.in_view
             panel.current = name == current
             panel.tabs = self._tabs() if name == current else ()
             panel.repaint()
-        self.share_right_column()
+        self.share_lines()
 
     def on_resize(self) -> None:
-        self.share_right_column()
+        self.share_lines()
 
-    def share_right_column(self) -> None:
-        """Give each panel there the lines that it can fill, so that none hides something while others are blank."""
+    def share_lines(self) -> None:
+        """Give each panel the lines that it can fill, so that none hides something while others are blank.
+
+        Where those at the right leave lines over, the log is as wide as the window, below them and the chart, unless it
+        would lose more than a quarter of its lines by that. A read-out of a moment moves nothing.
+        """
         beside = [panel for name, panel in self._panels.items() if name in self.in_view and name not in _LEFT]
+        right, log = self.query_one("#right"), self.log_pane
         if len(self.in_view) < len(PANELS):
             lines: list[int | None] = [None] * len(beside)
+            sizes: list[tuple[Widget, int | None, int | None]] = [(right, None, None), (log, None, None)]
         else:
-            height = self.size.height
+            width, height = self.size
             if not height:
                 return
             first = shared(height, [panel.wishes(height) for panel in beside])
-            lines = list(shared(height, [panel.wishes(count) for panel, count in zip(beside, first, strict=True)]))
-        for panel, count in zip(beside, lines, strict=True):
-            if panel.lines_given != count:
-                panel.lines_given = count
-                panel.styles.height = count if count is not None else "1fr"
+            wishes = [panel.wishes(count) for panel, count in zip(beside, first, strict=True)]
+            columns = max(_LEAST_RIGHT, min(_MOST_RIGHT, width * 2 // 5))
+            usual = height - height * 11 // 20
+            if height != self._height or self.chart.facts is None or self.chart.facts.moment is None:
+                self._height = height
+                filled = sum(whole for _, whole in wishes)
+                self._tall = filled if height - filled >= usual * 3 // 4 else height
+            lines = list(shared(self._tall, wishes))
+            below = height - self._tall
+            sizes = [(right, columns, self._tall)]
+            sizes.append((log, width, below) if below else (log, width - columns - 1, usual))
+        sizes += [(panel, None, count) for panel, count in zip(beside, lines, strict=True)]
+        for widget, across, high in sizes:
+            widget.styles.width = across if across is not None else "1fr"
+            widget.styles.height = high if high is not None else "1fr"
 
     def _tabs(self) -> tuple[tuple[int, str], ...]:
         """The panels that take turns in the place of the current one."""
