@@ -149,7 +149,8 @@ def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:
     told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel") if brought is None else None
     root = brought or (Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder)
     listed = _brought(root) if brought else _listed(root) if told else _walked(root)
-    apart = [path.resolve() for path in left_out]
+    # Code that was brought here lies in a folder of our own, and goes on from there.
+    apart = [path.resolve() for path in left_out if not root.resolve().is_relative_to(path.resolve())]
     files: list[Item] = []
     staying: list[Staying] = []
     total = 0
