@@ -12,7 +12,7 @@ from ...core.runs.comparison import Column
 from ...core.series.direction import Better
 from ..charting.canvas import Canvas
 from ..charting.scale import value_scale
-from ..rows import Row, Span, clean, cut, fit, row, width_of
+from ..rows import Row, Span, clean, cut, fit, row, width_of, wrap
 from .overlay import LABELS
 
 _BY_RESULT = ("good", "train", "mark", "faint")
@@ -36,7 +36,8 @@ def parallel_rows(
         first: the place of the run that is drawn over the others.
     """
     if not settings:
-        return [row((" these runs were started with the same settings: there is nothing to draw lines between", "dim"))]
+        same = "these runs were started with the same settings: there is nothing to draw lines between"
+        return [row((f" {line}", "dim")) for line in wrap(same, width - 1, height)]
     fitting = (width - _RIGHT) // _LEAST_AXIS
     if fitting < 1 or height < _LEAST_LINES + 1:
         needs = f"needs {_RIGHT + _LEAST_AXIS} columns and {_LEAST_LINES + 1} lines for the chart"
