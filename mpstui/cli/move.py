@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
             answer = carrier.carry_out(planned)
         else:
             answer = planned
-            say_lines(f"the move of {name} was interrupted and is finished now", beside=True)
+            done = "was moved already" if answer["begun"] else "was about to move, and does now"
+            say_lines(f"{name} {done}: it goes on on {args.to}", beside=True)
     finally:
         carrier.close()
     told = {"run": answer["run"], "host": args.to, "attempt": answer["attempt"], "step": answer.get("step")}

@@ -105,6 +105,8 @@ class Departure:
             raise OperationError(
                 f"{snapshot.name} has not begun", "take it out of the queue, and launch it there: --on"
             )
+        if snapshot.state is State.FINISHED:
+            raise OperationError(f"{snapshot.name} has finished: there is nothing to go on with")
         if recorded.template.resume_args is None:
             raise OperationError(
                 f"{snapshot.name} cannot be moved: nothing says how it resumes, it would begin again",

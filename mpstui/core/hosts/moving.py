@@ -151,7 +151,9 @@ class Mover:
         if moved := survey.get("moved"):
             if moved["to"] != self._names[1]:
                 text = f"{survey['run']} is not here any more: it was moved to {moved['to']}"
-                raise OperationError(text, f"`mpstui move {moved['to']}:{survey['run']} --to {self._names[1]}`")
+                raise OperationError(
+                    text, f"name the machine that it is on: `mpstui move HOST:{survey['run']} --to ...`"
+                )
             return self._accept(str(survey["run"]), str(moved["token"]))
         code = (
             self._target.ask("code", survey["code"]) if survey["code"] else {"folder": None, "lacking": [], "bytes": 0}

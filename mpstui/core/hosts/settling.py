@@ -29,6 +29,7 @@ from ..machine import require_disk_space, this_machine
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home, require_own
 from ..runs.monitor import Monitor
+from ..runs.waiting import restart_is_wished
 from .parcel import BESIDE, HINT, STAYS, Item, digest_of, has, items_of, unpack
 from .relocation import Places, relocated
 from .talk import Ends
@@ -85,7 +86,7 @@ class Arrival:
         return {}
 
     def accept(self, name: str, token: str) -> dict[str, Any]:
-        """Take the run over and start it; done already, only say so.
+        """Take the run over and start it; done already, only say so (``begun``).
 
         Raises:
             OperationError: nothing of this move is here, or it cannot be started.
@@ -102,9 +103,10 @@ class Arrival:
             storage.sync_folder(self._home.runs)
         shutil.rmtree(stage, ignore_errors=True)
         snapshot = Monitor(self._home).snapshot(name)
-        if not snapshot.state.active and snapshot.attempt <= here.attempt:
+        begun = snapshot.state.active or snapshot.attempt > here.attempt or restart_is_wished(run)
+        if not begun:
             Actions(self._environ, self._clock).restart(snapshot, here.device)
-        return {"run": name, "attempt": here.attempt + 1}
+        return {"run": name, "attempt": here.attempt + 1, "begun": begun}
 
     def _stage(self, name: str) -> Path:
         if "/" in name or name.startswith(".") or not name:

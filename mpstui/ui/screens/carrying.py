@@ -48,7 +48,8 @@ def _examine(screen: ActingScreen, snapshot: RunSnapshot, to: str) -> None:
         if isinstance(planned, MovePlan):
             return MoveExamined(mover, planned, to)
         mover.close()
-        return Toast(f"the move to {to} was interrupted and is finished now", run=snapshot.run)
+        done = "was moved already" if planned["begun"] else "was about to move, and does now"
+        return Toast(f"{done}: it goes on on {to}", run=snapshot.run)
 
     def told(message: MoveExamined | Toast) -> None:
         screen.post_message(message) if isinstance(message, MoveExamined) else screen.app.post_message(message)

@@ -42,6 +42,9 @@ def test_a_run_goes_there_and_back_and_ends_as_if_it_had_never_moved(machines: M
     assert before is not None
     assert planned.step in {one.step for one in before.checkpoints}  # nobody knows that it saves when it is ended
     answer = there.carry_out(planned)
+    again = there.plan(run)  # the same command once more starts nothing
+    assert isinstance(again, dict)
+    assert again["begun"]
     there.close()
     assert (answer["run"], answer["attempt"]) == (run, 2)
     seen = machines.look("a", run)
@@ -65,6 +68,10 @@ def test_a_run_goes_there_and_back_and_ends_as_if_it_had_never_moved(machines: M
     assert (home.moved_to, home.attempts) == (None, 3)
     curve = home.series["loss"]
     assert curve is not None
+    ended = machines.mover()
+    with pytest.raises(OperationError, match="has finished"):
+        ended.plan(run)
+    ended.close()
     moves = [one.text for one in home.events if one.event == "moved"]
     assert moves == ["leaves for b", "arrived from a", "leaves for a", "arrived from b"]
 
