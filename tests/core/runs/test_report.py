@@ -15,7 +15,7 @@ from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_mo
 
 ROW = [
     *("run", "name", "profile", "state", "health", "device", "epoch", "epochs", "step", "steps", "loss", "attempt"),
-    *("attempts", "pid", "started", "ended", "updated", "exit", "job", "moved_to", "tags", "note"),
+    *("attempts", "pid", "started", "ended", "updated", "exit", "job", "tags", "note", "moved_to"),
 ]
 FULL = {"metrics", "memory", "heartbeat", "checkpoints", "events", "diagnosis", "dir"}
 
