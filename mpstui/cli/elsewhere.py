@@ -47,6 +47,8 @@ def launch_on(session: Session, args: argparse.Namespace, choices: Sequence[Laun
         print_json({"host": args.on, **({"run": runs[0]} if len(runs) == 1 else {"runs": runs})})
     else:
         say_lines("\n".join(runs))
+        if sys.stderr.isatty():
+            say_lines(f"`mpstui --host {args.on}` shows {'it' if len(runs) == 1 else 'them'}", beside=True)
     return 0
 
 
