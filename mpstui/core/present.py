@@ -179,11 +179,13 @@ BADGES: dict[State | Health, StatusBadge] = {
 """Every state and health, in the order in which runs go through them."""
 UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is not heard from now; the rest is as it was then")
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
+MOVED = StatusBadge("→", "moved", "quiet", "it goes on on another machine, and cannot be started here")
 NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps, but its newest loss is NaN or infinite")
 _SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
     Health.TRAINING: NAN_LOSS,
     State.WATCHED: GONE,
     Health.SLEPT: UNHEARD,
+    State.STOPPED: MOVED,
 }
 """What the same states and healths are called where something is wrong."""
 WIDEST_WORD = 10
@@ -202,6 +204,8 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
         return UNHEARD
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
         return BADGES[Health.PAUSED]
+    if snapshot.moved_to is not None:
+        return MOVED
     if snapshot.gone:
         return GONE
     if snapshot.log_exception is not None:

@@ -57,9 +57,7 @@ def send_code(found: Shipment, place: Place) -> str | None:
     return str(told["folder"])
 
 
-def launch_there(
-    choices: Sequence[LaunchChoice], found: Shipment, place: Place, host: HostSettings, *, only_plan: bool = False
-) -> dict[str, Any]:
+def launch_there(choices: Sequence[LaunchChoice], found: Shipment, place: Place, host: HostSettings) -> dict[str, Any]:
     """Start the runs there; ``runs`` and ``warnings`` of the answer.
 
     Raises:
@@ -70,5 +68,5 @@ def launch_there(
     if found.tree is not None and folder is not None:
         cwd = str(Path(folder) / choices[0].profile.cwd.resolve().relative_to(found.tree.root))
         places.append([str(found.tree.root), folder])
-    fields = {"cwd": cwd, "places": places, "only_plan": only_plan}
-    return place.ask("launch", {**fields, "launches": [choice_message(one) for one in choices]})
+    launches = [choice_message(one) for one in choices]
+    return place.ask("launch", {"cwd": cwd, "places": places, "launches": launches})

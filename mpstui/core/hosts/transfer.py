@@ -54,6 +54,4 @@ def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:
     machine, environ = this_machine(), dict(os.environ)
     plans = [plan(relocated(one, cwd, places), environ=environ, machine=machine) for one in asked["launches"]]
     warnings = list(dict.fromkeys(warning for made in plans for warning in made.warnings))
-    if asked["only_plan"]:
-        return {"warnings": warnings, "argv": [list(made.argv) for made in plans]}
     return {"warnings": warnings, "runs": launch_all(plans, home, environ, time.time)}

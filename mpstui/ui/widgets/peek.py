@@ -48,7 +48,7 @@ class Peek(LinePanel):
 
 
 def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None) -> list[Row]:
-    """Progress, then the chart; a failed run says why before anything else."""
+    """Progress, then the chart; before them why a failed run failed, and where a moved one goes on."""
     from ...core.present import needs_explaining
     from ..charting.data import chart_data, metric_names
     from ..charting.plot import ChartView, draw
@@ -67,6 +67,11 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
         from .run_header import progress
 
         lines = progress(snapshot, width)
+    if snapshot.moved_to is not None:
+        lines = [
+            row(("moved ", "dim"), cut(f"to {clean(snapshot.moved_to, width)}, where it goes on", width - 6)),
+            *lines,
+        ]
     if snapshot.note:
         lines = [row(("note ", "dim"), cut(clean(snapshot.note, width), width - 5)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")

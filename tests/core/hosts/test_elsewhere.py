@@ -83,11 +83,11 @@ def test_code_is_sent_and_trained_there_with_paths_as_they_are_there(tmp_path: P
 
 def test_the_same_code_is_sent_once(tmp_path: Path, near: Home, place: Place) -> None:
     made = choice(tmp_path / "project")
-    first = launch_there([made], shipment(made, place, near), place, HostSettings(), only_plan=True)
+    first = launch_there([made], shipment(made, place, near), place, HostSettings())
     again = shipment(made, place, near)
     assert again.folder is not None
     assert again.lacking == ()
-    assert first["argv"][0][1] == "train.py"
+    ended(Home(tmp_path / "far", tmp_path / "far"), first["runs"][0])
 
 
 def test_what_cannot_be_launched_there_is_told_and_starts_nothing(tmp_path: Path, near: Home, place: Place) -> None:

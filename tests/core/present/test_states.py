@@ -11,6 +11,7 @@ from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, Numbers,
 from mpstui.core.present import (
     BADGES,
     GONE,
+    MOVED,
     NAN_LOSS,
     UNHEARD,
     WIDEST_WORD,
@@ -33,13 +34,19 @@ def run(
 
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE, UNHEARD)]
+    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
+def test_a_run_that_goes_on_on_another_machine_is_no_stopped_one() -> None:
+    moved = replace(run(State.STOPPED), moved_to="gpu1")
+    assert badge(moved) == MOVED
+    assert not needs_attention(moved)
+
+
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE, UNHEARD}
+    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD}
     assert all(shown.meaning for shown in legend())
 
 
