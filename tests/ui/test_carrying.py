@@ -8,6 +8,7 @@ import pytest
 
 from mpstui.core.hosts.moving import MovePlan, Mover
 from mpstui.core.model.errors import OperationError
+from mpstui.core.model.snapshot import State
 
 from . import fakes
 from .driving import Driver, drive
@@ -103,3 +104,13 @@ def test_without_another_machine_it_is_said_how_to_name_one() -> None:
         await driver.hears("no other machine is known")
 
     drive(world, play)
+
+
+def test_a_run_that_was_moved_says_where_it_goes_on() -> None:
+    moved = fakes.finished(state=State.STOPPED, moved_to="gpu1")
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("→ moved")
+        await driver.sees(" moved  to gpu1, where it goes on")
+
+    drive(fakes.world((moved,)), play, size=(80, 24))

@@ -69,11 +69,11 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
         lines = progress(snapshot, width)
     if snapshot.moved_to is not None:
         lines = [
-            row(("moved ", "dim"), cut(f"to {clean(snapshot.moved_to, width)}, where it goes on", width - 6)),
+            row((" moved  ", "dim"), cut(f"to {clean(snapshot.moved_to, width)}, where it goes on", width - 8)),
             *lines,
         ]
     if snapshot.note:
-        lines = [row(("note ", "dim"), cut(clean(snapshot.note, width), width - 5)), *lines]
+        lines = [row((" note ", "dim"), cut(clean(snapshot.note, width), width - 6)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")
     return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]
 
