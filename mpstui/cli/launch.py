@@ -22,6 +22,7 @@ from ..core.launching.choice import (
     parse_sets,
 )
 from ..core.launching.planning import LaunchPlan, launch_all, plan
+from ..core.launching.telling import script_of, told
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
@@ -49,10 +50,8 @@ The run goes on when this terminal closes; several runs are queued. Examples:
 def _add_launch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train (auto: CUDA, else MPS, else CPU)")
     parser.add_argument("--recipe", metavar="safe|classic|fast", help="set of environment variables")
-    parser.add_argument(
-        "--on",
-        metavar="HOST|slurm|local",
-        help="train on another machine, as a job of Slurm, or here",
+    add_repeatable(
+        parser, "--on", "HOST|slurm|local", "train on another machine, as a job of Slurm (there, with both), or here"
     )
     parser.add_argument("--name", metavar="NAME", help="name of the run")
     add_repeatable(parser, "--env", "NAME=VALUE", "set an environment variable")
@@ -67,6 +66,7 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
     add_repeatable(parser, "--job", "OPTION[=VALUE]", "set an option of the scheduler, such as partition=gpu")
     parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help=AGENT_HELP)
     parser.add_argument("--yes", action="store_true", help="do not ask before several runs are started")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be sent and started; do neither")
     parser.add_argument("--json", action="store_true", help='print {"run": ID}')
 
 
@@ -82,7 +82,8 @@ def run_launch(args: argparse.Namespace) -> int:
         )
     session = Session()
     profile = load_profile(args.profile, session.home, session.cwd)
-    introduce(profile, session, args.profile)
+    if not args.dry_run:
+        introduce(profile, session, args.profile)
     sweep = {key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()}
     return _launch(session, args, LaunchChoice(profile, sets=parse_sets(args.set), sweep=sweep))
 
@@ -112,6 +113,7 @@ def introduce(profile: Profile, session: Session, named: str) -> None:
 
 def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) -> int:
     """Plan all runs, then launch all: a mistake in the last one starts none. Prints the ids."""
+    host, engine = where(args.on)
     choice = replace(
         choice,
         device=args.device,
@@ -119,18 +121,22 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         name=args.name,
         env=parse_environment(args.env),
         agent=args.agent,
-        on=args.on if args.on in (LOCAL, CLUSTER, *ENGINES) else None,
+        on=engine,
         job=job_options(args.job),
         queue=QueueRule(args.queue, [parse_condition(session.home, item) for item in args.after]),
     )
-    if args.on not in (None, LOCAL, CLUSTER, *ENGINES):
+    if host is not None:
         from .elsewhere import launch_on
 
-        return launch_on(session, args, combinations(choice))
-    machine = this_machine()
-    plans = [plan(one, environ=session.environ, machine=machine) for one in combinations(choice)]
+        return launch_on(session, args, host, combinations(choice))
+    machine, check = this_machine(), not args.dry_run
+    plans = [plan(one, environ=session.environ, machine=machine, check=check) for one in combinations(choice)]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)
+    if args.dry_run:
+        foreseen = [told(made) for made in plans]
+        print_json({"host": LOCAL, "runs": foreseen, "code": None}) if args.json else say_lines(script_of(foreseen))
+        return 0
     if len(plans) > 1 and not args.yes:
         _ask_for_all(session, plans)
     runs = launch_all(plans, session.home, session.environ, time.time)
@@ -139,6 +145,20 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
     else:
         say_lines("\n".join(runs))
     return 0
+
+
+def where(words: Sequence[str]) -> tuple[str | None, str | None]:
+    """The other machine and the scheduler that ``--on`` names; None: this one, and as the profile says.
+
+    Raises:
+        UsageError: it names two of a kind.
+    """
+    engines = [word for word in words if word in (LOCAL, CLUSTER, *ENGINES)]
+    hosts = [word for word in words if word not in engines]
+    if len(engines) > 1 or len(hosts) > 1:
+        two = " and ".join(engines if len(engines) > 1 else hosts)
+        raise UsageError(f"--on names {two}: one machine, and one scheduler on it", "such as --on gpu1 --on slurm")
+    return next(iter(hosts), None), next(iter(engines), None)
 
 
 def _ask_for_all(session: Session, plans: Sequence[LaunchPlan]) -> None:

@@ -63,6 +63,43 @@ def test_a_profile_of_a_cloned_folder_is_shown_before_it_first_runs(
     assert len(runs_started()) == 2
 
 
+def test_what_a_launch_would_do_is_printed_and_nothing_is_started(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / ".env").write_text("TOKEN=1\n")
+    monkeypatch.chdir(folder)
+    words = ["launch", "./steps.toml", "--sweep", "epochs=1,2", "--dry-run"]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert told.out.count("steps.py 3 --epochs") == 2
+    assert "first time" not in told.err
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found["host"], found["code"], len(found["runs"])] == ["local", None, 2]
+    assert found["runs"][1]["waits_for"] == ["a slot in queue cpu"]
+    there = f"local:{folder}-far"
+    assert main([*words, "--on", there]) == 0
+    printed = capsys.readouterr().out
+    assert f"{there} gets 2 files of {folder}" in printed
+    assert "stays here: .env (a secret by its name)" in printed
+    assert f"cd {folder}-far/code/" in printed
+    assert main([*words, "--on", there, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["code"]["stays"] == [{"name": ".env", "why": "secret", "line": None}]
+    assert not Path(f"{folder}-far", "runs").exists()
+    assert main(["launch", "./steps.toml", "--on", "gpu1", "--on", "gpu2"]) == 2
+    assert runs_started() == []
+
+
+def test_a_profile_that_was_launched_elsewhere_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    for times in (1, 0):
+        assert main(["launch", "./steps.toml", "--on", f"local:{folder}-far"]) == 0
+        assert capsys.readouterr().err.count("first time") == times
+
+
 def test_one_profile_that_nobody_can_read_hides_no_other(folder: Path) -> None:
     (folder / "profiles").mkdir()
     for name, text in (("deep", "x=" + "[" * 99_999), ("dots", ".".join("a" * 99_999)), ("digits", "x=" + "1" * 9999)):

@@ -85,7 +85,7 @@ def mover(source: str, target: str, hosts: HostsSettings, environ: Mapping[str, 
     if source == target:
         raise UsageError(f"it is on {target} already", "name another machine", field="to")
     places = [partial(_place, one, hosts, environ) for one in (source, target)]
-    return Mover(*places, names=(_called(source), _called(target)), paths=_paths(source, target, hosts))
+    return Mover(*places, names=(_called(source), _called(target)), paths=paths_between(source, target, hosts))
 
 
 def _place(name: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Place:
@@ -97,7 +97,7 @@ def _called(name: str) -> str:
     return platform.node() if name == LOCAL else name
 
 
-def _paths(source: str, target: str, hosts: HostsSettings) -> list[tuple[str, str]]:
+def paths_between(source: str, target: str, hosts: HostsSettings) -> list[tuple[str, str]]:
     """Where folders of the one machine lie on the other: by what settings say of each beside this machine."""
     here_there = hosts.named.get(target, HostSettings()).paths
     if is_local(source):

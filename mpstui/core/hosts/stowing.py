@@ -41,6 +41,11 @@ def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
     return None
 
 
+def place_for(manifest: Mapping[str, Any], home: Home) -> Path:
+    """Where this code would be put."""
+    return next(folder for folder in _names(manifest, home) if not folder.exists())
+
+
 def lacking(manifest: Mapping[str, Any], home: Home) -> list[str]:
     """Digests that no code which was sent before has, sorted."""
     here = _at_hand(home)

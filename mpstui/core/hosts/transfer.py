@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..launching.planning import launch_all, plan
+from ..engines.engine import LOCAL, engine_of
+from ..launching.choice import LaunchChoice
+from ..launching.planning import LaunchPlan, launch_all, plan
+from ..launching.telling import told
 from ..machine import this_machine
+from ..model.errors import UsageError
 from ..model.home import Home, resolve_home
 from .departing import Departure
+from .offering import Offering
 from .parcel import items_of
 from .relocation import Places, relocated
 from .settling import Arrival
-from .stowing import arrived, lacking, stow
+from .stowing import arrived, lacking, place_for, stow
 from .talk import serve
 
 
@@ -28,7 +35,9 @@ def main(words: Sequence[str]) -> int:
             {
                 "code": lambda asked, ends: _code(asked, home),
                 "stow": lambda asked, ends: {"folder": str(stow(asked, ends.receiving(), home))},
+                "plan": lambda asked, ends: {"runs": [told(one) for one in _plans(asked, check=False)]},
                 "launch": lambda asked, ends: _launch(asked, home),
+                **Offering(home).answers(),
                 **arrival.answers(),
                 **departure.answers(),
             }
@@ -44,14 +53,30 @@ def _code(asked: dict[str, Any], home: Home) -> dict[str, Any]:
     items = items_of(asked)
     missing = set(lacking(asked, home)) if folder is None else set[str]()
     size = sum({one.digest: one.size for one in items if one.digest in missing}.values())
-    return {"folder": str(folder) if folder else None, "lacking": sorted(missing), "bytes": size}
+    place = str(folder or place_for(asked, home))
+    return {"folder": str(folder) if folder else None, "lacking": sorted(missing), "bytes": size, "place": place}
+
+
+def _plans(asked: dict[str, Any], *, check: bool) -> list[LaunchPlan]:
+    """Launches as this machine would make them; unless ``check``, from code that may not have arrived yet."""
+    cwd = Path(asked["cwd"]) if asked["cwd"] else Path.home()
+    places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
+    choices = [relocated(one, cwd, places) for one in asked["launches"]]
+    if asked["on"] is not None or asked["job"]:
+        choices = [_started_by(one, asked["on"], asked["job"]) for one in choices]
+    machine, environ = this_machine(), dict(os.environ)
+    return [plan(one, environ=environ, machine=machine, check=check) for one in choices]
+
+
+def _started_by(choice: LaunchChoice, on: str | None, job: Mapping[str, str]) -> LaunchChoice:
+    found = engine_of(choice.profile.jobs, on, job)
+    if found is not None and shutil.which(found[0].program) is None:
+        raise UsageError(f"there is no {found[0].title}: no program {found[0].program} is found", field="on")
+    return replace(choice, on=found[0].name if found is not None else LOCAL, job=job)
 
 
 def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:
     """Start runs from code that has arrived."""
-    cwd = Path(asked["cwd"]) if asked["cwd"] else Path.home()
-    places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
-    machine, environ = this_machine(), dict(os.environ)
-    plans = [plan(relocated(one, cwd, places), environ=environ, machine=machine) for one in asked["launches"]]
+    plans = _plans(asked, check=True)
     warnings = list(dict.fromkeys(warning for made in plans for warning in made.warnings))
-    return {"warnings": warnings, "runs": launch_all(plans, home, environ, time.time)}
+    return {"warnings": warnings, "runs": launch_all(plans, home, dict(os.environ), time.time)}

@@ -46,6 +46,7 @@ from .form_fields import (
     Field,
     Preview,
     at_field,
+    command_line,
     named,
     read,
     split,
@@ -186,7 +187,7 @@ class Draft:
         waits = [f"{one['run']}:{one['when']}" for one in choice.queue.after]
         left_out = (f"-{name}" for name in choice.drop_env)
         variables = shlex.join([*(f"{name}={value}" for name, value in choice.env.items()), *left_out])
-        command = () if self._starts else (Field(COMMAND, "command", _line(self._words)),)
+        command = () if self._starts else (Field(COMMAND, "command", command_line(self._words)),)
         when = (
             Field(MORE_SWEPT, "sweep", "", hint="lr=0.1,0.01 seed=1,2,3"),
             Field(AFTER, "start after", shlex.join(waits), hint="RUN, RUN:any or RUN:fail"),
@@ -227,22 +228,15 @@ class Draft:
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         """What these values would start; whether the device is there is asked when it is started."""
+        from .telling import preview_of, told
+
         choices = self._combinations(values)
-        planned, *_ = [self._plan(values, choice, check=False) for choice in choices]
-        return Preview(
-            command=_line(masked_words(planned.argv)),
-            environment=planned.env,
-            warnings=(*([self._note] if self._note else []), *planned.warnings),
-            runs=tuple(str(choice.name) for choice in choices) if len(choices) > 1 else (),
-            cwd=planned.template.cwd,
+        found = preview_of([told(self._plan(values, choice, check=False)) for choice in choices])
+        return replace(
+            found,
+            warnings=(*([self._note] if self._note else []), *found.warnings),
             changes=None if self._before is None else tuple(map(str, self._changes(choices[0]))),
             profile=self._choice.profile.slug if self._choice.profile.path else None,
-            epochs=planned.template.totals.epochs,
-            waits_for=(
-                *([f"a slot in queue {planned.queue.group}"] if planned.queue.group else []),
-                *([f"nodes from {planned.engine.title}"] if planned.engine else []),
-                *(f"the end ({one['when']}) of {one['run']}" for one in planned.queue.after),
-            ),
         )
 
     def launch(self, values: Mapping[str, str]) -> str:
@@ -382,11 +376,6 @@ class Draft:
             return plan(choice, environ=self._environ, machine=launcher.machine, check=check)
         except UsageError as error:
             raise at_field(error, values) from error
-
-
-def _line(words: Sequence[str]) -> str:
-    """A command as one line; the dots of a secret need no quotation marks."""
-    return shlex.join(words).replace(f"'{HIDDEN}'", HIDDEN)
 
 
 def _variables(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:

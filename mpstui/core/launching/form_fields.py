@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from ...wire.secrets import HIDDEN
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile
 from ..profiles.written import written_options
@@ -52,6 +53,11 @@ class Preview:
     epochs: float | None = None
     waits_for: tuple[str, ...] = ()
     """What must be true before it starts: a slot in a queue, the end of other runs."""
+
+
+def command_line(words: Sequence[str]) -> str:
+    """A command as one line; the dots of a secret need no quotation marks."""
+    return shlex.join(words).replace(f"'{HIDDEN}'", HIDDEN)
 
 
 def named(profile: Profile) -> dict[str, str]:

@@ -33,12 +33,16 @@ def require_values(
 ) -> None:
     """Refuse values that the program could only fail of; a folder of data may be one that it makes itself.
 
+    Nothing is refused where the program's own folder is not there yet, as before its code is sent there.
+
     Args:
         ask: have the program name its arguments where that is not known yet; it may take some seconds.
 
     Raises:
         UsageError: a value is none of the program's choices or no number, or a file that it reads is not there.
     """
+    if not cwd.is_dir():
+        return
     known = known_arguments(argv, cwd=cwd, environ=environ, cache=resolve_home(environ).arguments, ask=ask)
     by_name, ours = {folded(one.name): one for one in known}, is_shipped_trainer(argv)
     for key, value in arguments.items():

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.hosts.elsewhere import launch_there, shipment
+from mpstui.core.hosts.offering import FarOffering, Offering, launches_of
 from mpstui.core.hosts.relocation import Places
+from mpstui.core.hosts.sending import Sender, Shipment
 from mpstui.core.hosts.ssh import connect
 from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import profile_of_command
-from mpstui.core.settings import HostSettings, HostsSettings
+from mpstui.core.settings import HostsSettings
 from mpstui.wire import storage
 from mpstui.wire.records import ExitRecord, LaunchRecord, Provenance
 from mpstui.wire.rundir import RunDir
@@ -38,9 +39,14 @@ def far(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def place(far: Home) -> Iterator[Place]:
-    with Place(connect(f"local:{far.state}", HostsSettings(), ("transfer",), environ=os.environ)) as opened:
+def sender(near: Home, far: Home, tmp_path: Path) -> Iterator[Sender]:
+    line = connect(f"local:{far.state}", HostsSettings(), ("transfer",), environ=os.environ)
+    with Sender("gpu1", Offering(near), Place(line), [(f"{tmp_path}/data", "/data")]) as opened:
         yield opened
+
+
+def looked_at(sender: Sender, made: LaunchChoice) -> Shipment:
+    return sender.look(launches_of([made]))
 
 
 def choice(folder: Path, *arguments: str, python: str = sys.executable) -> LaunchChoice:
@@ -58,21 +64,22 @@ def ended(far: Home, run: str) -> RunDir:
     return found
 
 
-def test_code_is_sent_and_trained_there_with_paths_as_they_are_there(tmp_path: Path, near: Home, place: Place) -> None:
+def test_code_is_sent_and_trained_there_with_paths_as_they_are_there(tmp_path: Path, sender: Sender) -> None:
     data = f"--data={tmp_path}/data/train"
     made = choice(
         tmp_path / "project", data, "--config", f"{tmp_path}/project/code/a.yaml", python="/opt/none/bin/python3"
     )
-    found = shipment(made, place, near)
-    assert (found.files, found.folder) == (2, None)
-    host = HostSettings(paths={f"{tmp_path}/data": "/data"})
-    answer = launch_there([made], found, place, host)
+    found = looked_at(sender, made)
+    assert (len(found.lacking), found.folder) == (2, None)
+    (foreseen,) = found.runs
+    answer = sender.launch(found)
     far = Home(tmp_path / "far", tmp_path / "far")
     run = ended(far, answer["runs"][0])
     record = storage.read(LaunchRecord, run.attempt(1).launch)
     assert record is not None
     code = Path(record.cwd)
     assert code.is_relative_to(far.state / "code")
+    assert (foreseen["cwd"], foreseen["command"]) == (record.cwd, record.argv)
     assert list(record.argv)[:2] == [sys.executable, "train.py"]
     assert {"--data=/data/train", "--config", f"{code}/a.yaml"} <= set(record.argv)
     assert "here" in run.attempt(1).output.read_text()
@@ -81,38 +88,66 @@ def test_code_is_sent_and_trained_there_with_paths_as_they_are_there(tmp_path: P
     assert ending.code == 0
 
 
-def test_the_same_code_is_sent_once(tmp_path: Path, near: Home, place: Place) -> None:
+def test_the_same_code_is_sent_once(tmp_path: Path, sender: Sender) -> None:
     made = choice(tmp_path / "project")
-    first = launch_there([made], shipment(made, place, near), place, HostSettings())
-    again = shipment(made, place, near)
+    first = sender.launch(looked_at(sender, made))
+    again = looked_at(sender, made)
     assert again.folder is not None
-    assert again.lacking == ()
+    assert not again.lacking
     ended(Home(tmp_path / "far", tmp_path / "far"), first["runs"][0])
 
 
-def test_what_cannot_be_launched_there_is_told_and_starts_nothing(tmp_path: Path, near: Home, place: Place) -> None:
+def test_what_a_launch_would_do_is_told_and_nothing_is_sent(tmp_path: Path, sender: Sender) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / ".env").write_text("TOKEN=1\n")
+    made = choice(tmp_path / "project", "--config", "a.yaml")
+    (tmp_path / "project" / "code" / "best.bin").write_bytes(b"\0" * ((32 << 20) + 1))
+    found = looked_at(sender, made)
+    told = found.json()
+    assert told["code"]["stays"] == [{"name": "best.bin", "why": "large", "line": None}]
+    assert (told["code"]["sent_files"], told["runs"][0]["name"]) == (2, "mine")
+    assert found.sentences[1] == "stays here: best.bin (no code by its size)"
+    assert not (tmp_path / "far" / "code").exists()
+    with pytest.raises(UsageError, match=r"^local:.*there is no SkyPilot"):
+        sender.look(launches_of([made], "sky"))
+
+
+def test_code_goes_from_one_other_machine_to_another(tmp_path: Path, far: Home) -> None:
+    made, second = choice(tmp_path / "project"), tmp_path / "second"
+    near, there = (
+        Place(connect(f"local:{folder}", HostsSettings(), ("transfer",), environ=os.environ))
+        for folder in (second, far.state)
+    )
+    with Sender("gpu2", FarOffering(near), there, (), (near,)) as sender:
+        found = looked_at(sender, made)
+        assert found.sentences[0].startswith(f"gpu2 gets 2 files of {tmp_path}/project/code")
+        (run,) = sender.launch(found)["runs"]
+    assert "here" in ended(far, run).attempt(1).output.read_text()
+
+
+def test_what_cannot_be_launched_there_is_told_and_starts_nothing(tmp_path: Path, sender: Sender) -> None:
     made = LaunchChoice(choice(tmp_path / "project").profile, device="mps")
     with pytest.raises((UsageError, OperationError), match=r"^local:.*mps"):
-        launch_there([made], shipment(made, place, near), place, HostSettings())
+        sender.launch(looked_at(sender, made))
     assert not (tmp_path / "far" / "runs").exists()
     with pytest.raises(OperationError, match=r"not understood there"):
-        place.ask("anything", {})
+        sender._target.ask("anything", {})
 
 
-def test_a_script_that_stays_here_is_told_before_anything_is_sent(tmp_path: Path, near: Home, place: Place) -> None:
+def test_a_script_that_stays_here_is_told_before_anything_is_sent(tmp_path: Path, sender: Sender) -> None:
     made = choice(tmp_path / "project")
     (tmp_path / "project" / "code" / "train.py").write_text("KEY = 'hf_" + "a1B2c3D4e5" * 3 + "'\n")
     with pytest.raises(OperationError, match=r"train\.py stays here \(token\)"):
-        shipment(made, place, near)
+        looked_at(sender, made)
 
 
-def test_the_run_there_knows_the_commit_it_came_from(tmp_path: Path, near: Home, place: Place) -> None:
+def test_the_run_there_knows_the_commit_it_came_from(tmp_path: Path, sender: Sender) -> None:
     made = choice(tmp_path / "project")
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "a")):
         subprocess.run(["git", *who, *words], cwd=tmp_path / "project", check=True, capture_output=True)
     (tmp_path / "project" / "code" / "helper.py").write_text("NAME = 'changed'\n")
-    answer = launch_there([made], shipment(made, place, near), place, HostSettings())
+    answer = sender.launch(looked_at(sender, made))
     run = ended(Home(tmp_path / "far", tmp_path / "far"), answer["runs"][0])
     kept = storage.read(Provenance, run.provenance)
     assert kept is not None

@@ -1,0 +1,55 @@
+"""A launch as it is told before it is started: in the form, by ``--dry-run``, and from one machine to another."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ...wire.secrets import masked_words
+from .command import EnvLine, joined_scripts
+from .form_fields import Preview, command_line
+from .planning import LaunchPlan
+
+
+def told(made: LaunchPlan) -> dict[str, Any]:
+    """What a plan would start, for JSON; the values of secrets are dots."""
+    return {
+        "name": made.name,
+        "device": made.device,
+        "command": list(masked_words(made.argv)),
+        "cwd": made.template.cwd,
+        "environment": [asdict(line) for line in made.env],
+        "waits_for": [
+            *([f"a slot in queue {made.queue.group}"] if made.queue.group else []),
+            *([f"nodes from {made.engine.title}"] if made.engine else []),
+            *(f"the end ({one['when']}) of {one['run']}" for one in made.queue.after),
+        ],
+        "job": {"engine": made.engine.name, "options": dict(made.engine.options)} if made.engine else None,
+        "warnings": list(made.warnings),
+        "epochs": made.template.totals.epochs,
+        "script": made.shell(),
+    }
+
+
+def script_of(runs: Sequence[Mapping[str, Any]]) -> str:
+    """What :func:`told` says of runs as one shell script, with what a scheduler is asked for as a comment."""
+    jobs = [one["job"] for one in runs if one["job"]]
+    asked = shlex.join(f"{key}={value}" if value else key for key, value in jobs[0]["options"].items()) if jobs else ""
+    note = f"# each is a job of {jobs[0]['engine']}: {asked}".rstrip(": ") + "\n" if jobs else ""
+    return note + joined_scripts([str(one["script"]) for one in runs])
+
+
+def preview_of(runs: Sequence[Mapping[str, Any]]) -> Preview:
+    """The preview of a form, of what :func:`told` says of each run."""
+    first = runs[0]
+    return Preview(
+        command=command_line(first["command"]),
+        environment=tuple(EnvLine(**line) for line in first["environment"]),
+        warnings=tuple(dict.fromkeys(warning for one in runs for warning in one["warnings"])),
+        runs=tuple(one["name"] for one in runs) if len(runs) > 1 else (),
+        cwd=first["cwd"],
+        epochs=first["epochs"],
+        waits_for=tuple(first["waits_for"]),
+    )
