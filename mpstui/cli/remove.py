@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..core import present as shown
+from ..core.hosts.staging import remove_abandoned
 from ..core.model.errors import OperationError, UsageError
 from ..core.runs.find import find_run
 from ..core.runs.removal import Removable, Removed, Remover
@@ -49,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
             _ask(found, args)
             needed = remover.needed()  # a run that waits may have come to need one meanwhile
         remover.clean_up()
+        remove_abandoned(session.home)
     removed: dict[str, Removed] = {}
     failed: dict[str, str] = {}
     for item in () if args.dry_run else found:

@@ -109,6 +109,8 @@ class RunDir(_Run):
     """The code, the packages and the machine it was launched with."""
     source_diff = _File("source.diff")
     """How the code differed from its commit."""
+    moving_lock = _File("moving.lock")
+    """Held by whoever moves the run to another machine, from before it is asked to end until that is decided."""
     moved = _File("moved.json")
     """Where it goes on, if on another machine."""
     arrived = _File("arrived.json")

@@ -43,6 +43,8 @@ class Departure:
         self._home, self._clock = home, clock
         self._actions = Actions(environ, clock)
         self._lock: int | None = None
+        self._moving: int | None = None
+        """The locks of the supervisor and of whoever moves the run."""
         self._held: str | None = None
         """The run that has ended, or is about to, for a move."""
         self._was_active = False
@@ -72,12 +74,13 @@ class Departure:
         if moved is not None:
             return {"run": run.run, "moved": moved._asdict()}
         snapshot = self._look(run)
-        if not snapshot.state.active and liveness.is_held(run.supervisor_lock):
-            raise OperationError(f"{snapshot.name} is being moved already", "try again in a moment", field="held")
+        if liveness.is_held(run.moving_lock) or (not snapshot.state.active and liveness.is_held(run.supervisor_lock)):
+            raise _is_moving(run.run)
         recorded = read_run(run)
         self._require_movable(snapshot, recorded)
         choice = recorded_choice(run)
-        self._tree = code_of(choice.profile, self._home)
+        own = [one.path for one in own_checkpoints(snapshot)]
+        self._tree = code_of(choice.profile, self._home, choice.sets, own)
         newest = _newest(snapshot)
         saves = snapshot.state.active and self._can_save(snapshot)
         stake = at_stake(snapshot) if not saves else None
@@ -126,6 +129,7 @@ class Departure:
             OperationError: it did not end, or left no checkpoint.
         """
         run = find_run(self._home, name)
+        self._begin(run)
         snapshot = self._look(run)
         self._was_active, self._held = snapshot.state.active, run.run
         try:
@@ -141,6 +145,18 @@ class Departure:
                 raise
             raise OperationError(f"{snapshot.name} is not moved: {error}") from error
 
+    def _begin(self, run: RunDir) -> None:
+        """Become the one who moves it; of several only the first one does."""
+        try:
+            self._moving = liveness.acquire(run.moving_lock)
+        except OSError as error:
+            raise OperationError(f"{run.run} is not moved: {run.moving_lock}: {error.strerror}") from error
+        if self._moving is None:
+            raise _is_moving(run.run)
+        if (moved := storage.read_or_none(Move, run.moved)) is not None:
+            self._release()
+            raise OperationError(f"{run.run} was moved to {moved.to} meanwhile")
+
     def _listed(self, run: RunDir, to: str) -> dict[str, Any]:
         snapshot = self._look(run)
         if self._was_active and snapshot.state is State.FINISHED:
@@ -155,6 +171,7 @@ class Departure:
             "times": {one.name: path.stat().st_mtime_ns for one, path in self._files},
             "attempt": snapshot.attempt,
             "step": newest.step,
+            "now": self._clock(),
         }
 
     def leave(self, name: str, move: Move) -> dict[str, Any]:
@@ -181,7 +198,7 @@ class Departure:
         run, was_active = find_run(self._home, name), self._was_active
         self._held, self._was_active = None, False
         self._release()
-        if was_active:
+        if was_active and not run.moved.exists():
             snapshot = self._look(run)
             if not snapshot.state.active and snapshot.state is not State.FINISHED:
                 self._actions.restart(snapshot)
@@ -191,6 +208,7 @@ class Departure:
         """The line has ended: what was neither given away nor kept is kept."""
         if self._held is not None:
             self.stay(self._held)
+        self._release()
 
     def _look(self, run: RunDir) -> RunSnapshot:
         return Monitor(self._home).snapshot(run.run)
@@ -217,13 +235,13 @@ class Departure:
             if self._lock is None and time.monotonic() > deadline:
                 raise OperationError(f"{run.run} is not moved: its supervisor did not leave")
         if liveness.is_held(run.run_lock):
-            self._release()
             raise OperationError(f"{run.run} is not moved: processes of it still run", "`mpstui kill` ends them")
 
     def _release(self) -> None:
-        if self._lock is not None:
-            liveness.release(self._lock)
-            self._lock = None
+        for lock in (self._lock, self._moving):
+            if lock is not None:
+                liveness.release(lock)
+        self._lock = self._moving = None
 
     def _send_source(self, asked: dict[str, Any], ends: Ends) -> dict[str, Any]:
         if self._tree is None:
@@ -236,6 +254,10 @@ class Departure:
         with ends.sending() as out:
             pack(self._files, asked["lacking"], out)
         return {}
+
+
+def _is_moving(run: str) -> OperationError:
+    return OperationError(f"{run} is being moved already", "try again in a moment", field="held")
 
 
 def _newest(snapshot: RunSnapshot) -> Checkpoint | None:

@@ -279,6 +279,8 @@ class LocalServices:
             OperationError: it must stay after all.
         """
         from ...wire.rundir import RunDir
+        from .staging import remove_abandoned
 
         self._remover.clean_up()
+        remove_abandoned(self.home)
         return self._remover.remove(RunDir(snapshot.dir), keep_checkpoints=keep_checkpoints)

@@ -21,6 +21,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
@@ -36,6 +37,8 @@ from .talk import Place
 
 TRIES, PAUSE_SECONDS = 5, 2.0
 """How often a line that broke after the decision is opened again, and how long between."""
+SAME_TIME_SECONDS = 2.0
+"""Clocks that differ by less are taken for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +200,10 @@ class Mover:
             **{key: listed[key] for key in ("files", "times", "attempt")},
         }
         try:
-            lacking = self._target.ask("lacks", fields)["lacking"]
-            self._relay("files", {"run": run, "lacking": lacking}, "settle", fields)
+            here = self._target.ask("lacks", fields)
+            ahead = here["now"] - listed["now"]
+            fields["ahead"] = ahead if abs(ahead) > SAME_TIME_SECONDS else 0.0
+            self._relay("files", {"run": run, "lacking": here["lacking"]}, "settle", fields)
         except ReportedError as error:
             raise self._kept(planned, error) from error
         move = Move(token, self._names[1], self._clock(), listed["attempt"])
@@ -247,6 +252,8 @@ class Mover:
     def _kept(self, planned: MovePlan, error: ReportedError) -> OperationError:
         """Leave the run where it was; what is to be said of it."""
         told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it goes on where it was" * planned.active
+        with suppress(ReportedError):  # else it is forgotten there in time
+            self._target.ask("forget", {"run": planned.run})
         try:
             self._source.ask("stay", {"run": planned.run})
             return OperationError(told + goes_on, error.hint)

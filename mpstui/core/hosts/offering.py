@@ -81,8 +81,8 @@ class Offering:
 
     def offer(self, launches: Launches) -> Offer:
         """See :class:`Source`."""
-        profile = relocated(launches.told[0], Path(launches.cwd), Places([])).profile
-        tree: SourceTree | None = code_of(profile, self._home)
+        choice = relocated(launches.told[0], Path(launches.cwd), Places([]))
+        tree: SourceTree | None = code_of(choice.profile, self._home, choice.sets)
         self._files = tuple(tree.paths()) if tree is not None else ()
         return Offer() if tree is None else Offer(str(tree.root), manifest_of(tree), tree.staying)
 

@@ -20,6 +20,7 @@ from ..model.errors import OperationError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
+_MOST_STEPS = 1000
 _LEVEL = 1
 """Of the compression: weights do not shrink, and code is small."""
 HINT = "nothing was changed here; try again, with the same mpstui on both sides"
@@ -55,8 +56,9 @@ def items_of(manifest: Mapping[str, Any]) -> tuple[Item, ...]:
         wrong = next((one.name for one in items if not _is_sound(one)), None)
     except (KeyError, TypeError, AttributeError) as error:
         raise OperationError(f"the list of files cannot be read: {error}", HINT) from error
-    names = {one.name for one in items}
+    names, links = {one.name for one in items}, {one.name: one.link for one in items if one.link}
     wrong = wrong or next((one.name for one in items if not names.isdisjoint(_folders_of(one))), None)
+    wrong = wrong or next((name for name in links if _leads_out(name, links)), None)
     if wrong is not None or len(names) < len(items):
         raise OperationError(f"the list of files cannot be used: {(wrong or 'a name is there twice')[:80]!r}", HINT)
     return items
@@ -72,9 +74,27 @@ def _is_sound(one: Item) -> bool:
         or "\0" in one.name + one.link
     ):
         return False
-    if one.link:  # it may climb within the folder
-        return not led.is_absolute() and led.parts.count("..") < len(name.parts) and not one.digest
+    if one.link:
+        return not led.is_absolute() and not one.digest
     return _DIGEST.fullmatch(one.digest) is not None and one.size >= 0
+
+
+def _leads_out(name: str, links: Mapping[str, str]) -> bool:
+    """Whether a link leaves the folder, itself or by other links of the list; so does one that leads round for ever."""
+    here, left = list(PurePosixPath(name).parts[:-1]), list(PurePosixPath(links[name]).parts)
+    for _ in range(_MOST_STEPS):
+        if not left:
+            return False
+        part = left.pop(0)
+        if part == "..":
+            if not here:
+                return True
+            here.pop()
+        elif (link := links.get("/".join([*here, part]))) is not None:
+            left = [*PurePosixPath(link).parts, *left]
+        else:
+            here.append(part)
+    return True
 
 
 def _folders_of(one: Item) -> Iterator[str]:

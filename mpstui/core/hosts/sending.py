@@ -20,6 +20,7 @@ from .talk import Place
 REASONS = {
     "secret": "a secret by its name",
     "token": "holds a token or a private key",
+    "checkpoint": "a checkpoint",
     "large": "no code by its size",
     "outside": "a link that leads out of the folder",
     "special": "no regular file",

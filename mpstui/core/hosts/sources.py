@@ -1,8 +1,8 @@
 """The code that a launch on another machine takes with it: which files of a folder travel, and which stay.
 
 In a git repository: what git tracks and what it does not ignore, as it lies there now, uncommitted changes and all.
-Elsewhere: the folder without environments and caches. Secrets, large files and what is no regular file stay; each is
-named with the reason, before anything is sent.
+Elsewhere: the folder without environments and caches. Secrets, checkpoints that nobody put under version control, large
+files and what is no regular file stay; each is named with the reason, before anything is sent.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...wire import storage
+from ...wire.checkpoints import matching
 from ...wire.records import Provenance
 from ...wire.secrets import token_line
 from ..launching.provenance import BROUGHT, ask_git, take
@@ -75,6 +77,8 @@ _PLACES = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"})
 _PASSED_BY = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".ipynb_checkpoints"}
 )
+_WEIGHTS = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
+"""Of checkpoints. A launch that names one begins from it: that one travels."""
 _PASSED_BY_SUFFIXES = ("_cache", ".egg-info", ".dist-info")
 
 
@@ -83,7 +87,7 @@ class Staying(NamedTuple):
 
     name: str
     why: str
-    """secret, token, large, outside (a link that leads out of the folder) or special (no file)."""
+    """secret, token, checkpoint, large, outside (a link that leads out of the folder) or special (no file)."""
     line: int | None = None
     """Where the token is."""
 
@@ -113,33 +117,53 @@ class SourceTree:
         return hashlib.sha256(storage.dump_bytes(list(self.files))).hexdigest()
 
 
-def code_of(profile: Profile, home: Home) -> SourceTree | None:
+def code_of(
+    profile: Profile, home: Home, sets: Mapping[str, str] = MappingProxyType({}), written: Collection[Path] = ()
+) -> SourceTree | None:
     """What travels of the code that a launch runs; None where its program is mpstui's own, which is everywhere.
+
+    Args:
+        sets: arguments of this launch.
+        written: checkpoints that it has written, whether it names them or not.
 
     Raises:
         OperationError: it cannot be sent, or its script is among what stays.
     """
     if not needs_code(profile):
         return None
-    if profile.cwd.resolve() == Path.home().resolve():
+    cwd = profile.cwd.resolve()
+    if cwd == Path.home().resolve():
         raise OperationError(
             f"{profile.name} runs in your home folder, which is not sent", "give its code a folder of its own"
         )
-    tree = source_tree(profile.cwd, left_out=(home.state, home.config))
-    words = {str(profile.cwd / word) for word in profile.command}
+    saved = {*map(str, matching(cwd, profile.checkpoints))} if profile.checkpoints else set[str]()
+    named = {str(cwd / word) for word in _words(profile, sets)} - {str(path.resolve()) for path in written}
+    tree = source_tree(cwd, left_out=(home.state, home.config), saved=saved, named=named)
     for one in tree.staying:
-        if str(tree.root / one.name) in words:
+        if str(tree.root / one.name) in {str(cwd / word) for word in profile.command}:
             raise OperationError(
                 f"{one.name} stays here ({one.why}), and is what the launch runs", "see docs/moving.md"
             )
     return tree
 
 
-def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:
+def _words(profile: Profile, sets: Mapping[str, str]) -> Iterator[str]:
+    """What a launch says: whatever of it is a path is no output of the training."""
+    for value in (*profile.command, *profile.args.values(), *sets.values()):
+        for one in value if isinstance(value, tuple) else (value,):
+            text = str(one)
+            yield from (text, text.rpartition("=")[2])
+
+
+def source_tree(
+    folder: Path, *, left_out: Iterable[Path] = (), saved: Collection[str] = (), named: Collection[str] = ()
+) -> SourceTree:
     """What of ``folder``, or of the repository that it belongs to, travels.
 
     Args:
         left_out: folders of mpstui itself, should they lie inside.
+        saved: paths that a training writes; they travel with its run.
+        named: paths that the launch names.
 
     Raises:
         OperationError: it is too large to be code, or cannot be read.
@@ -148,17 +172,18 @@ def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:
     brought = next((parent for parent in (folder, *folder.parents) if (parent / BROUGHT).is_file()), None)
     told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel") if brought is None else None
     root = brought or (Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder)
-    listed = _brought(root) if brought else _listed(root) if told else _walked(root)
+    listed = dict(_brought(root) if brought else _listed(root) if told else _walked(root))
     # Code that was brought here lies in a folder of our own, and goes on from there.
     apart = [path.resolve() for path in left_out if not root.resolve().is_relative_to(path.resolve())]
     files: list[Item] = []
     staying: list[Staying] = []
     total = 0
     try:
-        for path in sorted(set(listed)):
+        for path in sorted(listed):
             if any(path.is_relative_to(one) for one in apart):
                 continue
-            found = _looked_at(path, root)
+            is_code = listed[path] or str(path) in named or not _is_saved(path, saved)
+            found = _looked_at(path, root) if is_code else Staying(path.relative_to(root).as_posix(), "checkpoint")
             if isinstance(found, Item):
                 files.append(found)
                 total += found.size
@@ -176,29 +201,35 @@ def source_tree(folder: Path, *, left_out: Iterable[Path] = ()) -> SourceTree:
     return SourceTree(root, tuple(files), tuple(staying), provenance, diff)
 
 
-def _listed(root: Path) -> Iterator[Path]:
-    """What git knows, and what it does not ignore; repositories inside are asked themselves."""
-    told = ask_git(root, LISTING_SECONDS, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+def _is_saved(path: Path, saved: Collection[str]) -> bool:
+    """Whether a file is a checkpoint, or part of one."""
+    return path.suffix in _WEIGHTS or not {str(path), *map(str, path.parents)}.isdisjoint(saved)
+
+
+def _listed(root: Path) -> Iterator[tuple[Path, bool]]:
+    """What git knows (True), and what it does not ignore; repositories inside are asked themselves."""
+    told = ask_git(root, LISTING_SECONDS, "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
     if told is None:
         raise OperationError(f"git did not list the files of {root}", f"try `git -C {root} ls-files`")
-    for name in dict.fromkeys(told.split(b"\0")):
+    for line in dict.fromkeys(told.split(b"\0")):
+        kind, _, name = line.partition(b" ")
         path = root / os.fsdecode(name)
         if not name or ".git" in path.relative_to(root).parts:
             continue
         if path.is_dir() and not path.is_symlink():  # a submodule, or a repository that lies inside
             yield from _listed(path) if (path / ".git").exists() else ()
         elif path.is_symlink() or path.exists():  # one that was deleted is still tracked
-            yield path
+            yield path, kind != b"?"
 
 
-def _brought(root: Path) -> Iterator[Path]:
+def _brought(root: Path) -> Iterator[tuple[Path, bool]]:
     """What another machine sent here, not what was written beside it since."""
     for one in items_of(storage.read_json(root / BROUGHT) or {}):
         if (root / one.name).is_symlink() or (root / one.name).exists():
-            yield root / one.name
+            yield root / one.name, True
 
 
-def _walked(root: Path) -> Iterator[Path]:
+def _walked(root: Path) -> Iterator[tuple[Path, bool]]:
     for base, folders, names in os.walk(root):
         here = Path(base)
         folders[:] = [
@@ -208,8 +239,8 @@ def _walked(root: Path) -> Iterator[Path]:
             and not name.endswith(_PASSED_BY_SUFFIXES)
             and not (here / name / "pyvenv.cfg").exists()
         ]
-        yield from (here / name for name in names)
-        yield from (here / name for name in folders if (here / name).is_symlink())
+        yield from ((here / name, False) for name in names)
+        yield from ((here / name, False) for name in folders if (here / name).is_symlink())
 
 
 def _looked_at(path: Path, root: Path) -> Item | Staying | None:

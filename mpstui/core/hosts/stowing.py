@@ -16,18 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...wire import storage
+from ...wire import liveness, storage
 from ..launching.provenance import BROUGHT
 from ..model.errors import OperationError
 from ..model.home import Home, require_own
 from .parcel import HINT, Item, digest_of, has, items_of, unpack
-
-_ARRIVING = ".arriving-"
-
-
-def code_folder(home: Home) -> Path:
-    """One folder for each state of each code that was sent here."""
-    return home.state / "code"
+from .staging import ARRIVING, code_folder, remove_abandoned, take
 
 
 def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
@@ -65,7 +59,9 @@ def stow(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
     try:
         require_own(home)
         storage.make_private_folder(store)
-        temporary = Path(tempfile.mkdtemp(prefix=_ARRIVING, dir=store))
+        remove_abandoned(home)
+        temporary = Path(tempfile.mkdtemp(prefix=ARRIVING, dir=store))
+        lock = take(temporary)
     except OSError as error:
         raise OperationError(f"no code can be kept in {store}: {error.strerror}", "see `mpstui doctor`") from error
     try:
@@ -91,6 +87,8 @@ def stow(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
         raise OperationError(f"the code did not arrive in {store}: {detail}", "nothing was launched") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        if lock is not None:
+            liveness.release(lock)
 
 
 def _placed(tree: Path, manifest: Mapping[str, Any], home: Home) -> Path:

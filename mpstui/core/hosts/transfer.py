@@ -43,6 +43,7 @@ def main(words: Sequence[str]) -> int:
             }
         )
     finally:
+        arrival.close()
         departure.close()
     return 0
 

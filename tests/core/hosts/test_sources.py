@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.hosts.parcel import pack
-from mpstui.core.hosts.sources import SourceTree, manifest_of, source_tree
-from mpstui.core.hosts.stowing import arrived, code_folder, lacking, stow
+from mpstui.core.hosts.sources import SourceTree, code_of, manifest_of, source_tree
+from mpstui.core.hosts.staging import code_folder
+from mpstui.core.hosts.stowing import arrived, lacking, stow
 from mpstui.core.launching.provenance import take
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
+from mpstui.core.profiles.model import profile_of_command
 
 TOKEN = "hf_" + "a1B2c3D4e5" * 3
 
@@ -132,6 +134,28 @@ def test_links_travel_where_they_lead_inside_and_stay_where_they_lead_out(folder
     }
 
 
+def test_checkpoints_that_nobody_put_under_version_control_stay(tmp_path: Path, folder: Path) -> None:
+    home = Home(tmp_path / "home", tmp_path / "home")
+    for name in ("out/step-1.json", "out/last/part.bin", "best.pt", "start.pt", "other.pt", "run.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    words = ("python", "train.py", "--init=start.pt")
+    profile = profile_of_command(words, cwd=folder, name="a", checkpoints="out/*")
+
+    def sent(sets: dict[str, str]) -> set[str]:
+        tree = code_of(profile, home, sets)
+        assert tree is not None
+        assert {one.why for one in tree.staying} == {"checkpoint"}
+        return set(names(tree))
+
+    code = {"run.sh", "train.py", "src/model.py", "run.json", "start.pt"}
+    assert sent({}) == code
+    assert sent({"warm": "other.pt"}) == {*code, "other.pt"}
+    git(folder, "init", "-q")
+    git(folder, "add", "best.pt", "train.py")
+    assert sent({}) == {*code, "best.pt"}
+
+
 def test_what_is_no_code_stays_and_a_folder_of_data_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpstui.core.hosts.sources.MOST_FILE_BYTES", 100)
     (folder / "weights.bin").write_bytes(b"x" * 101)
@@ -208,6 +232,8 @@ def test_what_arrives_in_part_or_as_something_else_leaves_nothing_behind(folder:
         [["./a", "0" * 64, 1]],
         [["a", "x", 1]],
         [["l", "", 0, False, "../b"]],
+        [["a/b/up", "", 0, False, "../.."], ["a/b/l", "", 0, False, "up/../.."]],
+        [["round", "", 0, False, "round"]],
         [["a/b/up", "", 0, False, "../.."], ["a/b/up/q", "", 0, False, "../../.."]],
         [["a", "0" * 64, 1], ["a/b", "0" * 64, 1]],
     ],

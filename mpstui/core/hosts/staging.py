@@ -1,0 +1,99 @@
+"""Hidden folders in which something arrives: one writer each, and removed once nobody can be writing there any more.
+
+Whoever writes there holds a lock in it, which the kernel drops when the writer dies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ...wire import liveness, storage
+from ...wire.moves import Move
+from ...wire.rundir import RunDir
+from ..model.home import Home
+
+ARRIVING = ".arriving-"
+"""Names of such folders begin so: no list of runs or of code shows them."""
+_LOCK = "arriving.lock"
+_BEGINNING_SECONDS = 60.0
+"""A folder that is younger may be about to be locked by whoever made it."""
+TRIED_AGAIN_SECONDS = 86_400.0
+"""So long what an interrupted move has sent is kept for the next try."""
+_POLL_SECONDS = 0.1
+
+
+def run_stage(home: Home, name: str) -> Path:
+    """Where a run arrives."""
+    return home.runs / f"{ARRIVING}{name}"
+
+
+def code_folder(home: Home) -> Path:
+    """One folder for each state of each code that was sent here."""
+    return home.state / "code"
+
+
+def is_taken(folder: Path) -> bool:
+    """Whether somebody writes there now."""
+    return liveness.is_held(folder / _LOCK)
+
+
+def take(folder: Path, patience: float = 0.0) -> int | None:
+    """Make the folder if it is missing, and become its writer; the lock to be released, or None: it has one.
+
+    Args:
+        patience: seconds to wait for another writer's end.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        lock = None
+        with suppress(FileNotFoundError):  # it was removed a moment ago
+            storage.make_private_folder(folder)
+            lock = liveness.acquire(folder / _LOCK)
+        if lock is not None and _is_of(lock, folder):
+            return lock
+        if lock is not None:
+            liveness.release(lock)
+        elif time.monotonic() >= deadline:
+            return None
+        else:
+            time.sleep(_POLL_SECONDS)
+
+
+def remove_abandoned(home: Home) -> None:
+    """Remove what arrived and will never be taken over: its writer has died, and nobody can still ask for it."""
+    for folder in (*home.runs.glob(f"{ARRIVING}*"), *code_folder(home).glob(f"{ARRIVING}*")):
+        with suppress(OSError):  # removed by somebody else, or not ours to remove
+            if _is_beginning(folder) or is_taken(folder) or (lock := take(folder)) is None:
+                continue
+            try:
+                if folder.parent != home.runs or not _is_awaited(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                liveness.release(lock)
+
+
+def _is_awaited(stage: Path) -> bool:
+    """Whether what arrived of a run may still become one, or spare the next try something."""
+    name = stage.name.removeprefix(ARRIVING)
+    run = RunDir(stage.with_name(name))
+    if storage.read_or_none(Move, RunDir(stage / name).arrived) is not None:
+        # Only the other machine knows whether it gave the run away; not where the run is here by now.
+        return not run.path.exists() or run.moved.exists()
+    return time.time() - stage.stat().st_mtime < TRIED_AGAIN_SECONDS
+
+
+def _is_beginning(folder: Path) -> bool:
+    return not (folder / _LOCK).exists() and time.time() - folder.stat().st_mtime < _BEGINNING_SECONDS
+
+
+def _is_of(lock: int, folder: Path) -> bool:
+    """Whether the lock still lies there: who waited for one may get that of a folder that has just been removed."""
+    found = storage.stat_of(folder / _LOCK)
+    return found is not None and os.path.samestat(found, os.fstat(lock))

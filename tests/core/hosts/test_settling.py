@@ -1,0 +1,191 @@
+"""A run that arrives: who may put it together, what a failed move leaves, and what is there when it comes back."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mpstui.core.hosts import staging
+from mpstui.core.hosts.departing import Departure
+from mpstui.core.hosts.parcel import BESIDE, Item, digest_of, pack
+from mpstui.core.hosts.relocation import choice_message
+from mpstui.core.hosts.settling import Arrival
+from mpstui.core.hosts.staging import code_folder, remove_abandoned, run_stage, take
+from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.model.errors import OperationError
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.model import profile_of_command
+from mpstui.wire import liveness, storage
+from mpstui.wire.moves import Move
+from mpstui.wire.records import ExitRecord, LaunchRecord
+from mpstui.wire.rundir import RunDir
+from tests.core.runs.build import RunBuilder
+
+NOW = 1_800_000_000.0
+
+
+class Travel:
+    """A run with a checkpoint beside it, on its way from one home to another."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.here, self.home = (Home(folder / name, folder / name) for name in ("here", "there"))
+        self.cwd = folder / "code"
+        self.cwd.mkdir(parents=True)
+        made = RunBuilder(self.here, "carried").status("ended").launch().exit(signal=15)
+        self.run = made.run
+        (self.run.path / "requests").rmdir()
+        self.beside = folder / "last.json"
+        self.beside.write_text("weights")
+        profile = profile_of_command((sys.executable, "train.py"), cwd=self.cwd, name="toy", checkpoints="out/*")
+        (self.cwd / "train.py").touch()
+        self.launch = choice_message(LaunchChoice(profile))
+        self.restarted: list[str] = []
+        monkeypatch.setattr(Actions, "restart", lambda self_, seen, device: self.restarted.append(seen.run))
+
+    def asked(self, token: str = "t", **more: Any) -> dict[str, Any]:
+        files = self.files()
+        return {
+            "run": self.run.run,
+            "token": token,
+            "from": "here",
+            "launch": self.launch,
+            "cwd": str(self.cwd),
+            "places": [],
+            "files": [list(one) for one, _ in files],
+            "times": {one.name: path.stat().st_mtime_ns for one, path in files},
+            "attempt": 1,
+            **more,
+        }
+
+    def files(self) -> list[tuple[Item, Path]]:
+        own = [path for path in self.run.path.rglob("*") if path.is_file() and path.suffix != ".lock"]
+        named = [(str(path.relative_to(self.run.path)), path) for path in own]
+        return [(Item(name, *digest_of(path)), path) for name, path in [*named, (f"{BESIDE}/out/1.json", self.beside)]]
+
+    def settle(self, arrival: Arrival, **more: Any) -> Arrival:
+        packed = io.BytesIO()
+        pack(self.files(), arrival.lacks(self.asked(**more))["lacking"], packed)
+        packed.seek(0)
+        arrival.settle(self.asked(**more), SimpleNamespace(receiving=lambda: packed))  # type: ignore[arg-type]
+        return arrival
+
+    def arrival(self) -> Arrival:
+        return Arrival(self.home, os.environ, lambda: NOW)
+
+
+@pytest.fixture
+def travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Travel:
+    return Travel(tmp_path, monkeypatch)
+
+
+def test_of_two_that_put_a_run_together_exactly_one_wins(travel: Travel) -> None:
+    first, second = travel.arrival(), travel.arrival()
+    travel.settle(first, token="a")
+    for refused in (second.lacks, second.expect):
+        with pytest.raises(OperationError, match="just arriving"):
+            refused(travel.asked())
+    assert first.accept(travel.run.run, "a") == {"run": travel.run.run, "attempt": 2, "begun": False}
+    assert not run_stage(travel.home, travel.run.run).exists()
+    with pytest.raises(OperationError, match="there is a run"):
+        travel.settle(second, token="b")
+
+
+def test_a_checkpoint_beside_the_run_is_put_there_when_the_run_is_taken_over(travel: Travel) -> None:
+    arrival = travel.settle(travel.arrival())
+    assert not (travel.cwd / "out").exists(), "until then nothing but the hidden folder has changed"
+    arrival.forget(travel.run.run)
+    with pytest.raises(OperationError, match="nothing of the move"):
+        arrival.accept(travel.run.run, "t")
+    assert (travel.home.runs / travel.run.run).exists() == (travel.cwd / "out").exists() is False
+    (travel.cwd / "out").mkdir()
+    (travel.cwd / "out/1.json").write_text("of somebody else")
+    with pytest.raises(OperationError, match="is another file"):
+        travel.settle(arrival)
+    (travel.cwd / "out/1.json").unlink()
+    lacking = arrival.lacks(travel.asked())["lacking"]
+    assert digest_of(travel.beside)[0] not in lacking, "what was sent is not sent again"
+    travel.settle(arrival).accept(travel.run.run, "t")
+    assert (travel.cwd / "out/1.json").read_text() == "weights"
+    assert not (travel.home.runs / travel.run.run / BESIDE).exists()
+
+
+def test_a_run_that_comes_back_finds_what_it_had_left_there(travel: Travel) -> None:
+    travel.settle(travel.arrival()).accept(travel.run.run, "t")
+    home = RunDir(travel.home.runs / travel.run.run)
+    storage.write_json(home.moved, Move("u", "here", NOW, 1))
+    for name in ("checkpoints/step-1.json", "checkpoints/old/.metadata", "telemetry.jsonl", "requests/1.json"):
+        (home.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (home.path / name).write_text("old")
+    travel.beside.write_text("newer weights")
+    travel.settle(travel.arrival(), token="v").accept(travel.run.run, "v")
+    assert (home.path / "checkpoints/step-1.json").read_text() == "old"
+    assert (home.path / "checkpoints/old/.metadata").exists()
+    assert (home.path / "telemetry.jsonl").exists()
+    assert list(home.requests.iterdir()) == []
+    assert not home.moved.exists()
+    assert (travel.cwd / "out/1.json").read_text() == "newer weights"
+
+
+def test_what_a_dead_move_left_is_removed_unless_it_may_be_the_run_itself(
+    travel: Travel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, code = run_stage(travel.home, travel.run.run), code_folder(travel.home) / f"{staging.ARRIVING}x"
+    arrival = travel.settle(travel.arrival())
+    storage.make_private_folder(code)
+    remove_abandoned(travel.home)
+    assert code.exists(), "whoever has just made it is about to lock it"
+    os.utime(code, (1, 1))
+    os.utime(stage, (1, 1))
+    remove_abandoned(travel.home)
+    assert not code.exists()
+    assert stage.exists(), "somebody writes there"
+    arrival.close()
+    remove_abandoned(travel.home)
+    assert stage.exists(), "its old home may have given it away"
+    arrival.forget(travel.run.run)
+    os.utime(stage)
+    remove_abandoned(travel.home)
+    assert stage.exists(), "the next try needs less"
+    os.utime(stage, (1, 1))
+    remove_abandoned(travel.home)
+    assert not stage.exists()
+    lock = take(stage)
+    assert lock is not None
+    assert take(stage) is None
+    liveness.release(lock)
+
+
+def test_times_are_those_of_the_clock_here(travel: Travel) -> None:
+    run, ahead = travel.run, -7200.0
+    storage.append_line(run.metrics, {"time": NOW, "step": 1, "loss": 2.0})
+    travel.settle(travel.arrival(), ahead=ahead).accept(run.run, "t")
+    here = RunDir(travel.home.runs / run.run)
+    launched, ended = (
+        (storage.read(LaunchRecord, one.attempt(1).launch), storage.read(ExitRecord, one.attempt(1).exit))
+        for one in (run, here)
+    )
+    assert launched[0] is not None
+    assert launched[1] is not None
+    assert ended[0] is not None
+    assert ended[1] is not None
+    assert (ended[0].time - launched[0].time, ended[1].ended - launched[1].ended) == (ahead, ahead)
+    assert (travel.cwd / "out/1.json").stat().st_mtime_ns == travel.beside.stat().st_mtime_ns + int(ahead) * 10**9
+    assert storage.load_object(here.metrics.read_bytes())["time"] == NOW + ahead
+
+
+def test_of_two_that_move_a_run_away_the_second_is_told(travel: Travel) -> None:
+    one, other = (Departure(travel.here, os.environ) for _ in range(2))
+    one._begin(travel.run)
+    with pytest.raises(OperationError, match="being moved already"):
+        other.depart(travel.run.run, "c")
+    storage.write_json(travel.run.moved, Move("t", "b", NOW, 1))
+    one.close()
+    with pytest.raises(OperationError, match="was moved to b meanwhile"):
+        other.depart(travel.run.run, "c")
