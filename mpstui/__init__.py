@@ -1,3 +1,17 @@
 """mpstui: launch, watch and rescue PyTorch trainings from the terminal."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing is not imported for the same reason that nothing else is
+if TYPE_CHECKING:
+    from .reporting import report as report
+
 __version__ = "0.1.0"
+_LAZY = {"report": ".reporting"}
+"""What a program imports from here, and the module that has it: `import mpstui` alone stays light."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(__import__(__name__ + _LAZY[name], fromlist=[name]), name)  # importlib would have to be imported

@@ -38,6 +38,8 @@ STACK_SIGNAL = signal.SIGURG
 """At this signal a process writes its stacks. Ignored by default on Linux and macOS: where another handler took the
 place of ours, or none is left, it ends nobody."""
 _STATM = Path("/proc/self/statm")
+_REPORTS = "_mpstui_report"
+"""Where mpstui/reporting.py, or a copy of it, has put itself."""
 _RUSAGE_INFO_V0 = 0
 # struct rusage_info_v0 (<sys/resource.h>): a 16-byte UUID, then ten 64-bit counters; numbers 6 and 7 are
 # ri_resident_size and ri_phys_footprint, the figure that macOS counts against a process.
@@ -83,6 +85,8 @@ class Reporter:
         self.enabled = run is not None
         self.memory: Callable[[], MemoryReading] = MemoryReading
         """Where the device's memory counters come from; asked on the caller's thread, only when a beat is written."""
+        self.count: Callable[[], int | None] = lambda: None
+        """The optimizer steps that are done by now, where this reporter is the agent's."""
         self._run = run or RunDir(Path(os.devnull))
         self._attempt = attempt
         self._rank = rank
@@ -135,8 +139,11 @@ class Reporter:
     @_fail_open(lambda: None)
     def point(self, step: int, epoch: float | None, **metrics: float | None) -> None:
         """Append one reported point to ``metrics.jsonl``. Rank 0 alone does."""
-        line = {"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics}
-        self._append(self._run.metrics, plain(line))
+        line = plain({"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics})
+        told = self._program()
+        line = line if told is None else told.without_reported(line)
+        if line is not None:
+            self._append(self._run.metrics, line)
 
     @_fail_open(lambda: None)
     def event(self, name: str, text: str, **details: Any) -> None:
@@ -176,10 +183,17 @@ class Reporter:
             memory=MemoryReading(device.allocated, device.driver, device.limit, rss, footprint),
             **self._facts,
         )
+        told = self._program()
+        if told is not None and told.joins(to_json(beat), self.count):
+            return
         path = self._run.attempt(self._attempt).heartbeat(self._rank)
         _check_limit(path)
         storage.write_json(path, to_json(beat), sync=False)
         self._flush()
+
+    def _program(self) -> Any:
+        """What the program says of itself with ``report()``: it has the last word; None where it says nothing."""
+        return getattr(sys.modules.get(_REPORTS), "report", None) if self._by == "agent" else None
 
     def _append(self, path: Path, line: dict[str, Any]) -> None:
         if self._rank == 0:

@@ -154,7 +154,7 @@ class Watch:
         self._pid, self._thread = os.getpid(), _thread.get_ident()
         told, self._claim = ranks.claimed(self._torch, self._environ)
         self._reporter = Reporter.from_environment({**self._environ, **told}, by="agent")
-        self._reporter.memory = self._memory
+        self._reporter.memory, self._reporter.count = self._memory, lambda: self.steps.count
         self._reporter.listen_for_stacks()
         self._awake = Awake(self._stay_awake, BEAT_SECONDS)
 

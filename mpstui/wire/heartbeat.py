@@ -88,6 +88,10 @@ class Heartbeat(NamedTuple):
     training: Optional[int] = None
     """Which training of this process it is, from the second on, as in a search or a cross-validation: ``epoch`` and
     what is planned are its own, ``step`` goes on through all of them where the agent counts."""
+    reported: tuple[str, ...] = ()
+    """What the training code says itself, with ``report()``; the rest the agent has seen."""
+    doing: Optional[str] = None
+    """Its own word for what it does, where that is none of our phases."""
     batch_size: Optional[int] = None
     """Samples in a batch of the training data, of this process alone."""
     accumulate: Optional[int] = None

@@ -17,6 +17,7 @@ from ..follow import Budget
 from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
 from ..series.pyramid import CAPACITY
+from ..series.series import NOT_METRICS
 from .external import ExternalMetrics
 from .files import LocalMachine, PointReader
 from .numbers import (
@@ -35,6 +36,9 @@ from .signs import Condition, Heartbeats, assess
 STANDING = frozenset({Health.STALLED, Health.HUNG})
 """A run that stands still has neither a speed nor an end in sight, whatever it had before."""
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
+REPORT = "report"
+"""The training code itself, which calls us: nobody knows better."""
+_NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _PLACES = ("step", "epoch", "epoch_step", "loss")
 """Told by a program that trains; a rate alone may be a setting."""
 FULL_COLUMNS = 1024
@@ -176,6 +180,8 @@ class RunFollower:
         points = self.points.newest if self.points is not None else {}
         points = points if points.get("attempt", attempt) in (attempt, 0) else {}
         printed = external.newest if external is not None else {}
+        if self._says_all:
+            printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
         numbers = NumberWitnesses(
             Witness(self._own_name, said(own, points)),
             Witness(beats.program_name, said(program, {})),
@@ -186,6 +192,9 @@ class RunFollower:
             resumed=self._resumed,
         ).joined()
         by_program = numbers.told_by.get("step") != self._own_name
+        if own is not None and own.reported:  # beside what it says itself stands what the agent has seen
+            seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
+            numbers = replace(numbers, told_by={**numbers.told_by, **seen})
         numbers = with_facts(numbers, own, program, printed)
         return timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
 
@@ -194,13 +203,19 @@ class RunFollower:
         own = self.heartbeats.own
         if own is None:
             return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
-        return "agent" if own.step_from or own.loss_seen else "heartbeat"
+        return REPORT if own.reported else "agent" if own.step_from or own.loss_seen else "heartbeat"
+
+    @property
+    def _says_all(self) -> bool:
+        """The training code reports its numbers itself: what it prints of them is the same once more."""
+        own = self.heartbeats.own
+        return own is not None and bool(set(own.reported) - _NO_NUMBERS)
 
     def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
         """``lead``: the witness whose loss is shown."""
         names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
         own = self.points.views(names, most=most) if self.points is not None else {}
-        printed = self.external.views(names, most=most) if self.external is not None else {}
+        printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
         read = self.heartbeats.readings.views(names, most=most)
         told = [(self._own_name, own), (self.external.path.name if self.external is not None else "", printed)]
         return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)

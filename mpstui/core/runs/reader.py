@@ -21,7 +21,7 @@ from .comparison import asked_totals
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
 from .files import LocalMachine, PointReader, WitnessReader, parse_lines
-from .follower import LIST_SERIES, STANDING, RunFollower, left_by_average
+from .follower import LIST_SERIES, REPORT, STANDING, RunFollower, left_by_average
 from .state import exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
@@ -273,7 +273,7 @@ class RunReader(RunFollower):
             return
         if self.external is None:
             told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
-            told = told and self._own_name != "agent"
+            told = told and self._own_name not in ("agent", REPORT)
             if self._output_changed is not None and not told:
                 self.external = self._opened(output)
         elif self.external.path != output and self.run.path in self.external.path.parents:

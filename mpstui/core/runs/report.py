@@ -115,6 +115,10 @@ def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
     if AGENT_VARIABLE not in launch.env:
         turn_on = f"`mpstui restart {snapshot.run} --agent` turns it on (in a profile: agent = true)"
         found = ("off", "not needed: the program reports by itself" if beats else f"off: {turn_on}")
+    elif beats and snapshot.numbers.beat and snapshot.numbers.beat.reported:
+        found = ("on", "on, beside what the program reports itself")
+        if not folder.stack_signal.exists():
+            found = ("off", "not loaded: the program reports by itself")
     elif beats:
         pass
     elif folder.stack_signal.exists():

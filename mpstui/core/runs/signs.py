@@ -193,6 +193,7 @@ class Heartbeats:
             return Signs()
         return Signs(
             phase=beat.phase,
+            doing=beat.doing or "",
             beat_age=silence.awake,
             promise=beat.expect_next_in,
             steps_done=not file.ours or bool(beat.step) or beat.loss is not None,
@@ -230,6 +231,8 @@ class Signs:
     """The signs of life of one attempt. Ages are seconds of awake time; None: there never was such a sign."""
 
     phase: str | None = None
+    doing: str = ""
+    """The training's own word for what it does."""
     beat_age: float | None = None
     promise: float | None = None
     """``expect_next_in`` of the newest heartbeat."""
@@ -283,7 +286,7 @@ def assess(signs: Signs) -> Condition:
     doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
     if signs.phase == "compile":
         return Condition(doing, "compiling")
-    return _training(signs) if doing is Health.TRAINING else Condition(doing, _woken(signs))
+    return _training(signs) if doing is Health.TRAINING else Condition(doing, signs.doing or _woken(signs))
 
 
 def duration(seconds: float) -> str:

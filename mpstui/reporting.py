@@ -1,0 +1,534 @@
+"""What a training says of itself, in one line: ``report(loss=loss, step=step, steps=total)``.
+
+This file stands alone: standard library only, Python 3.9+, nothing else of mpstui. It may be copied into any program
+under any name. Without a run that mpstui started it does nothing, and nothing it does ever ends or holds up a training.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import sys
+import time
+
+TYPE_CHECKING = False  # typing takes longer to import than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+VERSION = "1.0"
+BEAT_SECONDS = 1.0
+RETRY_SECONDS = 10.0
+MOST_WAITING_LINES = 10_000
+WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
+"""At most this share of the time goes into writing; what that does not leave room for waits for the next word."""
+LEAST_PATIENCE_SECONDS, FIRST_PATIENCE_SECONDS, PATIENCE_PAUSES = 60.0, 600.0, 10
+_COUNTS = frozenset(("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
+_BEAT_VALUES = ("loss", "lr", "samples_per_second", "steps_per_second", "batch_size")
+_OTHER_NAMES = {"learning_rate": "lr", "total_steps": "steps", "max_steps": "steps", "global_step": "step"}
+_RESERVED = frozenset(("time", "attempt", "rank", "schema", "nonfinite", "done", "first_epoch", "printed_step"))
+_PHASES = {"train": "train", "eval": "eval", "val": "eval", "test": "eval", "sav": "save", "checkpoint": "save"}
+_PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})
+"""How a word for one of the phases begins."""
+_UNSAFE = str.maketrans({**{chr(code): " " for code in range(32)}, '"': "'", "\\": "/"})
+_OF_OTHER_COUNTS = ("steps", "epoch_step", "epoch_steps", "steps_per_second", "step_from", "training")
+_SECRET_PARTS = ("secret", "passw", "credential", "private_key", "api_key", "apikey", "access_key")
+_SECRET_ENDS = ("auth_token", "access_token", "api_token", "hub_token", "hf_token", "bearer", "jwt")
+_SECRET_STARTS = ("sk-", "hf_", "ghp_", "github_pat_", "AKIA", "xox")
+_LARGEST = 1 << 63
+
+
+class Report:
+    """Says to the run that started this program how far it is; ``report`` is the one of this process.
+
+    Safe to call from any thread. The process that reports first speaks for its rank; forks of it are silent.
+    """
+
+    version = VERSION
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._silent = False
+        self._run: _Run | None = None
+        self._lock = _thread.RLock()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def __call__(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Report numbers: counters (``step``, ``steps``, ``epoch``, ``epochs``), ``loss``, ``lr`` and any metric.
+
+        Counters that were said once need not be said again. ``step`` counts steps that are done, ``epoch`` the one
+        being trained, from 1 (or from 0, if that is the first one said). Numbers may be those of numpy or torch;
+        one that is on a device is read back at most once a second. NaN and infinity are kept as such.
+
+        Args:
+            values: metrics whose names are no Python names, as in ``report({"val/acc": 0.9}, step=step)``.
+        """
+        if self._silent or (self._run is None and not self._open()):
+            return
+        self._guarded(_Run.tell, named if values is None else {**values, **named})
+
+    def phase(self, name: str, *, expect_seconds: float | None = None) -> _Phase:
+        """Say what it does from now on: "setup", "training", "evaluating", "saving" or words of your own.
+
+        A silence of ``expect_seconds`` is no reason to worry then. It trains again with the next higher step, or where
+        a ``with`` around it ends.
+        """
+        before = self._run.doing if self._run is not None else ("", None)
+        if not self._silent and (self._run is not None or self._open()):
+            self._guarded(_Run.turn_to, name, expect_seconds)
+        return _Phase(self, before)
+
+    def checkpoint(self, path: str | os.PathLike[str], *, step: int | None = None, best: bool = False) -> None:
+        """A checkpoint that training can go on from is complete at ``path``; without ``step``: of the last one said."""
+        if not self._silent and (self._run is not None or self._open()):
+            self._guarded(_Run.saved, os.fspath(path), step, best)
+
+    def config(self, values: Mapping[str, Any], /, **named: Any) -> None:
+        """What it is trained with: shown with the run and compared between runs. Several calls add up.
+
+        Values whose names look secret (a token, a password, a key) are not written.
+        """
+        if not self._silent and (self._run is not None or self._open()):
+            self._guarded(_Run.configured, {**values, **named})
+
+    def text(self, text: str, *, name: str = "", step: int | None = None) -> None:
+        """A sentence among the run's events, or what a model wrote: ``report.text(sample, name="sample")``."""
+        if not self._silent and (self._run is not None or self._open()):
+            self._guarded(_Run.note, str(text), name, step)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a run to report to: for what is only computed to be reported."""
+        return not self._silent and (self._run is not None or self._open())
+
+    def _open(self) -> bool:
+        """Find the run, at the first word."""
+        with self._lock:
+            if self._run is None and not self._silent:
+                folder = self._environ.get("MPSTUI_RUN_DIR")
+                self._silent = not folder
+                if folder:
+                    try:
+                        self._run = _Run(folder, self._environ)
+                    except Exception:  # noqa: BLE001 - the training matters more than any report about it
+                        self._silent = True
+                    else:
+                        _at_end(self._end)
+        return not self._silent
+
+    def _end(self) -> None:
+        if self._run is not None and not self._silent:
+            self._guarded(_Run.end)
+
+    def _guarded(self, method: Callable[..., None], *args: Any) -> None:
+        try:
+            with self._lock:
+                if self._run is not None:
+                    method(self._run, *args)
+        except Exception as error:  # noqa: BLE001 - see above
+            self._silent = True
+            if self._run is not None:
+                self._run.give_up(error)
+
+    def _forked(self) -> None:
+        """In a fork: its parent speaks, unless it has not said a word yet."""
+        spoken = self._run is not None and self._run.speaks
+        self._silent, self._run, self._lock = self._silent or spoken, None, _thread.RLock()
+
+    def joins(self, beat: dict[str, Any], count: Callable[[], int | None]) -> bool:
+        """For the agent in the same process: take its heartbeat into ours; False where it is to write it itself.
+
+        Args:
+            count: the optimizer steps that it has counted by now.
+        """
+        run = self._run
+        if run is None or self._silent or not run.speaks or beat.get("rank", 0) != run.rank:
+            return False
+        run.beside, run.count_beside = beat, count
+        self._guarded(_Run.beat)
+        return not self._silent
+
+    def without_reported(self, point: dict[str, Any]) -> dict[str, Any] | None:
+        """For the agent: what its point adds to what the program says of itself; None: nothing."""
+        run = self._run
+        if run is None or self._silent or not run.speaks:
+            return point
+        kept = {name: value for name, value in point.items() if name not in run.values}
+        counted: dict[str, Any] = {name: run.counts[name] for name in ("step", "epoch") if name in run.counts}
+        return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
+
+
+class _Phase:
+    """What :meth:`Report.phase` returns: at the end of a ``with`` it goes on with what it did before."""
+
+    def __init__(self, report: Report, before: tuple[str, float | None]) -> None:
+        self._report, self._before = report, before
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        self._report.phase(self._before[0], expect_seconds=self._before[1])
+
+
+class _Run:
+    """The files of one attempt, as one process writes them."""
+
+    def __init__(self, folder: str, environ: Mapping[str, str]) -> None:
+        attempt, (self.rank, self._world) = environ.get("MPSTUI_ATTEMPT", "1"), _rank(environ)
+        self.attempt = int(attempt) if attempt.isdigit() else 1
+        self.folder = folder
+        self.speaks = False
+        """It has said what a heartbeat has, and no other process speaks for this rank."""
+        self.doing: tuple[str, float | None] = ("", None)
+        """What it said it does, and for how many seconds it may be silent at that."""
+        self.counts: dict[str, Any] = {}
+        self.values: dict[str, float] = {}
+        self.beside: dict[str, Any] = {}
+        """The agent's newest heartbeat, where it is in this process too."""
+        self.count_beside: Callable[[], int | None] | None = None
+        self._counted_alike = False
+        """The steps that we are told are those that the agent counts."""
+        self._facts: dict[str, Any] = {}
+        self._config: dict[str, Any] = {}
+        self._unread: dict[str, tuple[Any, int]] = {}
+        """Numbers that are still on a device, and the thread that may read them."""
+        self._read_at: dict[str, float] = {}
+        self._names: dict[str, str] = {}
+        self._place = ""
+        self._refused: set[str] = set()
+        self._claim: int | None = None
+        self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
+        self._seq = 0
+        self._beat_at = self._told_at = self._retry_at = self._pause = 0.0
+        self._boot = _boot_id()
+        os.makedirs(self.path("attempts", str(self.attempt)), mode=0o700, exist_ok=True)
+
+    def path(self, *names: str) -> str:
+        """Of a file in the run directory."""
+        return os.path.join(self.folder, *names)
+
+    def tell(self, said: Mapping[str, Any]) -> None:
+        """See :meth:`Report.__call__`."""
+        now = time.monotonic()
+        if not self.speaks and not self._begin():
+            return
+        line, counts, names, counted, due = "", self.counts, self._names, False, False
+        for name, value in said.items():
+            if name in counts and value == counts[name]:
+                continue
+            kind = type(value)
+            if kind is not float and (kind is not int or not -_LARGEST < value < _LARGEST):
+                value = self._number(name, value, now)
+                if value is None:
+                    continue
+            name = names.get(name) or self._named(name)
+            if name in _COUNTS:
+                counted, due = True, self._count(name, value) or due
+            elif name:
+                self.values[name] = value
+                line += f', "{name}": {value!r}' if value - value == 0 else f', "{name}": null'
+        if self.rank == 0 and (line or counted):
+            step = f', "step": {counts["step"]}' if "step" in counts else ""
+            line = f'{{"time": {time.time():.4f}, "attempt": {self.attempt}{step}{self._place}{line}}}\n'
+            self._lines.add(line.encode("utf-8", "replace"), now)
+        if self._told_at:
+            self._pause = max(now - self._told_at, 0.9 * self._pause)
+        self._told_at = now
+        if due or now >= self._beat_at:
+            if "step" in said and self.count_beside is not None:
+                self._counted_alike = abs((self.count_beside() or 0) - self.counts["step"]) <= 1
+            self.beat()
+
+    def turn_to(self, name: str, expect_seconds: float | None) -> None:
+        """See :meth:`Report.phase`."""
+        if self.speaks or self._begin():
+            self.read_rest()
+            self.doing = name, expect_seconds
+            self._told_at = 0.0  # a long evaluation is no usual pause
+            self.beat()
+
+    def saved(self, path: str, step: int | None, best: bool) -> None:
+        """See :meth:`Report.checkpoint`."""
+        path, step = os.path.abspath(path), self.counts.get("step") if step is None else int(step)
+        note = {"path": path, "step": step, "time": time.time()}
+        self._facts["checkpoint"] = {name: value for name, value in note.items() if value is not None}
+        self.event("checkpoint", f"saved {path}", path=path, step=step, best=best or None)
+        if self.speaks or self._begin():
+            self.beat()
+
+    def configured(self, values: Mapping[str, Any]) -> None:
+        """See :meth:`Report.config`."""
+        self._config.update({str(name): value for name, value in values.items()})
+        if self.rank == 0:
+            self._write(self.path("attempts", str(self.attempt), "config.json"), _open_values(self._config))
+
+    def note(self, text: str, name: str, step: int | None) -> None:
+        """See :meth:`Report.text`."""
+        step = self.counts.get("step") if step is None else int(step)
+        self.event("text" if name else "note", text, name=name or None, step=step)
+
+    def event(self, kind: str, text: str, **details: Any) -> None:
+        """Append to the run's events; of rank 0 alone."""
+        if self.rank == 0:
+            known = {name: value for name, value in details.items() if value is not None}
+            record = {"time": time.time(), "attempt": self.attempt, "event": kind, "text": text, **known}
+            self._events.add(_json(record), time.monotonic())
+
+    def end(self) -> None:
+        """At the end of the program: the last numbers, and ``done`` unless an exception ended it."""
+        self.read_rest()
+        self._lines.flush()
+        self._events.flush()
+        if self.speaks and not hasattr(sys, "last_value"):
+            self.doing = "done", 0.0
+            self.beat()
+
+    def give_up(self, error: Exception) -> None:
+        """Say once that nothing more is reported."""
+        try:
+            self.event("note", f"report() is off, the training goes on ({type(error).__name__}: {error})")
+        except Exception:  # noqa: BLE001 - nobody is left to tell
+            self.speaks = False
+
+    def beat(self) -> None:
+        """Write the heartbeat: what the program says goes before what the agent sees."""
+        now = time.monotonic()
+        if now < self._retry_at:
+            return
+        self._beat_at, self._seq = now + BEAT_SECONDS, self._seq + 1
+        values = {name: value for name, value in self.values.items() if value - value == 0}
+        told = {name: values.pop(name) for name in _BEAT_VALUES if name in values}
+        beside, doing = dict(self.beside), self.doing[0]
+        if "step" in self.counts and not self._counted_alike:
+            beside = {name: value for name, value in beside.items() if name not in _OF_OTHER_COUNTS}
+        if "loss" in self.values:
+            beside.pop("loss_seen", None)
+            beside.pop("loss", None)
+        odd = [name for name in beside.get("nonfinite", ()) if name not in self.values]
+        odd += [name for name, value in self.values.items() if value - value != 0]
+        patience = FIRST_PATIENCE_SECONDS if not self._pause else PATIENCE_PAUSES * self._pause
+        patience = max(LEAST_PATIENCE_SECONDS, patience, beside.get("expect_next_in", 0.0))
+        phase = _phase_of(doing) or "setup"
+        if not doing:
+            phase = beside.get("phase", "train" if told or self.counts else "setup")
+        record = {
+            **beside,
+            **{"schema": 1, "time": time.time(), "seq": max(self._seq, beside.get("seq", 0)), "monotonic": now},
+            **{"run": os.path.basename(self.folder), "attempt": self.attempt, "pid": os.getpid()},
+            **{"rank": self.rank, "world_size": self._world, "boot_id": beside.get("boot_id") or self._boot},
+            **self.counts,
+            **told,
+            **self._facts,
+            **{"phase": phase, "expect_next_in": patience if self.doing[1] is None else self.doing[1]},
+            "metrics": {**beside.get("metrics", {}), **values},
+            "reported": [*self.counts, *self.values, *self._facts],
+        }
+        record.update({"doing": doing} if doing and not _phase_of(doing) else {}, **({"nonfinite": odd} if odd else {}))
+        name = f"heartbeat.rank{self.rank}.json" if self.rank else "heartbeat.json"
+        if not self._write(self.path("attempts", str(self.attempt), name), record):
+            self._retry_at = now + RETRY_SECONDS
+        self._lines.flush()
+
+    def read_rest(self) -> None:
+        """Read the numbers back that are still on a device."""
+        mine = {name: value for name, (value, thread) in self._unread.items() if thread == _thread.get_ident()}
+        self._unread.clear()
+        self._read_at.clear()
+        if mine:
+            self.tell(mine)
+
+    def _begin(self) -> bool:
+        """Whether this process speaks for its rank: the first one that reports does, as long as it lives."""
+        if self._claim is None:
+            import fcntl
+
+            lock = self.path("attempts", str(self.attempt), f"report{self.rank}.lock")
+            try:
+                self._claim = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.speaks = True
+            except OSError as error:  # also of a file system without locks, or without room
+                self.speaks = not isinstance(error, BlockingIOError)
+        return self.speaks
+
+    def _count(self, name: str, value: float) -> bool:
+        """Note a counter; True for what a heartbeat should tell at once."""
+        if value - value != 0:
+            return False
+        counts, before = self.counts, self.counts.get(name)
+        counts[name] = int(value) if name not in ("epoch", "epochs") or value == int(value) else value
+        if name == "step":
+            if before is not None and value > before and self.doing[0] != "done":
+                self.doing = "", None
+            return False
+        if name == "epoch" and value == 0 and before is None:
+            counts["first_epoch"] = 0
+        told = [(name, value) for name, value in counts.items() if name not in ("step", "steps", "epochs")]
+        self._place = "".join([f', "{name}": {value!r}' for name, value in told])
+        return name in ("steps", "epochs") and value != before
+
+    def _named(self, name: object) -> str:
+        """A metric's name as it stands in a line; empty where there is none of that name."""
+        known = _OTHER_NAMES.get(str(name), str(name)).translate(_UNSAFE)
+        if known in _RESERVED:
+            self._refuse(known, "that name is taken, call it otherwise")
+            return ""
+        self._names[str(name)] = known
+        return known
+
+    def _number(self, name: str, value: Any, now: float) -> float | None:
+        """A number of numpy, torch or anything that becomes a float; None: nothing to report."""
+        if value is None:
+            return None
+        if name == "device":
+            self._facts["device"] = {"type": str(value).partition(":")[0]}
+            return None
+        if getattr(value, "is_cpu", True) is False and name not in _COUNTS:
+            if now < self._read_at.get(name, 0.0):
+                self._unread[name] = value.detach(), _thread.get_ident()
+                return None
+            self._unread.pop(name, None)
+            self._read_at[name] = now + BEAT_SECONDS
+        try:
+            value = value.item() if hasattr(value, "item") else value
+            return value if type(value) is int and -_LARGEST < value < _LARGEST else float(value)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            self._refuse(name, f"{type(value).__name__} is no number")
+            return None
+
+    def _refuse(self, name: str, why: str) -> None:
+        if name not in self._refused and len(self._refused) < 20:
+            self._refused.add(name)
+            self.event("note", f"report({name}=...) is left out: {why}")
+
+    def _write(self, path: str, record: dict[str, Any]) -> bool:
+        """Replace a file whole; False where it cannot be written now."""
+        folder, name = os.path.split(path)
+        temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+        try:
+            with open(temporary, "wb", opener=_private) as file:
+                file.write(_json(record))
+            os.replace(temporary, path)
+        except OSError:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                return False
+            return False
+        return True
+
+
+class _Lines:
+    """Appends lines to a file, at once as long as that costs next to nothing; on a full disk they wait."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._waiting: list[bytes] = []
+        self._file = -1
+        self._torn = False
+        """Half a line of ours is in the file, the other half waits."""
+        self._credit, self._at = MOST_CREDIT_SECONDS, 0.0
+
+    def add(self, line: bytes, now: float) -> None:
+        """Append one line, or keep it until there is credit again."""
+        self._waiting.append(line)
+        self._credit = min(MOST_CREDIT_SECONDS, self._credit + WRITING_SHARE * (now - self._at))
+        self._at = now
+        if self._credit > 0:
+            self.flush()
+            self._credit -= time.monotonic() - now
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if not self._waiting:
+            return
+        try:
+            if self._file < 0:
+                self._open()
+            data = b"".join(self._waiting)
+            written = os.write(self._file, data)
+            self._torn = written < len(data)
+            self._waiting = [data[written:]] if self._torn else []
+        except OSError:
+            del self._waiting[:-MOST_WAITING_LINES]
+            self._credit = -RETRY_SECONDS * WRITING_SHARE
+            self.close()
+
+    def close(self) -> None:
+        """Open it anew with the next line: it may lie elsewhere by now."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _open(self) -> None:
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        size = os.fstat(self._file).st_size
+        if size and not self._torn and os.pread(self._file, 1, size - 1) != b"\n":
+            self._waiting.insert(0, b"\n")  # somebody left half a line
+
+
+def _rank(environ: Mapping[str, str]) -> tuple[int, int]:
+    """Of this process, and how many there are."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()  # mp.spawn sets no variables
+    words = environ.get("RANK", "0"), environ.get("WORLD_SIZE", "1")
+    rank, world = (int(word) if word.isdigit() else 0 for word in words)
+    return rank, max(1, world)
+
+
+def _boot_id() -> str | None:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def _phase_of(doing: str) -> str:
+    """The phase that a word of the program's own means; empty for what is none of them."""
+    return next((phase for begin, phase in _PHASES.items() if doing.lower().startswith(begin)), "")
+
+
+def _at_end(end: Callable[[], None]) -> None:
+    """Call ``end`` at the end of this process, also of one that multiprocessing started."""
+    atexit.register(end)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, end, exitpriority=10)
+
+
+def _json(value: Any) -> bytes:
+    import json
+
+    return (json.dumps(value, default=str) + "\n").encode()
+
+
+def _open_values(values: Any, name: str = "") -> Any:
+    """Values as JSON has them, without those that look like secrets."""
+    if isinstance(values, dict):
+        return {str(key): _open_values(value, str(key)) for key, value in values.items()}
+    if isinstance(values, (list, tuple, set)):
+        return [_open_values(value, name) for value in values]
+    word = name.lower().replace("-", "_")
+    named = word.endswith(_SECRET_ENDS) or any(part in word for part in _SECRET_PARTS)
+    if isinstance(values, str):
+        return "(not written)" if named or values.startswith(_SECRET_STARTS) else values[:2000]
+    if isinstance(values, (bool, int)) or values is None:
+        return values
+    if isinstance(values, float):
+        return values if values - values == 0 else str(values)
+    return "(not written)" if named else str(values)[:2000]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+_MODULE = "_mpstui_report"
+"""Where the agent, and another copy of this file, find the one that was imported first."""
+report: Report = getattr(sys.modules.setdefault(_MODULE, sys.modules[__name__]), "report", None) or Report()

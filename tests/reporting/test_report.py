@@ -1,0 +1,342 @@
+"""``report()``: what it writes, that it costs and harms nothing, and how it goes together with the agent."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mpstui
+from mpstui.agent.reporter import Reporter
+from mpstui.core.runs.follower import REPORT
+from mpstui.reporting import Report
+from mpstui.wire import heartbeat
+from mpstui.wire.rundir import RunDir
+from tests.agent.test_old_pythons import OLD, pythons
+
+SOURCE = Path(mpstui.__file__).with_name("reporting.py")
+
+
+def report_to(folder: Path, **environ: str) -> Report:
+    return Report({"MPSTUI_RUN_DIR": str(folder), **environ})
+
+
+def points(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "events.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def beat(folder: Path, rank: int = 0) -> heartbeat.Heartbeat:
+    found = heartbeat.read(RunDir(folder).attempt(1).heartbeat(rank))
+    assert found is not None
+    return found
+
+
+def test_without_a_run_it_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = Report({})
+    report(loss=1.0, step=1)
+    with report.phase("evaluating", expect_seconds=3):
+        report.checkpoint("w.pt", step=1)
+    report.config({"lr": 0.1})
+    report.text("hello")
+    assert not report.is_on
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_for_each_word_and_a_heartbeat(tmp_path: Path) -> None:
+    report = report_to(tmp_path, MPSTUI_ATTEMPT="1")
+    report(loss=0.5, step=1, steps=100, epoch=1, epochs=3, learning_rate=0.1)
+    report({"val/acc": 0.75}, grad_norm=2)
+    report(loss=0.25, step=2, unknown=None)
+    told = [{name: value for name, value in one.items() if name != "time"} for one in points(tmp_path)]
+    assert told == [
+        {"attempt": 1, "step": 1, "epoch": 1, "loss": 0.5, "lr": 0.1},
+        {"attempt": 1, "step": 1, "epoch": 1, "val/acc": 0.75, "grad_norm": 2},
+        {"attempt": 1, "step": 2, "epoch": 1, "loss": 0.25},
+    ]
+    first = beat(tmp_path)
+    assert (first.step, first.steps, first.epoch, first.epochs, first.loss, first.lr) == (1, 100, 1, 3, 0.5, 0.1)
+    assert (first.phase, first.pid, first.rank) == ("train", os.getpid(), 0)
+    assert (first.expect_next_in or 0) >= 60
+    report(steps=200)  # the end is another one: told at once
+    assert beat(tmp_path).steps == 200
+    assert beat(tmp_path).metrics == {"val/acc": 0.75, "grad_norm": 2}
+
+
+def test_numbers_of_any_kind_and_none_that_is_made_up(tmp_path: Path) -> None:
+    class Tensor:
+        is_cpu, reads = False, 0
+
+        def detach(self) -> Tensor:
+            return self
+
+        def item(self) -> float:
+            Tensor.reads += 1
+            return 0.5
+
+    report = report_to(tmp_path)
+    report(loss=math.nan, high=math.inf, flag=True, text="warm", big=10**400, huge=2**70, step=1)
+    assert beat(tmp_path).nonfinite == ("loss", "high")
+    assert beat(tmp_path).loss is None
+    report({'odd "name"\\\n': 1.0, "精度": 0.5, "time": 3.0})
+    for step in range(2, 50):
+        report(loss=Tensor(), step=step)
+    assert Tensor.reads == 1  # one on a device is read once a second: reading waits for it
+    report.phase("saving")
+    assert Tensor.reads == 2
+    found = points(tmp_path)
+    assert found[0].items() >= {"loss": None, "high": None, "flag": 1.0, "huge": float(2**70)}.items()
+    assert found[1].keys() == {"time", "attempt", "step", "odd 'name'/ ", "精度"}
+    assert (found[2]["step"], found[-1]["step"], found[-1]["loss"]) == (2, 49, 0.5)
+    left_out = [one["text"].partition("=")[0] for one in events(tmp_path)]
+    assert left_out == ["report(text", "report(big", "report(time"]
+
+
+def test_epochs_that_begin_with_0_say_so(tmp_path: Path) -> None:
+    report = report_to(tmp_path)
+    for epoch in range(2):
+        report(epoch=epoch, epochs=2, loss=1.0)
+    assert [(one["epoch"], one["first_epoch"]) for one in points(tmp_path)] == [(0, 0), (1, 0)]
+
+
+def test_a_phase_is_told_at_once_and_left_again(tmp_path: Path) -> None:
+    report = report_to(tmp_path)
+    report(step=1, loss=1.0)
+    with report.phase("evaluating", expect_seconds=300):
+        assert (beat(tmp_path).phase, beat(tmp_path).expect_next_in) == ("eval", 300)
+    assert beat(tmp_path).phase == "train"
+    report.phase("tokenizing")
+    assert (beat(tmp_path).phase, beat(tmp_path).doing) == ("setup", "tokenizing")
+    report(step=2)
+    report.checkpoint(tmp_path / "w.pt", best=True)
+    assert beat(tmp_path).phase == "train"
+    note = beat(tmp_path).checkpoint
+    assert note is not None
+    assert (note.path, note.step) == (str(tmp_path / "w.pt"), 2)
+    assert events(tmp_path)[-1].items() >= {"event": "checkpoint", "step": 2, "best": True}.items()
+
+
+def test_settings_and_texts_without_secrets(tmp_path: Path) -> None:
+    report = report_to(tmp_path)
+    report.config({"lr": 0.1, "hub_token": "hf_0123456789", "model": {"pad_token": "<pad>", "size": {1}}})
+    report.config({"seed": 7}, api_key="xyz", odd=math.nan)
+    report.text("once upon a time", name="sample", step=3)
+    found = json.loads((RunDir(tmp_path).attempt(1).path / "config.json").read_text())
+    assert found == {
+        "lr": 0.1,
+        "hub_token": "(not written)",
+        "model": {"pad_token": "<pad>", "size": [1]},
+        "odd": "nan",
+        "seed": 7,
+        "api_key": "(not written)",
+    }
+    assert events(tmp_path)[0].items() >= {"event": "text", "name": "sample", "step": 3}.items()
+
+
+def test_a_full_disk_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report, plain, now = report_to(tmp_path), os.write, [1000.0]
+    monkeypatch.setattr("mpstui.reporting.time.monotonic", lambda: now[0])
+    report(loss=1.0, step=1)
+
+    def no_room(descriptor: int, data: bytes) -> int:
+        if data.startswith(b'{"time"') and b'"step": 2' in data:
+            return plain(descriptor, data[:10])  # as much as there is room for
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", no_room)
+    for step in range(2, 5):
+        report(loss=1.0, step=step)
+    monkeypatch.setattr(os, "write", plain)
+    now[0] += 60
+    report(loss=1.0, step=5)
+    assert [one["step"] for one in points(tmp_path)] == [1, 2, 3, 4, 5]
+
+
+def test_half_a_line_of_an_earlier_attempt_costs_itself(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"time": 1, "at')
+    report_to(tmp_path)(loss=1.0, step=1)
+    assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[1])["step"] == 1
+
+
+def test_nothing_comes_out_of_it(tmp_path: Path) -> None:
+    class Bad:
+        @property
+        def item(self) -> float:
+            raise ZeroDivisionError("a surprise")
+
+    report = report_to(tmp_path)
+    report(loss=1.0, step=1)
+    report(loss=Bad())
+    report(loss=2.0, step=2)
+    assert len(points(tmp_path)) == 1
+    assert "the training goes on (ZeroDivisionError" in events(tmp_path)[0]["text"]
+    report_to(tmp_path / "no" / "\0")(loss=1.0)
+    (tmp_path / "file").touch()
+    report_to(tmp_path / "file")(loss=1.0)
+
+
+def test_threads_write_whole_lines(tmp_path: Path) -> None:
+    report = report_to(tmp_path)
+
+    def work(number: int) -> None:
+        for step in range(200):
+            report({f"loss{number}": float(step)})
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report.phase("saving")
+    assert len(points(tmp_path)) == 1200
+
+
+def test_one_process_speaks_for_each_rank(tmp_path: Path) -> None:
+    first, second, other = report_to(tmp_path), report_to(tmp_path), report_to(tmp_path, RANK="1", WORLD_SIZE="2")
+    first(loss=1.0, step=1)
+    second(loss=9.0, step=9)
+    other(loss=5.0, step=1)
+    assert [one["loss"] for one in points(tmp_path)] == [1.0]
+    assert (beat(tmp_path).loss, beat(tmp_path, 1).loss, beat(tmp_path, 1).world_size) == (1.0, 5.0, 2)
+
+
+def program(folder: Path, code: str, *flags: str, python: str = sys.executable, **environ: str) -> str:
+    """Run ``code`` in a process of its own, beside a copy of the file that is called ``words``; what it prints."""
+    copy = folder / "alone" / "words.py"
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copy(SOURCE, copy)
+    code = f"import sys; sys.path.insert(0, {str(copy.parent)!r})\n{code}"
+    done = subprocess.run(
+        [python, "-S", *flags, "-c", code],
+        env={"MPSTUI_RUN_DIR": str(folder), **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr or "meant" in done.stderr, done.stderr
+    return done.stdout
+
+
+FORKS = """
+import os, words
+from words import report
+def forked(work):
+    child = os.fork()
+    if not child:
+        work()
+        sys.exit()
+    os.waitpid(child, 0)
+forked(lambda: report(loss=1.0, step=1))
+report(loss=2.0, step=2)
+forked(lambda: report(loss=3.0, step=3))
+report(loss=4.0, step=4)
+print("multiprocessing" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("python", [sys.executable, *pythons(OLD)])
+def test_a_copy_of_the_file_works_alone_and_in_forks(python: str, tmp_path: Path) -> None:
+    assert program(tmp_path, FORKS, python=python) == "False\n"
+    assert [one["loss"] for one in points(tmp_path)] == [1.0, 2.0, 4.0]
+    assert (beat(tmp_path).phase, beat(tmp_path).loss) == ("done", 4.0)
+
+
+SPAWNED = """
+import multiprocessing, words
+def work(): words.report(loss=1.0, step=1)
+words.report.config({"seed": 1})
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join()
+"""
+
+
+def test_a_training_in_a_process_of_multiprocessing_is_done_too(tmp_path: Path) -> None:
+    program(tmp_path, SPAWNED)
+    assert (beat(tmp_path).phase, beat(tmp_path).loss) == ("done", 1.0)
+
+
+def test_an_exception_is_no_end(tmp_path: Path) -> None:
+    program(tmp_path, "from words import report; report(loss=1.0, step=1); raise ValueError('meant')")
+    assert beat(tmp_path).phase == "train"
+
+
+def test_importing_it_brings_next_to_nothing(tmp_path: Path) -> None:
+    ast.parse(SOURCE.read_text(), feature_version=(3, 9))
+    code = "import os; before = set(sys.modules); import words; print(sorted(set(sys.modules) - before))"
+    assert program(tmp_path, code) == "['__future__', '_mpstui_report', 'atexit', 'words']\n"
+    code = f"sys.path.append({str(SOURCE.parent.parent)!r}); from mpstui import report; import words\n"
+    code += "print(words.report is report, sorted(name for name in sys.modules if 'mpstui' in name))"
+    assert program(tmp_path, code) == "True ['_mpstui_report', 'mpstui', 'mpstui.reporting']\n"
+
+
+@pytest.fixture
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Report, Reporter]:
+    """A program that reports, and the agent in the same process."""
+    report = report_to(tmp_path)
+    monkeypatch.setattr(sys.modules["_mpstui_report"], "report", report)
+    return report, Reporter(RunDir(tmp_path), by="agent")
+
+
+def test_the_agent_adds_what_the_program_does_not_say(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    report, agent = both
+    agent.count = lambda: 8  # two batches to a step, say
+    agent.beat("train", step=4, steps=50, epoch=1, loss=9.0, lr=0.1, loss_seen="backward", step_from="process")
+    assert (beat(tmp_path).loss, beat(tmp_path).reported) == (9.0, ())
+    report(loss=1.0, step=16)
+    agent.beat("eval", now=True, step=8, steps=50, epoch=1, loss=9.0, lr=0.1, batch_size=32, epoch_steps=25)
+    agent.point(8, 1.0, loss=9.0, lr=0.1)
+    agent.point(9, 1.0, loss=9.0)
+    both_said = beat(tmp_path)
+    assert (both_said.loss, both_said.step, both_said.steps, both_said.lr) == (1.0, 16, None, 0.1)
+    assert (both_said.phase, both_said.batch_size, both_said.loss_seen) == ("eval", 32, None)
+    assert set(both_said.reported) == {"loss", "step"}
+    assert [one.get("loss", one.get("lr")) for one in points(tmp_path)] == [1.0, 0.1]
+    assert points(tmp_path)[1]["step"] == 16
+
+
+def test_totals_of_the_agent_serve_where_it_counts_the_same(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    report, agent = both
+    agent.count = lambda: 8
+    report(step=7)
+    agent.beat("train", step=7, steps=50)
+    report(step=8, steps=None)
+    report.phase("training")
+    assert beat(tmp_path).steps is None  # not compared yet: a second has not passed
+    report(step=8, epochs=2)
+    assert (beat(tmp_path).steps, beat(tmp_path).reported) == (50, ("step", "epochs"))
+
+
+def test_what_is_reported_is_shown_as_reported(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    from mpstui.core.model.home import Home
+    from mpstui.core.runs.monitor import Monitor
+
+    run = tmp_path / "runs" / "20261123-072001-t"
+    output = RunDir(run).attempt(1).output
+    output.parent.mkdir(parents=True)
+    output.write_text("epoch 1/3 step 1 loss 9.0 acc 0.1\nepoch 2/3 step 2 loss 8.0 acc 0.2\n")
+    report = report_to(run)
+    report(loss=0.5, step=10, steps=20)
+    monitor = Monitor(Home(state=tmp_path, config=tmp_path))
+    snapshot = monitor.snapshot(run.name)
+    assert set(snapshot.series) == {"loss"}
+    assert snapshot.series["loss"].last == 0.5
+    assert (snapshot.numbers.step, snapshot.numbers.steps) == (10, 20)
+    assert {snapshot.numbers.told_by[name] for name in ("loss", "step", "steps")} == {REPORT}
+    assert (snapshot.numbers.epoch, snapshot.numbers.epochs) == (2, 3)  # which it did not say itself
