@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import select
 import shutil
@@ -11,10 +12,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.hosts.line import HostError, Line
 from ..core.hosts.ssh import connect, require_name
@@ -29,6 +31,7 @@ from .relay import (
     ENDED,
     ERR,
     OUT,
+    PLACE,
     SIGNAL,
     SILENT_SECONDS,
     STILL_SECONDS,
@@ -37,14 +40,17 @@ from .relay import (
     Pieces,
     piece,
 )
+from .resuming import Held
 from .session import say, warn
 
 HERE_ALONE = {
     "completion": "it completes words of this machine",
     "demo": "`mpstui launch quickstart --host NAME` starts the quick start there",
-    "watch": "`mpstui --host NAME` shows what runs there",
 }
 """Commands that make no sense elsewhere, and what is meant instead."""
+PASSING = frozenset({"cut", "frozen", "unreachable", "silent", "name", "transfer"})
+"""Reasons for which there is no line now, and may be one soon."""
+FIRST_BACKOFF, MOST_BACKOFF = 0.1, 15.0
 _ASKS_AGAIN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -85,45 +91,98 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
         raise UsageError(f"mpstui {words[0]} works on one host at a time", "`mpstui ps` lists the runs of several")
     if words[0] in HERE_ALONE:
         raise UsageError(f"mpstui {words[0]} works on this machine alone", HERE_ALONE[words[0]])
+    if words[0] == "watch":
+        from .screen import watch_there
+
+        return watch_there(hosts[0], args)
     settings = load_settings(resolve_home(os.environ)).hosts
     if words[0] in ("report", "export"):
         return _write_here(hosts[0], settings, words, args)
-    with _line(hosts[0], settings) as line:
-        return _Conversation(line, words, _show).run()
+    return _carried(hosts[0], settings, words, args, _show)
 
 
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
-    """What the command would write there is written here, under the name it would have here."""
-    from ..core.sharing.export import unused_path
+    """What the command would write there is written here, under the name it would have here, and again if it does."""
+    from .share import picture_of_told
 
-    if getattr(args, "follow", False):
-        raise UsageError("a page that follows is written on its own machine", "log in there, or leave --follow out")
-    if getattr(args, "to", "") in ("svg", "png"):
-        raise UsageError("charts are drawn by the screen, which is not sent", "`--to csv` has the points")
+    pictured = getattr(args, "to", "") in ("svg", "png")
+    if pictured:
+        words = [words[0], "--undrawn", *words[1:]]
+    written: dict[str, Path] = {}
     brought: list[tuple[str, bytes]] = []
+
+    def write(name: str, content: bytes) -> None:
+        path = written.setdefault(name, _path_here(name, args))
+        try:
+            storage.write_bytes(path, picture_of_told(content, args) if pictured else content)
+        except OSError as error:
+            raise OperationError(f"{path} cannot be written: {error.strerror or error}") from error
 
     def take(kind: bytes, data: bytes) -> None:
         if kind == ERR:
             _show(kind, data)
         elif kind == BROUGHT:
-            name, _, content = data.partition(b"\0")
-            brought.append((Path(name.decode()).name, content))
+            name, _, packed = data.partition(b"\0")
+            brought.append((Path(name.decode()).name, zlib.decompress(packed)))
+            if getattr(args, "follow", False):
+                write(*brought.pop())
 
-    with _line(host, settings) as line:
-        code = _Conversation(line, words, take, bring=True).run()
+    code = _carried(host, settings, words, args, take, bring=True)
+    for name, content in brought:
+        write(name, content)
+    for path in written.values():
+        say(str(path))
+    return code
+
+
+def _path_here(name: str, args: argparse.Namespace) -> Path:
+    from ..core.sharing.export import unused_path
+
     folder = Path(args.output or "")
     if getattr(args, "to", "") == "tensorboard":
         folder = args.output or Path(f"{args.run}-tensorboard")
         folder.mkdir(parents=True, exist_ok=True)
-    for name, content in brought:
-        own = args.output is not None and not folder.is_dir()
-        path = folder if own else unused_path(folder, Path(name).stem, Path(name).suffix.lstrip("."))
+    own = args.output is not None and not folder.is_dir()
+    return folder if own else unused_path(folder, Path(name).stem, Path(name).suffix.lstrip("."))
+
+
+def _carried(
+    host: str,
+    settings: HostsSettings,
+    words: Sequence[str],
+    args: argparse.Namespace,
+    told: Callable[[bytes, bytes], None],
+    *,
+    bring: bool = False,
+) -> int:
+    """The exit code of a command on a host; one that only looks until something ends goes on over the next line."""
+    goes_on = words[0] == "wait" or bool(getattr(args, "follow", False))
+    begun, backoff = time.monotonic(), FIRST_BACKOFF
+    place: Mapping[str, Any] = {}
+    was_there = False
+    while True:
+        conversation = None
+        waited = time.monotonic() - begun
         try:
-            storage.write_bytes(path, content)
-        except OSError as error:
-            raise OperationError(f"{path} cannot be written: {error.strerror or error}") from error
-        say(str(path))
-    return code
+            with _line(host, settings) as line:
+                conversation = _Conversation(
+                    line, words, told, bring=bring, known={**place, "waited": waited} if goes_on else None
+                )
+                return conversation.run()
+        except HostError as error:
+            was_there = was_there or conversation is not None
+            is_late = waited > (getattr(args, "timeout", None) or math.inf)
+            if not (goes_on and was_there) or error.kind not in PASSING or is_late:
+                raise
+            if conversation is not None:
+                if conversation.is_asked_to_end:
+                    raise
+                place = conversation.place or place
+                since = time.strftime("%H:%M:%S", time.localtime(conversation.heard_at))
+                warn(f"{error.sentence} since {since}; this goes on as soon as it is back")
+                backoff = FIRST_BACKOFF if time.monotonic() - begun - waited > 2 * MOST_BACKOFF else backoff
+        time.sleep(backoff)
+        backoff = min(MOST_BACKOFF, 2 * backoff)
 
 
 class Answer(NamedTuple):
@@ -195,6 +254,7 @@ class _Conversation:
         told: called with each part of what comes, and its kind.
         terminal: what is a terminal here is one there.
         bring: the command takes ``-o``; what it writes comes here.
+        known: of a command that goes on over the next line: how far it had got; None: it does not.
     """
 
     def __init__(
@@ -205,16 +265,21 @@ class _Conversation:
         *,
         terminal: bool = True,
         bring: bool = False,
+        known: Mapping[str, Any] | None = None,
     ) -> None:
         self._line, self._told = line, told
         self._sending, self._over = threading.Lock(), threading.Event()
-        self._patience = SILENT_SECONDS
+        self._patience = SILENT_SECONDS if known is None else 3 * STILL_SECONDS
+        self._goes_on, self._held = known is not None, Held()
+        self.is_asked_to_end = False
+        self.heard_at = time.time()
         on_terminal = [terminal and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)]
         self._typing = on_terminal[0] and any(on_terminal[1:])
         size = shutil.get_terminal_size()
         asked = {
             "words": list(words),
             "bring": bring,
+            "known": known,
             "terminal": [self._typing, *on_terminal[1:]],
             "columns": size.columns,
             "lines": size.lines,
@@ -222,6 +287,11 @@ class _Conversation:
             "environ": {name: os.environ[name] for name in ("TERM", "COLORTERM", "NO_COLOR") if name in os.environ},
         }
         self._send(ASKED, storage.dump_bytes(asked))
+
+    @property
+    def place(self) -> Mapping[str, Any]:
+        """How far the command had got with all that was printed here."""
+        return self._held.place
 
     def run(self) -> int:
         """Until it ends; its exit code."""
@@ -239,11 +309,21 @@ class _Conversation:
         arriving = Pieces(self._read)
         while found := arriving.next():
             kind, data = found
+            self.heard_at = time.time()
             if kind == ENDED:
+                self._show(self._held.rest())
                 return int(data)
-            if kind in (OUT, ERR, BROUGHT):
+            if kind == OUT:
+                self._show(self._held.take(data) if self._goes_on else data)
+            elif kind == PLACE and self._goes_on:
+                self._show(self._held.take(places=data))
+            elif kind in (ERR, BROUGHT):
                 self._told(kind, data)
         raise self._line.failure()
+
+    def _show(self, data: bytes) -> None:
+        if data:
+            self._told(OUT, data)
 
     def _read(self, most: int) -> bytes | None:
         reads, patience = self._line.reads, self._patience
@@ -277,8 +357,9 @@ class _Conversation:
 
     def _pass_on(self, number: int, _: object) -> None:
         """The first time the command is asked to end; who asks again does not wait for it."""
-        if self._patience != SILENT_SECONDS:
+        if self.is_asked_to_end:
             raise KeyboardInterrupt
+        self.is_asked_to_end = True
         self._patience = 2 * STILL_SECONDS
         with contextlib.suppress(HostError):
             self._send(SIGNAL, str(number).encode())

@@ -16,6 +16,7 @@ from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished
 from ..wire import liveness, storage
+from .resuming import give, known
 from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, respawn_missing_supervisors, say, wait_for, warn
 
 _CHUNK = 1 << 16
@@ -35,54 +36,45 @@ With -f, the output of new attempts follows too. Examples:
 
 def run_logs(args: argparse.Namespace) -> int:
     one = Session().run(args.run)
-    printer = Printer(on_terminal=sys.stdout.isatty())
     number = args.attempt or one.snapshot().attempt
     if args.attempt and args.attempt not in one.dir.attempt_numbers():
         raise UsageError(f"{one.dir.run} has no attempt {args.attempt}", f"it has {one.snapshot().attempts}")
     if not number and not args.follow:
         raise OperationError(f"{one.dir.run} has not been started yet", "`mpstui logs -f` waits for its output")
     if args.follow:
-        _follow(one, number or 1, printer, args)
+        _follow(one, number or 1, args)
     else:
-        printer.copy(_opened(one, number, args.lines))
-    printer.finish()
+        print_new(_opened(one, number, args.lines), on_terminal=sys.stdout.isatty(), whole=True)
     return 0
 
 
-class Printer:
-    """Bytes as they are into a file or pipe; onto a terminal as text with colours and no other control sequence."""
+def print_new(file: FollowedFile, attempt: int = 1, *, on_terminal: bool, whole: bool = False) -> None:
+    """Print what was written to a file since the last call; nothing while there is none.
 
-    def __init__(self, *, on_terminal: bool) -> None:
-        self._on_terminal = on_terminal
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
+    Bytes as they are into a file or pipe; onto a terminal as text with colours and no other control sequence. What
+    stands behind its last newline or carriage return waits, since an escape sequence may be cut in two; but no line
+    waits for ever.
 
-    def copy(self, file: FollowedFile) -> None:
-        """Print what was written to a file since the last call; nothing while there is none.
+    Args:
+        whole: the unfinished last line too.
 
-        What stands behind the last newline or carriage return waits, since an escape sequence may be cut in two; but no
-        line waits for ever.
-
-        Raises:
-            OperationError: it cannot be read.
-        """
-        while data := file.take(_CHUNK):
-            if self._on_terminal:
-                text = self._rest + self._decoder.decode(data)
-                end = max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1
-                end = len(text) if len(text) - end > _CHUNK else end
-                sys.stdout.write(_shown(text[:end]))
-                self._rest = text[end:]
-            else:
-                sys.stdout.buffer.write(data)
-        (sys.stdout if self._on_terminal else sys.stdout.buffer).flush()
-        if file.unreadable:
-            raise OperationError(f"{file.path} cannot be read")
-
-    def finish(self) -> None:
-        """Print the unfinished last line too."""
-        sys.stdout.write(_shown(self._rest))
-        sys.stdout.flush()
+    Raises:
+        OperationError: it cannot be read.
+    """
+    while data := file.peek(_CHUNK):
+        shown = data
+        if on_terminal:
+            ends = whole and len(data) < _CHUNK
+            end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
+            end = len(data) if ends or (end == 0 and len(data) == _CHUNK) else end
+            text, used = codecs.utf_8_decode(data[:end], "replace", ends)
+            shown, data = _shown(text).encode(sys.stdout.encoding, sys.stdout.errors or "strict"), data[:used]
+        if not data:
+            break
+        file.advance(data)
+        give(shown, attempt=attempt, offset=file.offset, witness=file.witness.hex())
+    if file.unreadable:
+        raise OperationError(f"{file.path} cannot be read")
 
 
 def _shown(text: str) -> str:
@@ -90,22 +82,26 @@ def _shown(text: str) -> str:
     return colour_only(text.replace("\r\n", "\n"), returns=True)
 
 
-def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace) -> None:
+def _follow(one: OneRun, number: int, args: argparse.Namespace) -> None:
     """Until the run has ended; into the next attempt unless one was named."""
-    file = _opened(one, number, args.lines)
+    file, on_terminal = _opened(one, number, args.lines), sys.stdout.isatty()
+    if (begun := known("attempt")) is not None:
+        number, read = begun, bytes.fromhex(known("witness"))
+        file = FollowedFile(one.dir.attempt(number).output, start=known("offset"), witness=read)
     while True:
         snapshot = one.snapshot()  # before the last read: what was written before the end is then read for certain
-        cuts = file.restarts
-        printer.copy(file)
+        cuts, goes_on = file.restarts, not args.attempt and snapshot.attempt > number
+        is_over = has_ended(snapshot) or bool(args.attempt and one.dir.attempt(number).exit.exists())
+        print_new(file, number, on_terminal=on_terminal, whole=goes_on or is_over)
         if file.restarts > cuts:
             warn("the output file was truncated; continuing with what it holds now")
-        if not args.attempt and snapshot.attempt > number:
+        if goes_on:
             number += 1
             file = _opened(one, number, None)
-            continue
-        if has_ended(snapshot) or (args.attempt and one.dir.attempt(number).exit.exists()):
+        elif is_over:
             return
-        time.sleep(POLL_SECONDS)
+        else:
+            time.sleep(POLL_SECONDS)
 
 
 def _opened(one: OneRun, number: int, lines: int | None) -> FollowedFile:
@@ -150,6 +146,7 @@ def run_wait(args: argparse.Namespace) -> int:
         raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
     session = Session()
     one, respawned = session.run(args.run), -math.inf
+    left = None if args.timeout is None else max(0.0, args.timeout - (known("waited") or 0.0))
 
     def is_over() -> bool:
         nonlocal respawned
@@ -163,7 +160,7 @@ def run_wait(args: argparse.Namespace) -> int:
             return False  # a living supervisor has not begun the restart yet
         return snapshot.state is State.FINISHED or not respawn_missing_supervisors(session)
 
-    if not wait_for(is_over, args.timeout):
+    if not wait_for(is_over, left):
         raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.snapshot().state}")
     end = one.snapshot()
     how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()

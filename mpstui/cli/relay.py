@@ -21,20 +21,34 @@ import tempfile
 import termios
 import threading
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..wire import storage
+from . import resuming
 
 HEAD = struct.Struct(">cI")
-ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, ENDED = b"R", b"I", b"S", b"P", b"O", b"E", b"F", b"X"
+ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, PLACE, ENDED = (
+    b"R",
+    b"I",
+    b"S",
+    b"P",
+    b"O",
+    b"E",
+    b"F",
+    b"L",
+    b"X",
+)
 STILL_SECONDS = 5.0
 """After this long without anything to say, an end says that it is there."""
 SILENT_SECONDS = 45.0
 """Who has said nothing for so long is taken for gone."""
 _PART = 1 << 16
 _LAST_WORDS_SECONDS = 0.3
+_PLACES = 3
+"""The command's own descriptor, behind its three streams."""
 _PASSED_ON = ("TERM", "COLORTERM", "NO_COLOR")
 
 
@@ -75,7 +89,9 @@ class Streams(NamedTuple):
     typed: int
     out: int
     err: int
-    theirs: tuple[int, int, int]
+    place: int
+    """How far a command that goes on has got; see :mod:`.resuming`."""
+    theirs: tuple[int, int, int, int]
 
 
 def main(words: Sequence[str]) -> int:
@@ -99,20 +115,30 @@ def main(words: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: _end(child))
     signal.signal(signal.SIGHUP, lambda *_: _end(child))
     threading.Thread(target=_listen, args=(arriving, child, streams.typed), daemon=True).start()
-    code = _carry(child, streams)
-    for path in sorted(Path(folder).iterdir()) if folder else ():
-        with storage.open_file(path) as file:
-            _say(BROUGHT, path.name.encode() + b"\0" + file.read())
+    brought: dict[str, int] = {}
+
+    def bring() -> None:
+        """What was written, and was not brought as it is now."""
+        for path in sorted(Path(folder).iterdir()) if folder else ():
+            if path.name.startswith(".") or brought.get(path.name) == (written := path.stat().st_mtime_ns):
+                continue
+            brought[path.name] = written
+            with storage.open_file(path) as file:
+                _say(BROUGHT, path.name.encode() + b"\0" + zlib.compress(file.read()))
+
+    code = _carry(child, streams, bring if asked.get("known") is not None else lambda: None)
+    bring()
     _say(ENDED, str(code if code >= 0 else 128 - code).encode())
     return 0
 
 
 def _streams(asked: dict[str, Any]) -> Streams:
     """A terminal for what is one at the other end, as wide as that; pipes for the rest, and nothing to read."""
+    place, theirs_place = os.pipe()
     if not any(asked["terminal"]):
         silent = os.open(os.devnull, os.O_RDWR)
         (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
-        return Streams(-1, out, err, (silent, theirs_out, theirs_err))
+        return Streams(-1, out, err, place, (silent, theirs_out, theirs_err, theirs_place))
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(theirs)
     mode[1] &= ~termios.OPOST  # ends of lines are what the command makes them
@@ -123,15 +149,16 @@ def _streams(asked: dict[str, Any]) -> Streams:
     silent = os.open(os.devnull, os.O_RDWR)
     out_ends = (ours, theirs) if out else os.pipe()
     err_ends = (ours, theirs) if err else os.pipe()
-    return Streams(ours, out_ends[0], err_ends[0], (theirs if reads else silent, out_ends[1], err_ends[1]))
+    reads_from = theirs if reads else silent
+    return Streams(ours, out_ends[0], err_ends[0], place, (reads_from, out_ends[1], err_ends[1], theirs_place))
 
 
 def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
     """The command, in a process that was just forked."""
     os.setsid()
     for number, theirs in enumerate(streams.theirs):
-        os.dup2(theirs, number)
-    os.closerange(3, max(*streams[:3], *streams.theirs) + 1)
+        os.dup2(theirs, number, inheritable=number < _PLACES)
+    os.closerange(_PLACES + 1, max(*streams[:4], *streams.theirs) + 1)
     for name in _PASSED_ON:
         if name in asked["environ"]:
             os.environ[name] = asked["environ"][name]
@@ -150,6 +177,7 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
         threading.Thread(target=follow, daemon=True).start()
         from .main import main as command
 
+        resuming.begin(asked.get("known") or {}, _PLACES)
         return command(asked["words"])
     except KeyboardInterrupt:  # before the command had begun
         return 128 + signal.SIGINT
@@ -184,14 +212,15 @@ def _end(child: int) -> None:
     os._exit(1)
 
 
-def _carry(child: int, streams: Streams) -> int:
-    """All it prints, until it has ended; how it did."""
-    kinds = {streams.err: ERR, streams.out: OUT}  # one terminal for both is the output
+def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:
+    """All it prints, until it has ended; how it did. ``meanwhile`` is called over and over."""
+    kinds = {streams.err: ERR, streams.out: OUT, streams.place: PLACE}  # one terminal for both is the output
     code: int | None = None
     ended = spoken = 0.0
     while kinds:
         ready = select.select([*kinds], [], [], 0.2)[0]
         now = time.monotonic()
+        meanwhile()
         for descriptor in ready:
             try:
                 data = os.read(descriptor, _PART)

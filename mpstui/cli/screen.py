@@ -40,6 +40,7 @@ PATH is shown as it grows; nothing of it is changed. Examples:
   mpstui watch lightning_logs/version_3
   mpstui watch slurm:17                    # the output of a job; slurm: is all of yours"""
     parser.add_argument("path", metavar="PATH", help="a log, heartbeat or metric file, a folder with some, slurm:JOB")
+    parser.add_argument("--where", action="store_true", help=argparse.SUPPRESS)  # asked of another machine
     _add_screen_options(parser)
 
 
@@ -80,19 +81,51 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_watch(arguments: argparse.Namespace) -> int:
+    home = resolve_home(os.environ)
+    opening, watching = _watched(home, arguments.path)
+    if arguments.where:
+        from .session import say
+
+        say(str(watching))
+        return 0
+    require_terminal()
+    return show_screen(home, arguments, opening, watching)
+
+
+def _watched(home: Home, word: str) -> tuple[str | None, Path]:
+    """The run that it will be, None for all jobs, and what to watch.
+
+    Raises:
+        UsageError: there is nothing of this name.
+    """
     from ..core.runs.watched_jobs import job_named, require_job
 
-    home = resolve_home(os.environ)
-    if (job := job_named(arguments.path)) is not None and not Path(arguments.path).exists():
-        require_job(arguments.path, home.state)
-        require_terminal()
-        return show_screen(home, arguments, arguments.path if job[1] else None, Path(arguments.path))
-    path = Path(arguments.path).expanduser()
+    if (job := job_named(word)) is not None and not Path(word).exists():
+        require_job(word, home.state)
+        return (word if job[1] else None), Path(word)
+    path = Path(word).expanduser().absolute()
     if not path.exists():
-        raise UsageError(f"there is no {path}", "name a log, a heartbeat, a metric file or a folder")
+        raise UsageError(f"there is no {Path(word).expanduser()}", "name a log, a heartbeat, a metric file or a folder")
+    return str(path), path
+
+
+def watch_there(host: str, arguments: argparse.Namespace) -> int:
+    """The screen on what another machine has; it is looked for before the terminal is taken."""
+    from ..core.runs.watched_jobs import job_named
+    from .far import ask_all
+    from .session import say_lines
+
     require_terminal()
-    watching = path.absolute()
-    return show_screen(home, arguments, opening=str(watching), watching=watching)
+    (found,) = ask_all([host], ["watch", "--where", "--", arguments.path])
+    if isinstance(found, OperationError):
+        raise found
+    if found.code:
+        say_lines(found.errors.decode(errors="replace").rstrip(), beside=True)
+        return found.code
+    there = f"{host}:{found.output.decode().rstrip()}"
+    job = job_named(arguments.path)
+    opening = None if job is not None and not job[1] else there
+    return show_screen(resolve_home(os.environ), arguments, opening, Path(there))
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
@@ -126,7 +159,7 @@ def show_screen(
 
     Args:
         arguments: color, theme, graphics and no_mouse.
-        watching: a file or folder that mpstui did not start, shown beside the runs.
+        watching: a file or folder that mpstui did not start, shown beside the runs; of another machine ``host:path``.
     """
     log = watching if watching is not None and watching.is_file() else None
     with early_paint(watching.name if watching is not None else "mpstui", log):
@@ -216,7 +249,8 @@ def _services(home: Home, hosts: Sequence[str], watching: Path | None) -> Servic
     from ..ui.services_of_hosts import ServicesOfHosts
 
     others = [name for name in dict.fromkeys(hosts) if name != "local"]
-    ways = connections(others, load_settings(home).hosts, os.environ)
+    there = str(watching).removeprefix(f"{others[0]}:") if watching is not None else None
+    ways = connections(others, load_settings(home).hosts, os.environ, there)
     made = ServicesOfHosts(home, os.environ, Path.cwd(), time.time, hosts=ways, local="local" in hosts)
     made.start()
     return made

@@ -79,6 +79,7 @@ each metric. What a restarted attempt measured again counts once. Examples:
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file, or folder (default: named as the run)")
     parser.add_argument("--metric", default="loss", help="which chart, for svg and png (default: loss)")
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="of a picture (default: light)")
+    parser.add_argument("--undrawn", action="store_true", help=argparse.SUPPRESS)  # what another machine draws it from
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -94,7 +95,7 @@ def run_export(args: argparse.Namespace) -> int:
     try:
         target = _target(args.output, [snapshot], ending)
         if pictured:
-            _write_picture(snapshot, target, args)
+            storage.write_bytes(target, _told(snapshot) if args.undrawn else picture_of(snapshot, args))
         elif args.to == "tensorboard":
             target = _event_file(args.output, snapshot)
             export.write_tensorboard(snapshot, target)
@@ -137,11 +138,31 @@ def _event_file(chosen: Path | None, snapshot: RunSnapshot) -> Path:
     return folder / f"events.out.tfevents.{int(snapshot.started or 0)}.{file_stem(snapshot.run)}"
 
 
-def _write_picture(snapshot: RunSnapshot, target: Path, args: argparse.Namespace) -> None:
+def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:
+    """The chart that is asked for, as a file.
+
+    Raises:
+        UsageError: the run has no such metric.
+    """
     from ..ui.charting.picture import as_png, as_svg
 
     if args.metric not in snapshot.series:
         known = ", ".join(list(snapshot.series)[:8])
         raise UsageError(f"{snapshot.name} has no metric {args.metric!r}", f"it has {known}")
     make = as_svg if args.to == "svg" else as_png
-    storage.write_bytes(target, make(snapshot, args.metric, dark=args.theme == "dark"))
+    return make(snapshot, args.metric, dark=args.theme == "dark")
+
+
+def picture_of_told(data: bytes, args: argparse.Namespace) -> bytes:
+    """The same, of a run on a machine that has no screen, and so nothing to draw with."""
+    from ..core.hosts.codec import form_of
+    from ..core.hosts.forms import EXACT
+
+    return picture_of(form_of(RunSnapshot).decode(storage.load_object(data), EXACT), args)
+
+
+def _told(snapshot: RunSnapshot) -> bytes:
+    from ..core.hosts.codec import form_of
+    from ..core.hosts.forms import EXACT
+
+    return storage.dump_bytes(form_of(RunSnapshot).encode(snapshot, EXACT))

@@ -27,7 +27,8 @@ class FollowedFile:
     stand before the place that was read to. NULs there are a hole: a capped log gives its front back to the disk.
     """
 
-    def __init__(self, path: Path, *, start: int = 0) -> None:
+    def __init__(self, path: Path, *, start: int = 0, witness: bytes = b"") -> None:
+        """``witness``: the bytes before ``start``, where they were read already."""
         self.path = path
         self.offset = start
         """Bytes read; of another file it begins at 0 again."""
@@ -42,7 +43,7 @@ class FollowedFile:
         self._name = str(path)
         self._identity: tuple[int, int] | None = None
         self._mark: tuple[int, int, int] | None = None
-        self._witness = b""
+        self.witness = witness
         """The bytes before ``offset``."""
 
     @property
@@ -77,7 +78,7 @@ class FollowedFile:
         try:
             start = after_hole(descriptor, self.offset, self.size)
             if start != self.offset:
-                self.offset, self._witness = start, b""
+                self.offset, self.witness = start, b""
             return os.pread(descriptor, limit, self.offset)
         except OSError:
             return b""
@@ -87,7 +88,7 @@ class FollowedFile:
     def advance(self, data: bytes) -> None:
         """These bytes have been read."""
         self.offset += len(data)
-        self._witness = (self._witness + data[-_WITNESS_BYTES:])[-_WITNESS_BYTES:]
+        self.witness = (self.witness + data[-_WITNESS_BYTES:])[-_WITNESS_BYTES:]
 
     def take(self, limit: int) -> bytes:
         """The next bytes, which thereby are read."""
@@ -102,7 +103,7 @@ class FollowedFile:
             found = os.fstat(descriptor)
             if _mark(found) != self._mark:
                 if self._is_another(descriptor, found):
-                    self.offset, self._witness = 0, b""
+                    self.offset, self.witness = 0, b""
                     self.restarts += 1
                 self._identity, self._mark = (found.st_dev, found.st_ino), _mark(found)
                 self.size, self.changed_at, self.unreadable = found.st_size, found.st_mtime, False
@@ -114,8 +115,8 @@ class FollowedFile:
     def _is_another(self, descriptor: int, found: os.stat_result) -> bool:
         if self._identity not in (None, (found.st_dev, found.st_ino)) or found.st_size < self.offset:
             return True
-        there = os.pread(descriptor, len(self._witness), self.offset - len(self._witness))
-        return there != self._witness and there.strip(b"\0") != b""
+        there = os.pread(descriptor, len(self.witness), self.offset - len(self.witness))
+        return there != self.witness and there.strip(b"\0") != b""
 
 
 @dataclass(frozen=True, slots=True)

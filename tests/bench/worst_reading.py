@@ -203,13 +203,11 @@ def next_error(path: Path) -> object:
 
 def logs(path: Path) -> object:
     """``mpstui logs`` on a terminal."""
-    from mpstui.cli.logs import Printer
+    from mpstui.cli.logs import print_new
     from mpstui.core.follow import FollowedFile
 
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        printer = Printer(on_terminal=True)
-        printer.copy(FollowedFile(path))
-        printer.finish()
+        print_new(FollowedFile(path), on_terminal=True, whole=True)
     return None
 
 

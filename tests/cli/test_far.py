@@ -127,7 +127,7 @@ def test_a_run_that_was_moved_is_one_row_where_it_goes_on(tmp_path: Path, capfd:
     ("words", "named"),
     [
         (["show", "x", "--host", "a", "--host", "b"], "one host at a time"),
-        (["watch", "x.log", "--host", "a"], "this machine alone"),
+        (["demo", "--host", "a"], "this machine alone"),
         (["show", "x", "--host", "two words"], "no host is called"),
     ],
 )
@@ -145,8 +145,18 @@ def test_a_terminal_here_is_one_there(elsewhere: str) -> None:
         assert asking.wait_exit() == 0
 
 
+def test_a_log_of_another_machine_is_watched(elsewhere: str) -> None:
+    log = Path(elsewhere.partition(":")[2]) / "theirs.log"
+    log.write_text("epoch 1 loss 0.5\nlast words\n")
+    with Terminal([*COMMAND, "watch", str(log), "--host", elsewhere], columns=110) as screen:
+        screen.wait_text("last words")
+        screen.press("q")
+        assert screen.wait_exit() == 0
+    assert main(["watch", "--where", "none.log"]) == 2
+
+
 def waiting(host: str, run: str, **options: object) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
-    process = subprocess.Popen([*COMMAND, "logs", "-f", run, "--host", host], stdout=subprocess.PIPE, stderr=-1)
+    process = subprocess.Popen([*COMMAND, "logs", "-f", run, "--host", host], bufsize=0, stdout=-1, stderr=-1)
     try:
         assert process.stdout
         assert process.stdout.read(4) == b"said"
@@ -187,17 +197,45 @@ def test_whoever_ends_it_here_ends_it_there(elsewhere: str, running: str, number
         wait_for_end(*below)
 
 
-def test_a_far_end_that_is_killed_leaves_nothing(elsewhere: str, running: str) -> None:
-    for process, seen in waiting(elsewhere, running):
-        relay, command = seen.children(recursive=True)
-        relay.kill()
-        assert process.wait(20) == 255
-        assert process.stderr
-        assert b"the line is cut" in process.stderr.read()
-        wait_for_end(command)
+def wait_for_line(near: psutil.Process) -> None:
+    wait_until(lambda: len(near.children(recursive=True)) == 2, what="a line")
 
 
-def test_a_line_that_hangs_is_told(
+def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -> None:
+    """Its far end is killed, with the output in the middle of a character."""
+    folder = Path(elsewhere.partition(":")[2])
+    run = RunBuilder(Home(folder, folder), "alive").launch().output("said\n").hold()
+    output = run.run.attempt(1).output
+    for process, seen in waiting(elsewhere, run.run.run):
+        for text in ("\n1 €".encode()[:-1], b"x\n" * 5000):
+            relay, command = seen.children(recursive=True)
+            with output.open("ab") as file:
+                file.write(text)
+            relay.kill()
+            wait_for_end(command)
+            wait_for_line(seen)
+        waits = subprocess.Popen([*COMMAND, "wait", "alive", "--host", elsewhere], stdout=-1, stderr=-1)
+        page = tmp_path / "live.html"
+        pages = [*COMMAND, "report", "alive", "--follow", "--every", "1", "-o", str(page), "--host", elsewhere]
+        reports = subprocess.Popen(pages, stdout=-1, stderr=-1)
+        wait_for_line(psutil.Process(waits.pid))
+        wait_until(page.exists, what="the first page")
+        assert 'name="reload"' in page.read_text()
+        for other in (waits, reports):
+            psutil.Process(other.pid).children()[0].kill()
+        run.release().exit(code=0).status("ended")
+        rest, said = process.communicate(timeout=20)
+        assert (b"said" + rest).split(b"\n") == output.read_bytes().split(b"\n")
+        assert process.returncode == 0
+        assert [line.count(b"the line is cut since ") for line in said.splitlines()] == [1, 1]
+        told, said = waits.communicate(timeout=20)
+        assert told.split()[1:] == [b"finished", b"(exit", b"code", b"0)"]
+        assert (waits.returncode, said.count(b"\n")) == (0, 1)
+        assert reports.communicate(timeout=20)[0] == f"{page}\n".encode()
+        assert 'name="reload"' not in page.read_text()
+
+
+def test_what_acts_does_not_go_on_and_nothing_goes_on_that_never_began(
     elsewhere: str, running: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(far, "SILENT_SECONDS", 0.5)
@@ -210,8 +248,9 @@ def test_a_line_that_hangs_is_told(
                 child.suspend()
 
     monkeypatch.setattr(far, "_show", freeze)
-    assert main(["logs", "-f", running, "--host", elsewhere]) == 255
+    assert main(["launch", "nothing", "--host", elsewhere]) == 255
     assert "nothing was heard for" in capfd.readouterr().err
+    assert main(["wait", "x", "--host", "nobody.invalid"]) == 255
 
 
 def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +309,10 @@ def test_what_is_written_is_written_here(
     assert capfd.readouterr().out.split("\n") == ["far-away.html", "mine.csv", ""]
     assert "<html" in Path("far-away.html").read_text()[:200]
     assert Path("mine.csv").read_text().startswith("step,")
-    assert main(["export", "with-points", "--to", "svg", "--host", elsewhere]) == 2
+    assert main(["export", "with-points", "--to", "svg", "--host", elsewhere]) == 0
+    assert capfd.readouterr().out == "with-points.svg\n"
+    assert "with points · loss" in Path("with-points.svg").read_text()
+    assert main(["export", "with-points", "--to", "svg", "--metric", "none", "--host", elsewhere]) == 2
 
 
 def test_the_screen_opens_on_the_hosts_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.cli.logs import Printer
+from mpstui.cli.logs import print_new
 from mpstui.cli.main import main
 from mpstui.core.follow import FollowedFile
 from mpstui.core.model.home import resolve_home
@@ -59,18 +59,17 @@ def test_no_request_is_written_where_a_link_leads(tmp_path: Path) -> None:
 def test_a_bar_is_printed_as_it_grows_and_a_line_without_end_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", shown)
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "utf-8"))
     path = tmp_path / "output.log"
     path.write_bytes(b"10%\r20%\r30%")
-    file, printer = FollowedFile(path, start=0), Printer(on_terminal=True)
-    printer.copy(file)
-    assert shown.getvalue() == "10%\r20%\r"
+    file = FollowedFile(path)
+    print_new(file, on_terminal=True)
+    assert shown.getvalue() == b"10%\r20%\r"
     with path.open("ab") as more:
         more.write(b"x" * 30_000_000)
     began = time.process_time()
-    printer.copy(file)
-    printer.finish()
+    print_new(file, on_terminal=True, whole=True)
     assert time.process_time() - began < 1.5, "0.25 here; 2.3 where what is not yet printed is looked through anew"
     assert len(shown.getvalue()) == 30_000_011
 

@@ -226,8 +226,13 @@ class JoinedServices(LocalServices):
         )
 
 
-def connections(names: Sequence[str], settings: Any, environ: Mapping[str, str]) -> dict[str, Connect]:
+def connections(
+    names: Sequence[str], settings: Any, environ: Mapping[str, str], watching: str | None = None
+) -> dict[str, Connect]:
     """How a line to each of these machines is opened.
+
+    Args:
+        watching: what is there and mpstui did not start, shown beside the runs.
 
     Raises:
         UsageError: no machine can be called so.
@@ -235,7 +240,8 @@ def connections(names: Sequence[str], settings: Any, environ: Mapping[str, str])
     from .ssh import connect, require_name
 
     def way(name: str) -> Connect:
-        return lambda: connect(name, settings, environ=environ)
+        words = ("serve",) if watching is None else ("serve", watching)
+        return lambda: connect(name, settings, words, environ=environ)
 
     for name in names:
         require_name(name)

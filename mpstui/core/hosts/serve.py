@@ -312,12 +312,17 @@ def _told_error(error: ReportedError) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Serve on standard input and output until they end; whatever else prints goes to standard error."""
+    """Serve on standard input and output until they end; whatever else prints goes to standard error.
+
+    Args:
+        arguments: what to watch beside the runs, if anything.
+    """
     reads, writes = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(2, 1)
     home = resolve_home(os.environ)
-    services = LocalServices(home, dict(os.environ), Path.cwd(), time.time)
+    watching = Path(arguments[0]) if arguments else None
+    services = LocalServices(home, dict(os.environ), Path.cwd(), time.time, watching)
 
     def write(data: bytes) -> None:
         view = memoryview(data)
