@@ -307,12 +307,14 @@ def first_frame(title: str, lines: list[str], width: int, height: int) -> str:
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The newest lines, each as it was drawn last; none when the file cannot be read."""
+    """The newest lines, each as it was drawn last; none when the file cannot be read, or is no text."""
     try:
         with storage.open_file(log) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
             data = file.read(_END_BYTES)
     except OSError:
+        return []
+    if b"\0" in data:
         return []
     whole = data.rstrip(b"\r\n").split(b"\n")[1 if len(data) == _END_BYTES else 0 :]
     return [line.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace") for line in whole[-count:]]

@@ -209,6 +209,10 @@ class MetricPoint:
     """Whether the steps of the epoch are samples: an axis, but no steps of the run."""
     passes: int = 0
     """How often a bar was filled before, where no epoch is told."""
+    time: float | None = None
+    """When it was measured, Unix seconds, where the file tells it."""
+    verbatim: bool = False
+    """Whether ``metrics`` holds every value but the loss and the learning rate, each under the name of its curve."""
 
     @property
     def run_step(self) -> float | None:
@@ -246,6 +250,8 @@ class PointColumns:
     rates: Sequence[float] | None
     values: Mapping[str, Sequence[float]]
     """Every named value, those of evaluations too."""
+    times: Sequence[float] | None = None
+    """When they were measured, Unix seconds; None where the file does not tell."""
 
 
 Point = MetricPoint | PointColumns

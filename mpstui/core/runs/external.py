@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...wire import storage
 from ...wire.storage import UnreadableRecord
-from ..follow import SLICE_BYTES, Budget, FollowedFile, hundredths
-from ..model.errors import OperationError, UsageError
+from ..follow import Budget, FollowedFile, hundredths
 from ..model.snapshot import SeriesView
 from ..series.series import NOT_METRICS, SeriesStore
+from .sources import PREVIEW_BYTES, ConsoleSource, MetricSource, bytes_at, open_source
 
 if TYPE_CHECKING:
-    from ..formats.files import MetricFile
     from ..formats.points import MetricPoint, Point, Standing
-    from ..formats.reader import LogReader
 
-PREVIEW_BYTES = 1 << 19
-"""A longer log is understood from its end first; the rest follows in slices."""
 PREVIEW_POINTS = 200
 RUNNING_BEHIND_BYTES = 1 << 18
 """A file that is being written is always a little ahead: up to this its curves pass for whole."""
@@ -56,7 +51,7 @@ class ExternalMetrics:
         self._clock = clock
         self._pattern = pattern
         self._restarts = 0
-        self._reader: _Console | _OtherFile | None = None
+        self._reader: ConsoleSource | MetricSource | None = None
         self._previewed = False
         self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
@@ -112,7 +107,7 @@ class ExternalMetrics:
 
     def note(self) -> dict[str, Any] | None:
         """What the next process can begin with; None where it has to read anew (a metric file, one that is gone)."""
-        if isinstance(self._reader, _OtherFile) or (self._reader and self._reader.in_part) or not self.file.offset:
+        if isinstance(self._reader, MetricSource) or (self._reader and self._reader.in_part) or not self.file.offset:
             return None
         return {"read_bytes": self.file.offset, "newest": self.newest}
 
@@ -120,7 +115,7 @@ class ExternalMetrics:
         """Understand the end of a long file first."""
         if self._reader is not None:
             return
-        self._reader = None if self.file.unreadable else _open(self.file, self._pattern)
+        self._reader = None if self.file.unreadable else open_source(self.file, self._pattern)
         self.unreadable = self._reader is None
         points = self._reader.preview() if self._reader is not None else ()
         self._previewed = self._previewed or bool(points)
@@ -188,12 +183,13 @@ class ExternalMetrics:
             newest = point.newest
             leads = (primary is None or newest.series == primary) and not newest.part
             self.starts_anew = self.starts_anew or newest.run > 0
-            record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
+            told = newest.time if newest.time is not None and math.isfinite(newest.time) else moment
+            record = {"time": told, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
             records.append({**record, **_known(newest, leads=leads)})
             if isinstance(point, PointColumns):
                 self.store.add(waiting)
                 waiting = []
-                columns = {"loss": point.losses} if leads else {}
+                columns = {"loss": point.losses} if leads and newest.loss is not None else {}
                 columns |= {} if point.rates is None else {"lr": point.rates}
                 columns |= {
                     n: one for n, one in point.values.items() if n not in columns and not _is_told(n, newest, leads)
@@ -203,7 +199,7 @@ class ExternalMetrics:
                     columns,
                     steps=point.steps,
                     epochs=point.epochs,
-                    times=[math.nan if moment is None else moment] * len(point.losses),
+                    times=point.times or [math.nan if moment is None else moment] * len(point.epochs),
                 )
             else:
                 waiting.append(record)
@@ -226,6 +222,8 @@ def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
     """Whether a name is a field of every record, or another one of ``lr`` or of ``loss``, the series that leads."""
     from ..formats.metric_names import quantity
 
+    if point.verbatim:
+        return False
     main = leads and point.series.rpartition("@")[0].removeprefix("bar ") == name.lower()
     return main or name in NOT_METRICS or quantity(name) in (("", "loss"), ("", "lr"))
 
@@ -243,105 +241,6 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if counters.step is None and counters.epoch_step is not None:
         known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}
-
-
-class _Console:
-    """Console output, read on in slices."""
-
-    def __init__(self, file: FollowedFile, pattern: str | None) -> None:
-        self._file = file
-        self._pattern = pattern
-        self._reader = self._new_reader()
-        self._previewer: LogReader | None = None
-
-    @property
-    def primary(self) -> str | None:
-        """The name of the loss series to chart; None: there is but one."""
-        return self._reader.primary
-
-    @property
-    def in_part(self) -> str | None:
-        return self._reader.in_part
-
-    @property
-    def standing(self) -> Standing:
-        """What is said of the run as a whole, at the end of the file until its beginning has been read."""
-        return (self._previewer or self._reader).standing
-
-    def preview(self) -> Sequence[Point]:
-        """Points at the end of a file that is too long to be read at once; none otherwise."""
-        if self._file.size <= PREVIEW_BYTES:
-            return ()
-        reader = self._previewer = self._new_reader()
-        points = reader.take(_bytes_at(self._file.path, self._file.size - PREVIEW_BYTES, PREVIEW_BYTES))
-        return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
-
-    def read(self) -> Sequence[Point]:
-        data, self._previewer = self._file.take(SLICE_BYTES), None
-        try:
-            return self._reader.take(data)
-        except Exception as error:  # noqa: BLE001 - anybody's text: what it breaks costs a slice
-            self._reader = self._new_reader()
-            self._reader.failure = f"{type(error).__name__}: {error}"
-            return ()
-
-    def _new_reader(self) -> LogReader:
-        from ..formats.grammars import Declared, all_grammars
-        from ..formats.reader import LogReader
-
-        pattern = self._pattern
-        return LogReader() if pattern is None else LogReader(lambda: [Declared(pattern), *all_grammars()])
-
-
-class _OtherFile:
-    """A metric file, read on by its own reader."""
-
-    primary: str | None = None
-
-    def __init__(self, file: FollowedFile, metrics: MetricFile) -> None:
-        self._failure: str | None = None
-        self._file = file
-        self._metrics = metrics
-
-    @property
-    def in_part(self) -> str | None:
-        return self._failure or self._metrics.summary().read_in_part
-
-    @property
-    def standing(self) -> Standing:
-        """What is said of the run as a whole."""
-        return self._metrics.summary().standing
-
-    def preview(self) -> Sequence[Point]:
-        return ()
-
-    def read(self) -> Sequence[Point]:
-        before = self._metrics.position
-        self._file.offset = self._file.size  # also where a torn last record keeps the reader from its end
-        try:
-            points = self._metrics.take(SLICE_BYTES)
-        except OSError:
-            return ()
-        except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
-            self._failure = f"{type(error).__name__}: {error}"
-            return ()
-        if self._metrics.position != before:
-            self._file.offset = min(self._file.size, self._metrics.position)
-        return points
-
-
-def _open(file: FollowedFile, pattern: str | None) -> _Console | _OtherFile | None:
-    """The reader that the file's content asks for; None when it cannot be read now."""
-    from ..formats.files import detect
-    from ..formats.files.console_log import ConsoleLog
-
-    if pattern is not None:
-        return _Console(file, pattern)
-    try:
-        found = detect(file.path)
-    except (UsageError, OperationError, OSError):
-        return None
-    return _Console(file, None) if isinstance(found, ConsoleLog) else _OtherFile(file, found)
 
 
 class LogNotes:
@@ -384,12 +283,4 @@ def _identity(path: Path, pattern: str | None, position: int) -> list[Any]:
     """What must be the same for a note to hold: the file, how it is read, and the bytes that end at ``position``."""
     found = path.stat()
     start = max(0, position - 256)
-    return [str(path), pattern, found.st_dev, found.st_ino, _bytes_at(path, start, position - start).decode("latin-1")]
-
-
-def _bytes_at(path: Path, offset: int, length: int) -> bytes:
-    try:
-        with storage.open_file(path) as file:
-            return os.pread(file.fileno(), length, offset)
-    except OSError:
-        return b""
+    return [str(path), pattern, found.st_dev, found.st_ino, bytes_at(path, start, position - start).decode("latin-1")]

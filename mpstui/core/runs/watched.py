@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from pathlib import Path
 
@@ -67,7 +68,9 @@ class WatchedReader(RunFollower):
             folder, json = self.path.is_dir(), self.path.suffix == ".json"
             beat = _newest(self.path, HEARTBEAT_NAMES) if folder else None
             beat = self.path if json and not folder and not _is_history(self.path) else beat
-            self._log = _newest(self.path, LOG_NAMES) if folder else None if json else self.path
+            self._log = (
+                _newest(self.path, LOG_NAMES) if folder else None if json or _is_binary(self.path) else self.path
+            )
             points = self._metrics_of(beat) if folder else None if beat else self.path
             self.heartbeats.follow(beat)
             if points is not None and (self.external is None or self.external.path != points):
@@ -147,6 +150,16 @@ def _is_history(path: Path) -> bool:
             return b'"log_history"' in file.read(HISTORY_BYTES)
     except OSError:
         return False
+
+
+def _is_binary(path: Path) -> bool:
+    """Whether a file is no text, which a log is; NULs in front are a hole, UTF-16 has a mark there."""
+    try:
+        with storage.open_file(path) as file:
+            start = file.read(HISTORY_BYTES).lstrip(b"\0")[:64]
+    except OSError:
+        return False
+    return b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def _newest(folder: Path, patterns: tuple[str, ...]) -> Path | None:

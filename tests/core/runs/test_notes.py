@@ -16,7 +16,8 @@ from mpstui.core.follow import Budget
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.home import Home
 from mpstui.core.runs import external
-from mpstui.core.runs.external import PREVIEW_BYTES, ExternalMetrics, LogNotes
+from mpstui.core.runs.external import ExternalMetrics, LogNotes
+from mpstui.core.runs.sources import PREVIEW_BYTES
 
 from .build import RunBuilder, make_home
 

@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mpstui.cli.screen import last_lines
 from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_attention, total_progress
-from mpstui.core.runs.external import PREVIEW_BYTES
 from mpstui.core.runs.files import LocalMachine
 from mpstui.core.runs.foreign import external_heartbeat
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.sources import PREVIEW_BYTES
 from mpstui.core.runs.watched import WatchedReader
 from mpstui.ui.widgets.run_header import header
+from tests import wandb_files
 from tests.core.runs.build import NOW, BusyClock, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 
@@ -519,3 +521,15 @@ def test_of_a_long_log_the_end_tells_first_that_it_is_done(monitor: Monitor, tmp
     seen = [run.numbers.done for _ in range(50) for run in monitor.refresh(monitor.watch(log)) if run.name == log.name]
     assert seen[0]
     assert seen[-1]
+
+
+def test_a_file_that_is_no_text_has_no_log(monitor: Monitor, tmp_path: Path) -> None:
+    rows = [wandb_files.history(step, {"loss": 1.0 / (step + 1)}) for step in range(40)]
+    file = wandb_files.write(tmp_path / "run-a.wandb", [wandb_files.run("a", {}), *rows])
+    shown = look(monitor, file)
+    assert (shown.output, shown.numbers.step, shown.series["loss"].count) == (None, 39, 40)
+    assert shown.series["loss"].times[3] == wandb_files.START + 3
+    assert last_lines(file, 10) == []
+    log = tmp_path / "a.log"
+    log.write_bytes(b"\0" * 4096 + b"step 1 loss 0.5\n")  # a hole in front
+    assert look(monitor, log).output == log

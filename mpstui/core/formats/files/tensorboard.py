@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ....wire import storage
 from ..points import MetricPoint
+from ..protobuf import fields
 from ..vocabulary import EVAL_WORDS
 from . import Records
 
@@ -22,7 +23,6 @@ _FOOTER = 4
 _SUSPICIOUS = 1 << 24
 _SKIPPED_ABOVE = 1 << 22
 """Bytes of a record beyond which it holds images or a graph, no scalars."""
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class TensorBoard(Records):
@@ -98,13 +98,11 @@ def _event(data: bytes) -> tuple[int, dict[str, float]]:
     """Step and scalars of an ``Event``; a damaged one says nothing."""
     step, values = 0, dict[str, float]()
     try:
-        for number, value in _fields(data):
+        for number, value in fields(data):
             if number == 2 and isinstance(value, int):
                 step = value - (1 << 64) if value >> 63 else value
             elif number == 5 and isinstance(value, bytes):
-                values.update(
-                    _scalar(v) for n, v in _fields(value) if n == 1 and isinstance(v, bytes) and _scalar(v)[0]
-                )
+                values.update(_scalar(v) for n, v in fields(value) if n == 1 and isinstance(v, bytes) and _scalar(v)[0])
     except (IndexError, struct.error, UnicodeDecodeError):
         return 0, {}
     return step, values
@@ -113,7 +111,7 @@ def _event(data: bytes) -> tuple[int, dict[str, float]]:
 def _scalar(data: bytes) -> tuple[str, float]:
     """Tag and value of a ``Summary.Value``; an empty tag when it is no scalar."""
     tag, found = "", None
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number == 1 and isinstance(value, bytes):
             tag = value.decode()
         elif number == 2 and isinstance(value, bytes):
@@ -127,7 +125,7 @@ def _tensor(data: bytes) -> float | None:
     """The number of a ``TensorProto`` that holds exactly one float or double."""
     kinds = {5: "<f", 6: "<d"}
     dtype, content = 0, b""
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number == 1 and isinstance(value, int):
             dtype = value
         elif number == 4 and isinstance(value, bytes):
@@ -136,39 +134,6 @@ def _tensor(data: bytes) -> float | None:
             return float(struct.unpack(kinds[number], value)[0])
     form = {1: "<f", 2: "<d"}.get(dtype)
     return float(struct.unpack(form, content)[0]) if form and len(content) == struct.calcsize(form) else None
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a protobuf message; raises IndexError when it is cut."""
-    position = 0
-    while position < len(data):
-        key, position = _varint(data, position)
-        kind, number = key & 7, key >> 3
-        if kind == _VARINT:
-            value, position = _varint(data, position)
-            yield number, value
-            continue
-        if kind == _BYTES:
-            size, position = _varint(data, position)
-        elif kind in (_FIXED64, _FIXED32):
-            size = 8 if kind == _FIXED64 else 4
-        else:
-            raise IndexError
-        if position + size > len(data):
-            raise IndexError
-        yield number, data[position : position + size]
-        position += size
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise IndexError
 
 
 def _crc_table() -> tuple[int, ...]:

@@ -1,0 +1,206 @@
+"""Rows of named numbers, as experiment trackers keep them, to points: columns, not one point after the other.
+
+Nothing has to be guessed here as it has of a log. Every number was logged as a metric and keeps its name, the step and
+the time of a row are told. Only which of them is the training loss, the learning rate and the epoch is read from names.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice, pairwise
+from operator import le
+from typing import NamedTuple
+
+from .names import Role, classify
+from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase, Point, PointColumns, Standing
+from .records import ALIASES, EPOCH, LEARNING_RATE, read_record
+
+_NAN = math.nan
+_MOST_NAMES = 2000
+"""Of a run; whoever makes up a name a step must not fill the memory."""
+_LOGGED = " (logged)"
+"""Behind the name of a metric that is called like the charted loss, and is none."""
+
+
+class Row(NamedTuple):
+    """What was logged at one moment."""
+
+    values: Mapping[str, float | bytes]
+    """Numbers, also as their text."""
+    step: float
+    time: float
+    """Unix seconds; NaN where it is not told, like the step."""
+
+
+class Rows:
+    """The rows of one run, placed in the order in which they were logged."""
+
+    def __init__(self, format_name: str) -> None:
+        self._format = format_name
+        self._names: dict[str, None] = {}
+        self._loss: str | None = None
+        self._rate: str | None = None
+        self._undecided = True
+        """No row has held anything like a loss yet."""
+        self._summary: LossSummary | None = None
+        self._lr: float | None = None
+        self._step: float = _NAN
+        self._epoch: float = _NAN
+        self._first_epoch = 1
+
+    def place(self, rows: Sequence[Row]) -> list[Point]:
+        """The points of rows: one set of columns for the metrics that were logged together."""
+        shapes: dict[frozenset[str], list[int]] = {}
+        for place, row in enumerate(rows):
+            shapes.setdefault(frozenset(row.values), []).append(place)
+        holders: dict[str, list[frozenset[str]]] = {}
+        for shape, places in shapes.items():
+            self._learn(rows[places[0]])
+            for name in shape:
+                holders.setdefault(name, []).append(shape)
+        together: dict[tuple[frozenset[str], ...], list[str]] = {}
+        for name in sorted(holders):
+            together.setdefault(tuple(holders[name]), []).append(name)
+        parts = [(sorted(chain.from_iterable(shapes[one] for one in held)), names) for held, names in together.items()]
+        found: list[Point] = []
+        for places, names in sorted(parts, key=lambda part: part[0][-1]):
+            found += self._columns([rows[place] for place in places], names)
+        return found
+
+    def column(self, name: str, steps: Sequence[float], times: Sequence[float], values: Sequence[float]) -> list[Point]:
+        """The points of one metric that is kept apart from the others."""
+        if steps:
+            self._learn(Row({name: values[0]}, steps[0], times[0]))
+        return self._points({name: values}, steps, times, array("d", [_NAN]) * len(steps))
+
+    def summary(self, standing: Standing, read_in_part: str | None) -> ParsedLog:
+        """What was told so far."""
+        if not self._names and math.isnan(self._step):
+            return ParsedLog(standing=standing, read_in_part=read_in_part)
+        counters = self._counters(self._step, self._epoch)
+        return ParsedLog(
+            format=self._format,
+            epoch=counters.epoch,
+            step=counters.step,
+            train_loss=self._summary,
+            metrics=tuple(self._names),
+            learning_rate=self._lr,
+            runs=1,
+            standing=standing,
+            read_in_part=read_in_part,
+        )
+
+    def _learn(self, row: Row) -> None:
+        """Which of its names is the loss, and which the learning rate: the first that is one."""
+        fresh = [name for name in row.values if name not in self._names][: max(0, _MOST_NAMES - len(self._names))]
+        if not fresh:
+            return
+        self._names.update(dict.fromkeys(sorted(fresh)))
+        if self._loss is None:
+            found = read_record(dict.fromkeys(row.values, 1.0), self._format)
+            if found is not None and found.loss is not None and not found.part:
+                self._loss = found.loss_name
+        if self._rate is None:
+            named = (name for name in fresh if ALIASES.get(name.lower()) == LEARNING_RATE)
+            meant = (name for name in fresh if classify(name).role is Role.LEARNING_RATE)
+            self._rate = next(chain(named, meant), None)
+
+    def _columns(self, rows: Sequence[Row], names: Sequence[str]) -> list[Point]:
+        columns: dict[str, Sequence[float]] = {}
+        epochs = array("d", [_NAN]) * len(rows)
+        told = [row.values for row in rows]
+        for name in names:
+            try:
+                values = array("d", map(float, [one[name] for one in told]))
+            except ValueError:  # what only looks like a number
+                values = array("d", [_number(one[name]) for one in told])
+            if ALIASES.get(name.lower()) == EPOCH:
+                epochs = values
+            columns[name] = values
+        if math.isnan(epochs[-1]) and any("epoch" in name.lower() for name in rows[-1].values):
+            epochs = array("d", map(_epoch, rows))  # told beside these, and elsewhere as well
+        steps, times = array("d", [row.step for row in rows]), array("d", [row.time for row in rows])
+        return self._points(columns, steps, times, epochs)
+
+    def _points(
+        self,
+        columns: Mapping[str, Sequence[float]],
+        steps: Sequence[float],
+        times: Sequence[float],
+        epochs: Sequence[float],
+    ) -> list[Point]:
+        """As columns whose steps never fall: where somebody logged an earlier step again, others begin."""
+        if not steps:
+            return []
+        falls = [] if all(map(le, steps, islice(steps, 1, None))) else _falls(steps)
+        found: list[Point] = []
+        for start, stop in pairwise([0, *falls, len(steps)]):
+            cut = slice(start, stop)
+            part = columns if not falls else {name: values[cut] for name, values in columns.items()}
+            found.append(self._point(part, steps[cut], times[cut], epochs[cut]))
+        return found
+
+    def _point(
+        self,
+        columns: Mapping[str, Sequence[float]],
+        steps: Sequence[float],
+        times: Sequence[float],
+        epochs: Sequence[float],
+    ) -> PointColumns:
+        losses = columns.get(self._loss, ()) if self._loss is not None else ()
+        rates = columns.get(self._rate) if self._rate is not None else None
+        told = (self._loss if losses else None, self._rate)
+        shown = {
+            name if name not in ("loss", "lr") else name + _LOGGED: values
+            for name, values in columns.items()
+            if name not in told and ALIASES.get(name.lower()) != EPOCH
+        }
+        self._step = steps[-1] if math.isfinite(steps[-1]) else self._step
+        if math.isfinite(epochs[-1]):
+            self._epoch = epochs[-1]
+            self._first_epoch = 0 if any(epoch < 1 for epoch in epochs) else self._first_epoch
+        if losses:
+            first, count = (self._summary.first, self._summary.count) if self._summary else (losses[0], 0)
+            self._summary = LossSummary(first, losses[-1], count + len(losses))
+        self._lr = rates[-1] if rates else self._lr
+        newest = MetricPoint(
+            run=0,
+            counters=self._counters(steps[-1], epochs[-1]),
+            phase=Phase.TRAIN,
+            loss=losses[-1] if losses else None,
+            learning_rate=rates[-1] if rates else None,
+            throughput=None,
+            metrics={name: values[-1] for name, values in shown.items()},
+            eval_metrics={},
+            series=f"{self._loss}@s" if losses else "",
+            format=self._format,
+            first_epoch=self._first_epoch,
+            time=times[-1],
+            verbatim=True,
+        )
+        told_steps = None if math.isnan(steps[-1]) else steps
+        return PointColumns(newest, told_steps, epochs, losses, rates, shown, times)
+
+    @staticmethod
+    def _counters(step: float, epoch: float) -> Counters:
+        whole = int(step) if math.isfinite(step) else None
+        told = None if not math.isfinite(epoch) else int(epoch) if epoch == int(epoch) else epoch
+        return Counters(epoch=told, step=whole)
+
+
+def _falls(steps: Sequence[float]) -> list[int]:
+    return [place for place in range(1, len(steps)) if steps[place] < steps[place - 1]]
+
+
+def _number(value: float | bytes) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return _NAN
+
+
+def _epoch(row: Row) -> float:
+    found = (_number(value) for name, value in row.values.items() if ALIASES.get(name.lower()) == EPOCH)
+    return next(found, _NAN)

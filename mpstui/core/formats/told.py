@@ -1,0 +1,56 @@
+"""What a store keeps of a run beside its curves: how it is called, how it was configured, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..model.snapshot import State
+
+_MOST_SETTINGS = 500
+_LONGEST_VALUE = 300
+_DEEPEST = 8
+
+
+class RunTold(NamedTuple):
+    """The words of a store on one run; empty or None: it does not say."""
+
+    id: str = ""
+    name: str = ""
+    project: str = ""
+    group: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    host: str = ""
+    config: Mapping[str, str] = {}
+    argv: tuple[str, ...] = ()
+    started: float | None = None
+    """Unix seconds, like ``ended``."""
+    ended: float | None = None
+    runtime: float | None = None
+    """Seconds from its start to its end."""
+    state: State | None = None
+    """How it ended, as the store witnesses it; None: the store has seen no end."""
+    exit_code: int | None = None
+    says: str = ""
+    """The store's own word for its state."""
+
+
+def flattened(name: str, value: Any, depth: int = 0) -> dict[str, str]:
+    """Settings by name, those within others by all of their names: ``model.depth``."""
+    if isinstance(value, dict) and value and depth < _DEEPEST:
+        found: dict[str, str] = {}
+        for key, inner in value.items():
+            found |= flattened(f"{name}.{key}" if name else str(key), inner, depth + 1)
+            if len(found) > _MOST_SETTINGS:
+                break
+        return found
+    return {name: setting_text(value)}
+
+
+def setting_text(value: Any) -> str:
+    """One setting as a word: ``0.001``, ``true``, ``gelu``; a long one is cut."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    text = f"{value:g}" if isinstance(value, float) and f"{value:g}" == repr(value) else str(value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

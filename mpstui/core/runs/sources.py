@@ -1,0 +1,132 @@
+"""One file of a program, read on in slices by what understands it: console output, or a metric file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...wire import storage
+from ..follow import SLICE_BYTES, FollowedFile
+from ..model.errors import OperationError, UsageError
+
+if TYPE_CHECKING:
+    from ..formats.files import MetricFile
+    from ..formats.points import Point, Standing
+    from ..formats.reader import LogReader
+
+PREVIEW_BYTES = 1 << 19
+"""A longer log is understood from its end first; the rest follows in slices."""
+
+
+class ConsoleSource:
+    """Console output, read on in slices."""
+
+    def __init__(self, file: FollowedFile, pattern: str | None) -> None:
+        self._file = file
+        self._pattern = pattern
+        self._reader = self._new_reader()
+        self._previewer: LogReader | None = None
+
+    @property
+    def primary(self) -> str | None:
+        """The name of the loss series to chart; None: there is but one."""
+        return self._reader.primary
+
+    @property
+    def in_part(self) -> str | None:
+        return self._reader.in_part
+
+    @property
+    def standing(self) -> Standing:
+        """What is said of the run as a whole, at the end of the file until its beginning has been read."""
+        return (self._previewer or self._reader).standing
+
+    def preview(self) -> Sequence[Point]:
+        """Points at the end of a file that is too long to be read at once; none otherwise."""
+        if self._file.size <= PREVIEW_BYTES:
+            return ()
+        reader = self._previewer = self._new_reader()
+        points = reader.take(bytes_at(self._file.path, self._file.size - PREVIEW_BYTES, PREVIEW_BYTES))
+        return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
+
+    def read(self) -> Sequence[Point]:
+        data, self._previewer = self._file.take(SLICE_BYTES), None
+        try:
+            return self._reader.take(data)
+        except Exception as error:  # noqa: BLE001 - anybody's text: what it breaks costs a slice
+            self._reader = self._new_reader()
+            self._reader.failure = f"{type(error).__name__}: {error}"
+            return ()
+
+    def _new_reader(self) -> LogReader:
+        from ..formats.grammars import Declared, all_grammars
+        from ..formats.reader import LogReader
+
+        pattern = self._pattern
+        return LogReader() if pattern is None else LogReader(lambda: [Declared(pattern), *all_grammars()])
+
+
+class MetricSource:
+    """A metric file, read on by its own reader."""
+
+    primary: str | None = None
+
+    def __init__(self, file: FollowedFile, metrics: MetricFile) -> None:
+        self._failure: str | None = None
+        self._file = file
+        self._metrics = metrics
+
+    @property
+    def in_part(self) -> str | None:
+        return self._failure or self._metrics.summary().read_in_part
+
+    @property
+    def standing(self) -> Standing:
+        """What is said of the run as a whole."""
+        return self._metrics.summary().standing
+
+    def preview(self) -> Sequence[Point]:
+        """Points at the end of a long file, where its reader can find them there."""
+        glance = getattr(self._metrics, "glance", None)
+        try:
+            return glance() if glance is not None else ()
+        except OSError:
+            return ()
+
+    def read(self) -> Sequence[Point]:
+        before = self._metrics.position
+        self._file.offset = self._file.size  # also where a torn last record keeps the reader from its end
+        try:
+            points = self._metrics.take(SLICE_BYTES)
+        except OSError:
+            return ()
+        except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
+            self._failure = f"{type(error).__name__}: {error}"
+            return ()
+        if self._metrics.position != before:
+            self._file.offset = min(self._file.size, self._metrics.position)
+        return points
+
+
+def open_source(file: FollowedFile, pattern: str | None) -> ConsoleSource | MetricSource | None:
+    """The reader that the file's content asks for; None when it cannot be read now."""
+    from ..formats.files import detect
+    from ..formats.files.console_log import ConsoleLog
+
+    if pattern is not None:
+        return ConsoleSource(file, pattern)
+    try:
+        found = detect(file.path)
+    except (UsageError, OperationError, OSError):
+        return None
+    return ConsoleSource(file, None) if isinstance(found, ConsoleLog) else MetricSource(file, found)
+
+
+def bytes_at(path: Path, offset: int, length: int) -> bytes:
+    try:
+        with storage.open_file(path) as file:
+            return os.pread(file.fileno(), length, offset)
+    except OSError:
+        return b""
