@@ -33,10 +33,12 @@ from ..present import size, whole
 from ..settings import HostSettings, HostsSettings
 from .line import HostError
 from .ssh import LOCAL, connect, is_local
-from .talk import Place
+from .talk import SILENT_SECONDS, Place
 
 TRIES, PAUSE_SECONDS = 5, 2.0
 """How often a line that broke after the decision is opened again, and how long between."""
+LET_GO_SECONDS = 2 * SILENT_SECONDS
+"""Until then the far end of a line that broke has let go of the run."""
 SAME_TIME_SECONDS = 2.0
 """Clocks that differ by less are taken for the same."""
 
@@ -192,29 +194,33 @@ class Mover:
             folder = planned.code["folder"] or self._send_code(planned)
             places.append((survey["root"], folder))
             cwd = folder + survey["cwd"].removeprefix(survey["root"])
-        listed = self._source.ask("depart", {"run": run, "to": self._names[1]})
-        fields = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
-        fields |= {
-            "places": places,
-            **planned.wishes,
-            **{key: listed[key] for key in ("files", "times", "attempt")},
-        }
+        asked = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
         try:
-            here = self._target.ask("lacks", fields)
-            ahead = here["now"] - listed["now"]
-            fields["ahead"] = ahead if abs(ahead) > SAME_TIME_SECONDS else 0.0
-            self._relay("files", {"run": run, "lacking": here["lacking"]}, "settle", fields)
+            listed = self._source.ask("depart", {"run": run, "to": self._names[1]})
+        except HostError as error:
+            raise self._kept(planned, error) from error
+        try:
+            self._settle(listed, {**asked, "places": places, **planned.wishes})
         except ReportedError as error:
             raise self._kept(planned, error) from error
-        move = Move(token, self._names[1], self._clock(), listed["attempt"])
-        try:
-            self._source.ask("leave", {"run": run, "move": move._asdict()})
-        except HostError as error:
-            if not self._has_left(run, token):
-                raise self._kept(planned, error) from error
-        except OperationError as error:
-            raise self._kept(planned, error) from error
+        self._leave(planned, Move(token, self._names[1], self._clock(), listed["attempt"]))
         return {**self._accept(run, token), "step": listed["step"]}
+
+    def _settle(self, listed: Mapping[str, Any], asked: dict[str, Any]) -> None:
+        """Have the run put together there, with its times by the clock there."""
+        asked |= {key: listed[key] for key in ("files", "times", "attempt")}
+        here = self._target.ask("lacks", asked)
+        ahead = here["now"] - listed["now"]
+        asked["ahead"] = ahead if abs(ahead) > SAME_TIME_SECONDS else 0.0
+        self._relay("files", {"run": asked["run"], "lacking": here["lacking"]}, "settle", asked)
+
+    def _leave(self, planned: MovePlan, move: Move) -> None:
+        """Decide; where the line broke over it, ask what was decided."""
+        try:
+            self._source.ask("leave", {"run": planned.run, "move": move._asdict()})
+        except OperationError as error:
+            if not isinstance(error, HostError) or not self._has_left(planned.run, move.token):
+                raise self._kept(planned, error) from error
 
     def _send_code(self, planned: MovePlan) -> str:
         told = self._relay("source", {"lacking": planned.code["lacking"]}, "stow", planned.survey["code"])
@@ -235,13 +241,16 @@ class Mover:
 
         Its far process may hang on to the run, and to our request, for as long as it does not see that the line ended.
         """
-        for _ in range(TRIES):
-            self._source = self._again(self._open_source, run)
+        deadline = time.monotonic() + LET_GO_SECONDS
+        self._source = self._again(self._source, self._open_source, run)
+        while time.monotonic() < deadline:
             try:
                 moved = self._source.ask("survey", {"run": run}).get("moved")
                 return moved is not None and moved["token"] == token
-            except (HostError, OperationError) as error:
-                if not isinstance(error, HostError) and error.field != "held":
+            except HostError:
+                self._source = self._again(self._source, self._open_source, run)
+            except OperationError as error:
+                if error.field != "held":
                     return False
             time.sleep(self._pause)
         raise OperationError(
@@ -270,10 +279,11 @@ class Mover:
                 return self._target.ask("accept", {"run": run, "token": token})
             except HostError as error:
                 broken = error
-                self._target = self._again(self._open_target, run)
+                self._target = self._again(self._target, self._open_target, run)
         raise _unfinished(broken, run, self._names[1]) from broken
 
-    def _again(self, open_line: Callable[[], Place], run: str) -> Place:
+    def _again(self, broken: Place, open_line: Callable[[], Place], run: str) -> Place:
+        broken.close()  # one that only hung must not keep its far end waiting for us
         for tried in range(1, TRIES + 1):
             try:
                 return open_line()

@@ -1,7 +1,8 @@
 """Questions and answers over a line, one after the other, with files in between.
 
-Everything is a frame: a letter, a length, and so many bytes. While an answer takes its time a sign of life is sent
-every few seconds; a line that stays silent for longer hangs.
+Everything is a frame: a letter, a length, and so many bytes. Both ends give a sign of life every few seconds, the far
+one while an answer takes its time; a line that stays silent for longer hangs. Whoever sends files stops as soon as the
+other end says that it wants no more of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .line import HostError, Line
 
 SIGN_SECONDS = 5.0
 SILENT_SECONDS = 30.0
-"""Without a frame for so long, the line hangs."""
+"""Without a frame for so long, the line hangs: the far process ends then, and lets go of what it holds."""
 _MESSAGE, _DATA, _END, _SIGN = b"m", b"d", b"e", b"s"
 _CHUNK_BYTES = 1 << 16
 _MOST_FRAME_BYTES = 64 << 20
@@ -33,7 +34,7 @@ class _Frame(NamedTuple):
 
 
 class _Answered(Exception):
-    """A message came where data was expected: the other end has given up on the data."""
+    """A message came in the middle of files: the other end has given up on them."""
 
     def __init__(self, message: dict[str, Any]) -> None:
         super().__init__("the files end early")
@@ -54,6 +55,10 @@ class Ends(ABC):
     def _write(self, data: bytes) -> None:
         """All of it."""
 
+    @abstractmethod
+    def _has_come(self) -> bool:
+        """Whether there is something to read, or the line has ended."""
+
     def put(self, kind: bytes, data: bytes = b"") -> None:
         """Send one frame."""
         with self._lock:
@@ -65,14 +70,26 @@ class Ends(ABC):
         Raises:
             UnreadableRecord: what comes is no frame.
         """
-        while True:
-            head = self._read(5)
-            length = int.from_bytes(head[1:], "big")
-            if head[:1] not in (_MESSAGE, _DATA, _END, _SIGN) or length > _MOST_FRAME_BYTES:
-                raise storage.UnreadableRecord("it is no frame")
-            data = self._read(length)
-            if head[:1] != _SIGN:
-                return _Frame(head[:1], data)
+        while (frame := self._next()).kind == _SIGN:
+            pass
+        return frame
+
+    def require_wanted(self) -> None:
+        """Whether the files that are being sent are still wanted.
+
+        Raises:
+            _Answered: they are not.
+        """
+        while self._has_come():
+            if (frame := self._next()).kind == _MESSAGE:
+                raise _Answered(storage.load_object(frame.data))
+
+    def _next(self) -> _Frame:
+        head = self._read(5)
+        length = int.from_bytes(head[1:], "big")
+        if head[:1] not in (_MESSAGE, _DATA, _END, _SIGN) or length > _MOST_FRAME_BYTES:
+            raise storage.UnreadableRecord("it is no frame")
+        return _Frame(head[:1], self._read(length))
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send one message."""
@@ -105,6 +122,7 @@ class _Sending(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         part = bytes(memoryview(data)[:_CHUNK_BYTES])
+        self._ends.require_wanted()
         self._ends.put(_DATA, part)
         return len(part)
 
@@ -147,6 +165,9 @@ class _Near(Ends):
             self._wait([], [self._line.writes])
             self._line.send(data[start : start + select.PIPE_BUF])
 
+    def _has_come(self) -> bool:
+        return bool(select.select([self._line.reads], [], [], 0)[0])
+
     def _wait(self, reads: list[Any], writes: list[Any]) -> None:
         try:
             ready = any(select.select(reads, writes, [], self._silent))
@@ -170,6 +191,8 @@ class _Far(Ends):
     def _read(self, count: int) -> bytes:
         found = bytearray()
         while len(found) < count:
+            if not select.select([self._reads], [], [], SILENT_SECONDS)[0]:
+                raise EOFError
             if not (part := os.read(self._reads, min(count - len(found), _CHUNK_BYTES))):
                 raise EOFError
             found += part
@@ -177,7 +200,12 @@ class _Far(Ends):
 
     def _write(self, data: bytes) -> None:
         while data:
-            data = data[os.write(self._writes, data) :]
+            if not select.select([], [self._writes], [], SILENT_SECONDS)[1]:
+                raise BrokenPipeError
+            data = data[os.write(self._writes, data[: select.PIPE_BUF]) :]
+
+    def _has_come(self) -> bool:
+        return bool(select.select([self._reads], [], [], 0)[0])
 
 
 Answer = Callable[[dict[str, Any], Ends], Mapping[str, Any]]
@@ -187,8 +215,9 @@ def serve(answers: Mapping[str, Answer]) -> None:
     """Answer what is asked over this process's streams until the line ends; a failure is an answer too."""
     ends = _Far()
     with contextlib.suppress(EOFError, BrokenPipeError):
+        asked = ends.hear()
         while True:
-            asked, over = ends.hear(), threading.Event()
+            over = threading.Event()
             signs = threading.Thread(target=_give_signs, args=(ends, over), daemon=True)
             signs.start()
             try:
@@ -197,6 +226,9 @@ def serve(answers: Mapping[str, Answer]) -> None:
             except (OperationError, UsageError) as error:
                 told = {"ok": False, "sentence": error.sentence, "hint": error.hint, "field": error.field}
                 told = {**told, "use": isinstance(error, UsageError)}
+            except _Answered as early:  # nobody waits for this answer any more
+                asked = early.message
+                continue
             except (EOFError, BrokenPipeError):
                 raise
             except (
@@ -216,6 +248,7 @@ def serve(answers: Mapping[str, Answer]) -> None:
                 over.set()
                 signs.join()
             ends.tell(told)
+            asked = ends.hear()
 
 
 def _not_understood(asked: dict[str, Any], ends: Ends) -> Mapping[str, Any]:
@@ -223,7 +256,7 @@ def _not_understood(asked: dict[str, Any], ends: Ends) -> Mapping[str, Any]:
 
 
 def _give_signs(ends: Ends, over: threading.Event) -> None:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, HostError):
         while not over.wait(SIGN_SECONDS):
             ends.put(_SIGN)
 
@@ -233,7 +266,8 @@ class Place:
 
     def __init__(self, line: Line, silent_seconds: float = SILENT_SECONDS) -> None:
         self.host = line.host
-        self._line, self._ends = line, _Near(line, silent_seconds)
+        self._line, self._ends, self._over = line, _Near(line, silent_seconds), threading.Event()
+        threading.Thread(target=_give_signs, args=(self._ends, self._over), daemon=True).start()
 
     def ask(
         self,
@@ -253,10 +287,10 @@ class Place:
             HostError: the line broke; whether it was done is not known.
         """
         self._ends.tell({**fields, "ask": what})
-        if send is not None:
-            with self._ends.sending() as out:
-                send(out)
         try:
+            if send is not None:
+                with self._ends.sending() as out:
+                    send(out)
             if receive is not None:
                 receive(self._ends.receiving())
             told = self._ends.hear()
@@ -272,6 +306,7 @@ class Place:
 
     def close(self) -> None:
         """End the far process."""
+        self._over.set()
         self._line.close()
 
     def __enter__(self) -> Place:

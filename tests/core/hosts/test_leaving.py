@@ -135,6 +135,9 @@ def test_a_machine_that_breaks_at_each_acceptance_is_not_asked_for_ever() -> Non
                 return {"run": "r", "moved": {"to": "b", "token": "t"}}
             raise HostError("b", "failed", "the far program ended")
 
+        def close(self) -> None:
+            pass
+
     mover = Mover(Place, Place, names=("a", "b"), pause_seconds=0.0)  # type: ignore[arg-type]
     with pytest.raises(OperationError, match="is not finished") as found:
         mover.plan("r")
