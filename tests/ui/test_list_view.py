@@ -43,7 +43,7 @@ def test_a_sweep_is_one_line_until_it_is_opened(size: tuple[int, int]) -> None:
         await driver.sees("▸ CIFAR-10 · six optimizers")
         assert "9" in driver.lines[2]
         assert driver.lines[2].endswith("0.1000")
-        assert "seed=" not in "\n".join(driver.lines[3:])
+        assert "finished" not in "\n".join(driver.lines[3:5])
         await driver.press("home", "K")
         await driver.hears("kill: none of the 9 runs can")
         await driver.press("enter")

@@ -27,6 +27,7 @@ from .labelling import Label, edit_label
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
+    from ...core.runs.listing import Group
     from ..messages import SystemReady
     from ..widgets.failure_card import Failure
     from .palette import Entry
@@ -72,11 +73,10 @@ class RunsScreen(ActingScreen):
     @property
     def targets(self) -> Sequence[RunSnapshot]:
         """The marked runs, those that a filter hides too; without a mark the selected one, or its whole group."""
-        marked, line = self.table.marked, self.table.line
+        marked, group = self.table.marked, self._selected_group
         if marked:
             return [one for one in self.context.state.snapshots or () if one.run in marked]
-        of_head = line.group if line is not None and line.run is None else None  # a run in a group is meant alone
-        return list(of_head.runs) if of_head is not None else super().targets
+        return list(group.runs) if group is not None else super().targets
 
     @property
     def _hidden(self) -> int:
@@ -93,7 +93,23 @@ class RunsScreen(ActingScreen):
         place, selected = self.table.index or 0, self.acting_on
         around = self.table.lines[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]
         listed = (*(line.run.run for line in around if line.run is not None), *self.table.marked[:1])
-        return Focus(selected.run if selected is not None else None, listed=listed)
+        return Focus(selected.run if selected is not None else None, listed=listed, compared=self._drawn_together)
+
+    @property
+    def _drawn_together(self) -> tuple[str, ...]:
+        """Runs of the selected group, whose curves are drawn below the list."""
+        group = self._selected_group
+        if group is None or not self.query_one(Peek).display:
+            return ()
+        from ..widgets.group_peek import chosen
+
+        return tuple(one.run for one in chosen(group))
+
+    @property
+    def _selected_group(self) -> Group | None:
+        """The group whose head is selected; a run in a group is meant alone."""
+        line = self.table.line
+        return line.group if line is not None and line.run is None else None
 
     def usable(self, key: Key) -> bool:
         """Without a run there is nothing to open, without a mark nothing to compare; a paused queue can be resumed."""
@@ -178,7 +194,8 @@ class RunsScreen(ActingScreen):
     def _show_selected(self) -> None:
         selected, peek = self.acting_on, self.query_one(Peek)
         fails = selected is not None and peek.display and needs_explaining(selected)
-        peek.show(selected, self._failure(selected) if selected is not None and fails else None)
+        failure = self._failure(selected) if selected is not None and fails else None
+        peek.show(selected, failure, self._selected_group)
         self.query_one(KeyLine).name_keys(self.key_labels())
 
     def _failure(self, selected: RunSnapshot) -> Failure:

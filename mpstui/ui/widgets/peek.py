@@ -1,4 +1,4 @@
-"""A look at the selected run below the list: how far it is, and its curve or its failure."""
+"""A look at what is selected below the list: how far a run is, and its curve or its failure; the curves of a group."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .lines import LinePanel
 if TYPE_CHECKING:
     from ...core.model.jobs import JobView
     from ...core.model.snapshot import QueuePlace, RunSnapshot
+    from ...core.runs.listing import Group
     from .failure_card import Failure
 
 _CARD_LINES = 7
@@ -21,18 +22,19 @@ def peek_height(width: int, height: int) -> int:
 
 
 class Peek(LinePanel):
-    """The selected run, below the list. What it draws with (17 ms to import) waits for the first snapshot."""
+    """The selected run or group, below the list. What it draws with (17 ms to import) waits for the first snapshot."""
 
     snapshot: RunSnapshot | None = None
     failure: Failure | None = None
+    group: Group | None = None
 
-    def show(self, snapshot: RunSnapshot | None, failure: Failure | None = None) -> None:
+    def show(self, snapshot: RunSnapshot | None, failure: Failure | None = None, group: Group | None = None) -> None:
         """``failure``: why it ended, and whether it could go on on the CPU, as far as that is known."""
-        if snapshot is self.snapshot and failure == self.failure:
+        if snapshot is self.snapshot and failure == self.failure and group == self.group:
             return
-        self.snapshot, self.failure = snapshot, failure
-        self.titled = snapshot is not None
-        self.TITLE = cut(clean(snapshot.name, 60), 40) if snapshot else ""
+        self.snapshot, self.failure, self.group = snapshot, failure, group
+        name = snapshot.name if snapshot is not None else group.title if group is not None else ""
+        self.titled, self.TITLE = bool(name), cut(clean(name, 60), 40)
         self.repaint()
 
     def status(self) -> tuple[Span, ...]:
@@ -44,6 +46,10 @@ class Peek(LinePanel):
         return (Span(device_text(self.snapshot), "dim"), *tags)
 
     def rows(self, width: int, height: int) -> list[Row]:
+        if self.group is not None:
+            from .group_peek import chosen, group_peek
+
+            return group_peek(self.group, chosen(self.group), width, height)
         return peek(self.snapshot, width, height, self.failure) if self.snapshot is not None else []
 
 

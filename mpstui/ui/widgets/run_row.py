@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ _OF_QUEUED = ("state", "name", "device")
 _OF_RUNNING = ("speed", "left")
 """Columns of what goes on; where one has ended, they tell when, and how long it took."""
 _WIDEST_VALUE = 16
+_REST_OF_HEAD = 40
+"""Cells of a group's head that are kept for how many of its runs do what."""
 
 Cell = Callable[[RunSnapshot, int, float], tuple[Span, ...]]
 
@@ -271,7 +274,11 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
         Span("◆", "mark") if marked else Span("▌" if selected else " ", "key"),
         Span("▸ " if folded else "▾ ", "key"),
     ]
-    parts += [Span(cut(clean(group.title, 200), max(12, width // 2)), "strong"), Span(f"  {len(group.runs)}", "dim")]
+    parts.append(Span(cut(clean(group.title, 200), max(12, width // 2)), "strong"))
+    settings = _varying(group)
+    room = width - sum(width_of(one.text) for one in parts) - _REST_OF_HEAD
+    parts += [Span(f"  {settings}", "dim")] if settings and width_of(settings) <= room else []
+    parts.append(Span(f"  {len(group.runs)}", "dim"))
     parts += [Span(" · ", "faint"), Span(f"{group.live} live", "good")] if group.live else []
     for count, look in shown.attention(group.runs):
         parts += [Span(" · ", "faint"), Span(f"{look.glyph} {count} {look.word}", look.tone)]
@@ -280,7 +287,7 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
     best, right = best_in(group.runs), list[Span]()
     if best is not None:
         run, metric, value = best
-        own, broken = cut(clean(_what_differs(run, group)), 40), broken_since(run, metric)
+        own, broken = cut(clean(what_differs(run, group)), 40), broken_since(run, metric)
         whose = [Span("best ", "dim"), Span(f"{own} "), Span(f"{clean(metric, 24)} ", "dim")]
         since = [Span(f"{broken} ", "bad")] if broken else []
         value_of = Span(shown.number(value) + (f" {BROKEN_MARK}" if broken else ""), "warn" if broken else "train")
@@ -289,17 +296,34 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
     return Row(spread(parts, [*right, Span(" ")] if right else [], width).spans, "selected" if selected else "")
 
 
-def _what_differs(snapshot: RunSnapshot, group: Group) -> str:
+def _varying(group: Group) -> str:
+    """The names of the settings in which its runs differ, in their order: ``lr wd``."""
+    told = _differing(tuple(one.name for one in group.runs)).values()
+    return clean(" ".join(dict.fromkeys(word.partition("=")[0] for words in told for word in words)))
+
+
+def what_differs(snapshot: RunSnapshot, group: Group) -> str:
     """The words of a run's name that not all of its group have."""
-    shared = set.intersection(*(set(varied(one.name)) for one in group.runs))
-    return " ".join(word for word in varied(snapshot.name) if word not in shared) or snapshot.name
+    own = _differing(tuple(one.name for one in group.runs)).get(snapshot.name)
+    return " ".join(own) if own else snapshot.name
+
+
+@lru_cache(64)
+def _differing(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Of each name the settings, such as ``lr=0.1``, that not all of them have."""
+    words = {name: varied(name) for name in names}
+    shared = set.intersection(*(set(told) for told in words.values()))
+    return {name: tuple(word for word in told if word not in shared) for name, told in words.items()}
 
 
 def _in_group(snapshot: RunSnapshot, group: Group, width: int) -> tuple[Span, ...]:
-    words = clean(_what_differs(snapshot, group))
-    if width_of(words) > width - 2:
-        words = " ".join(word.rpartition("=")[2] for word in words.split())
-    return (Span("  "), Span(fit(words, max(0, width - 2)), _name_role(snapshot)))
+    """Where the settings of one run do not fit, all of its group show their values alone; its head names them."""
+    told = _differing(tuple(one.name for one in group.runs))
+    words = told.get(snapshot.name)
+    text = clean(" ".join(words) if words else snapshot.name)
+    if words and any(width_of(" ".join(one)) > width - 2 for one in told.values()):
+        text = clean(" ".join(word.rpartition("=")[2] for word in words))
+    return (Span("  "), Span(fit(text, max(0, width - 2)), _name_role(snapshot)))
 
 
 def run_row(
