@@ -30,9 +30,10 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.settings import HostsSettings
+from mpstui.core.settings import HostSettings, HostsSettings
 from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir, run_dirs
+from tests.ssh_lab import SshLab
 from tests.waiting import wait_until
 
 STEPS = 60
@@ -67,10 +68,13 @@ json.dump([step, weight], open(out + "/final.json", "w"))
 
 
 class Machines:
-    """Two homes, and what happens between them."""
+    """Two homes, and what happens between them; the second one is on another machine where there is a real sshd."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lab: SshLab | None = None) -> None:
         self.homes = {name: Home(folder / name, folder / name) for name in ("a", "b")}
+        self.lab, self.host = lab, f"b-{folder.name}"
+        if lab is not None:
+            lab.host(self.host)
         self.code = folder / "project"
         self.code.mkdir(parents=True)
         (self.code / "train.py").write_text(PROGRAM)
@@ -89,6 +93,10 @@ class Machines:
         wait_until(lambda: not any(self.alive(*one) for one in runs), what="the end of all runs")
 
     def place(self, name: str) -> Place:
+        if self.lab is not None and name == "b":
+            there = HostSettings(home=str(self.homes["b"].state), python=sys.executable)
+            hosts = HostsSettings(named={self.host: there})
+            return Place(connect(self.host, hosts, ("transfer",), environ=self.lab.environ))
         return Place(connect(f"local:{self.homes[name].state}", HostsSettings(), ("transfer",), environ=os.environ))
 
     def mover(self, source: str = "a", target: str = "b", wrap: Callable[[Place], Place] = lambda one: one) -> Mover:
