@@ -12,14 +12,23 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..wire import storage
-from ..wire.jobs import REQUEUE, WAITS_FOR_JOB, EngineRule, JobRecord, filled, id_of_job, plain_environment
+from ..wire.jobs import (
+    REQUEUE,
+    WAITS_FOR_JOB,
+    EngineRule,
+    JobRecord,
+    filled,
+    id_of_job,
+    plain_environment,
+    submitted_again,
+)
 from ..wire.liveness import boot_id
 from ..wire.records import Request, Status
-from ..wire.rundir import RunDir
+from ..wire.rundir import RunDir, for_a_job
 from . import ending, launches
 from .launches import Plan
 from .state import NO_FILE, NO_REQUEST, Supervision
@@ -55,20 +64,24 @@ class Job(NamedTuple):
 
         return send
 
-    def ask(self, command: Sequence[str]) -> tuple[int | None, str]:
-        """Exit code of a scheduler's command, None where it cannot be run; and what it says."""
+    def ask(self, command: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
+        """Exit code of a scheduler's command, None where it cannot be run; and its answer, or why there is none.
+
+        Args:
+            environ: what a job that it submits is to have; None: nothing is submitted.
+        """
         try:
             done = subprocess.run(
-                filled(command, self.id),
+                filled(command, self.id) if environ is None else command,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                capture_output=True,
                 timeout=ASK_SECONDS,
-                env=plain_environment(),
+                env=plain_environment() if environ is None else environ,
             )
         except (OSError, subprocess.SubprocessError) as error:
             return None, str(error)
-        return done.returncode, done.stdout.decode("utf-8", "replace").strip()
+        said = done.stderr if done.returncode != 0 else done.stdout  # warnings are no part of an answer
+        return done.returncode, " ".join(said.decode("utf-8", "replace").split())
 
 
 def job_here(rule: EngineRule | None) -> Job | None:
@@ -128,13 +141,36 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
     supervision.journal.event("request", f"{why}: asked to save and end", action=REQUEUE, by=job.title, job=job.id)
     request = Request(f"{NO_FILE}{REQUEUE}-{int(now * 1000)}", REQUEUE, number, job.title, now, {"limit": limit})
     ending.begin_stop(supervision, request)
+    if not limit and template.resume_args is not None and job.rule.look and job.rule.again:
+        _stay_in_line(supervision, job)
     return request
+
+
+def _stay_in_line(supervision: Supervision, job: Job) -> None:
+    """Where the scheduler will not start the job again, submit the next one now: we may be killed before all is saved.
+
+    For its time limit only where this attempt has saved something, else the next one would come no further.
+    """
+    run, status = supervision.run, supervision.journal.status
+    dropped = job.rule.dropped.replace("{restarts}", job.start.rpartition(".")[2])
+    meant = re.fullmatch(dropped, job.ask(job.rule.look)[1])
+    if not meant or (meant["limit"] and not launches.saved_since(run, supervision.spec, status, status.started)):
+        return
+    refused = _submit_again(run, job)
+    text = f"{job.title} will not start job {job.id} again: "
+    supervision.journal.event("note", text + (f"not submitted anew: {refused}" if refused else "submitted anew"))
 
 
 def hand_back(supervision: Supervision, *, limit: bool) -> None:
     """The attempt has ended for the scheduler's sake: the job is to go on later, by its own doing or by ours."""
     job, status = supervision.job, supervision.journal.status
     if job is None:
+        return
+    why = "its time limit was near" if limit else f"{job.title} took its nodes"
+    record = storage.read_or_none(JobRecord, supervision.run.job)
+    if record is not None and record.id != job.id:
+        message = f"{why}; it goes on when job {record.id} starts"
+        supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
         return
     meant = job.ask(job.rule.look)[1] if job.rule.look and not limit else None
     by_us = limit or (meant is not None and bool(re.fullmatch(job.rule.given_notice, meant)))
@@ -147,7 +183,6 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
         supervision.journal.event("note", text)
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return
-    why = "its time limit was near" if limit else f"{job.title} took its nodes"
     # Before it is requeued: that ends this process.
     certain = limit or by_us
     message = f"{why}; it goes on {'when' if certain else 'if'} its job starts again"
@@ -161,18 +196,24 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
 
 def _requeue(run: RunDir, job: Job) -> str:
     """Put the job back into the queue, or submit it anew; why neither worked."""
-    code, said = job.ask(job.rule.requeue) if job.rule.requeue else (1, "the scheduler has no way to")
-    if code == 0:
-        return ""
+    code, said = job.ask(job.rule.requeue) if job.rule.requeue else (1, "its options forbid it")
+    if code == 0 or not job.rule.again:
+        return "" if code == 0 else said
+    refused = _submit_again(run, job)
+    return f"{said}; {refused}" if refused else ""
+
+
+def _submit_again(run: RunDir, job: Job) -> str:
+    """Submit another job for the run, to begin when this one has ended; why not, where it was not."""
     record = storage.read_or_none(JobRecord, run.job)
-    if record is None or not record.argv or job.id != job.id.partition("_")[0]:
-        return said
-    again, answer = job.ask(record.argv)
-    fresh = answer.partition(";")[0].strip()
-    if again != 0 or not fresh:
-        return f"{said}; {answer}"
-    named = JobRecord(record.engine, time.time(), fresh, record.argv, [*record.earlier, job.id])
-    storage.write_json(run.job, named)
+    if record is None or not record.argv:
+        return "it is not on record how it was submitted"
+    code, answer = job.ask(submitted_again(job.rule, record.argv, job.id), for_a_job(job.rule, os.environ))
+    number, task = answer.partition(";")[0].strip(), job.id.partition("_")[1:]
+    if code != 0 or not number.isdecimal():
+        return answer
+    fresh = JobRecord(record.engine, time.time(), number + "".join(task), record.argv, [*record.earlier, job.id])
+    storage.write_json(run.job, fresh)
     return ""
 
 

@@ -32,13 +32,21 @@ class EngineRule(NamedTuple):
     restarts: str = ""
     """The variable that counts how often the job was started again."""
     look: Sequence[str] = []
-    """Prints what the scheduler means to do with the job."""
+    """Prints what the scheduler means to do with the job; it is matched with one space between its words."""
     given_notice: str = ""
     """Matches what ``look`` prints of a job that is to make room: it is requeued as soon as it has saved."""
     untouched: str = ""
     """Matches what ``look`` prints of a job that the scheduler leaves alone: a signal was some person's."""
+    dropped: str = ""
+    """Matches what ``look`` prints of a job that is being ended for others or, with a group ``limit``, for its time,
+    and that the scheduler will not start again. ``{restarts}`` stands for how often it was."""
     requeue: Sequence[str] = []
     """Puts the job back into the queue; empty: it cannot be done."""
+    again: Sequence[str] = []
+    """Options with which the command that submitted the job submits another one, to begin when it has ended; one with
+    ``{task}`` is for a job of an array alone. Empty: it must not be done."""
+    of_one_job: str = ""
+    """Matches names of variables that tell of one job, and must not reach the next one."""
     signal: Sequence[str] = []
     """Sends ``{signal}`` (TERM, KILL) to the training on all nodes of the job; empty: it is on this one alone."""
     options: Mapping[str, str] = {}
@@ -73,6 +81,14 @@ def id_of_job(rule: EngineRule, environ: Mapping[str, str]) -> str:
 def filled(command: Sequence[str], job: str) -> list[str]:
     """A scheduler's command for one job."""
     return [word.replace("{job}", job) for word in command]
+
+
+def submitted_again(rule: EngineRule, argv: Sequence[str], job: str) -> list[str]:
+    """The command that submits a job once more, for when it has ended; of an array that task alone."""
+    task = job.partition("_")[2]
+    more = [word.replace("{task}", task) for word in filled(rule.again, job) if task or "{task}" not in word]
+    options = next((place for place, word in enumerate(argv) if place and not word.startswith("--")), len(argv))
+    return [*argv[:options], *more, *argv[options:]]
 
 
 def plain_environment() -> dict[str, str]:

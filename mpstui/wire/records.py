@@ -116,6 +116,8 @@ class QueueRule(NamedTuple):
 
 
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
+OF_THIS_MACHINE = (GPU_VARIABLE, "CUDA_DEVICE_ORDER", "TMPDIR", "XDG_RUNTIME_DIR")
+"""Variables that are wrong on another machine."""
 
 
 def gpu_words(names: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import liveness, storage
-from .records import ENDS, Ack, Request
+from .jobs import EngineRule
+from .records import ENDS, OF_THIS_MACHINE, Ack, Request
 from .storage import UnreadableRecord
 
 RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
@@ -321,6 +322,14 @@ def answer_to(run: RunDir, request_id: str) -> Ack | None:
         return storage.read(Ack, run.ack(request_id))
     except UnreadableRecord:
         return None
+
+
+def for_a_job(rule: EngineRule, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that a scheduler is to hand to a job, without what is true of one run, machine or job alone."""
+    gone = (*RUN_VARIABLES, *OF_THIS_MACHINE)
+    return {
+        name: text for name, text in environ.items() if name not in gone and not re.fullmatch(rule.of_one_job, name)
+    }
 
 
 def event(moment: float, attempt: int, name: str, text: str, **details: Any) -> dict[str, Any]:

@@ -52,6 +52,7 @@ NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=1 RealMemor
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=1 RealMemory=1000
 PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=off
 PartitionName=low Nodes=n1,n2 MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=requeue GraceTime=0
+PartitionName=spot Nodes=n1,n2 MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=cancel GraceTime=0
 """
 
 

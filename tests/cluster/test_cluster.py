@@ -7,6 +7,7 @@ import torch
 from .conftest import User
 from .lab import Lab
 
+PARTITIONS = ("low", "spot")
 ENDED = ("finished", "stopped", "failed", "killed", "lost")
 
 
@@ -50,15 +51,18 @@ def test_a_sweep_of_six_is_one_array(user: User, lab: Lab) -> None:
 
 def test_a_preempted_training_goes_on_bit_for_bit(user: User, lab: Lab) -> None:
     (plain,) = user.launch("--on", "local", "--set", "epochs=8")
-    (run,) = user.launch("--on", "slurm", "--job", "partition=low", "--set", "epochs=8")
-    user.wait(run, has_trained(5))  # type: ignore[arg-type]
+    # Slurm puts the one back into the queue, and cancels the other.
+    both = [user.launch("--on", "slurm", "--job", f"partition={name}", "--set", "epochs=8")[0] for name in PARTITIONS]
+    jobs = [user.wait(run, has_trained(5))["job"]["id"] for run in both]  # type: ignore[arg-type]
     lab.ask("sbatch", "--partition=p", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 8")
-    seen = user.wait(run, lambda seen: seen["state"] == "queued")
-    assert seen["job"]["phase"] == "pending"
-    seen = user.wait(run, has_ended)
-    assert (seen["state"], seen["attempt"]) == ("finished", 2)
+    for run in both:
+        seen = user.wait(run, lambda seen: seen["state"] == "queued")
+        assert seen["job"]["phase"] == "pending"
     assert user.wait(plain, has_ended)["state"] == "finished"
-    same_end(user, plain, run)
+    for run, job, partition in zip(both, jobs, PARTITIONS, strict=True):
+        seen = user.wait(run, has_ended)
+        assert (seen["state"], seen["attempt"], seen["job"]["id"] == job) == ("finished", 2, partition == "low")
+        same_end(user, plain, run)
 
 
 def test_a_time_limit_of_two_minutes_is_survived_bit_for_bit(user: User, lab: Lab) -> None:

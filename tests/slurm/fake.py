@@ -146,6 +146,7 @@ def _sbatch(cluster: FakeCluster, words: list[str]) -> int:
         job |= {"start": "N/A", "end": "N/A"}
         cluster.write({**job, "output": options["output"], "environ": dict(os.environ), "pid": None})
     print(f"{number};lab")
+    print("sbatch: warning of something", file=sys.stderr)
     sys.stdout.flush()
     for one in names if (cluster.folder / "open").exists() else ():
         cluster.start(one)
@@ -154,9 +155,10 @@ def _sbatch(cluster: FakeCluster, words: list[str]) -> int:
 
 def _squeue(cluster: FakeCluster, words: list[str]) -> int:
     form = next((word.partition("=")[2] for word in words if word.startswith("--format=")), None)
-    if form is None:  # -h -t all -j JOB -O State:20,PreemptTime:30
+    if form is None:  # -h -t all -j JOB -O State:20,PreemptTime:30,RestartCnt:10,Reason:40
         job = cluster.job(words[words.index("-j") + 1])
-        print(f"{job['state']:20}{job.get('preempt', 'N/A'):30}")
+        print(f"{job['state']:20}{job.get('preempt', 'N/A'):30}{job['restarts']:<10}{job['reason']:40}")
+        print("squeue: warning of something", file=sys.stderr)
         return 0
     for job in cluster.jobs():
         line = form.replace("%u", "me").replace("%j", job["options"].get("job-name", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -23,7 +24,7 @@ from mpstui.core.model.snapshot import State
 from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
-from mpstui.wire.jobs import JobRecord
+from mpstui.wire.jobs import JobRecord, submitted_again
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
 
@@ -212,6 +213,65 @@ def test_a_preempted_job_that_was_given_notice_is_requeued_as_soon_as_it_has_sav
     cluster.signal("10", signal.SIGTERM)
     found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
     assert "Slurm took its nodes" in found.reason
+
+
+def test_a_job_that_is_preempted_for_good_is_submitted_anew_before_it_has_saved(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBATCH_ACCOUNT", "vision")
+    monkeypatch.setenv("SBATCH_WAIT", "1")
+    (run,) = runs.launch()
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.set("10", state="COMPLETING", preempt="2026-11-23T07:07:12")  # as with PreemptMode=CANCEL
+    cluster.signal("10", signal.SIGTERM)
+    found = runs.wait(run, lambda seen: seen.state is State.QUEUED and "it goes on when job 20 starts" in seen.reason)
+    cluster.set("10", state="PREEMPTED")
+    fresh = cluster.job("20")
+    assert fresh["options"] == {**cluster.job("10")["options"], "dependency": "afterany:10"}
+    left = {name: text for name, text in fresh["environ"].items() if name.startswith(("SLURM_", "SBATCH_", "LC_ALL"))}
+    assert left == {"SBATCH_ACCOUNT": "vision", **{k: v for k, v in os.environ.items() if k == "LC_ALL"}}
+    cluster.start("20")
+    runs.wait(run, lambda seen: seen.attempt == 2 and "begun at 1" in (seen.output.read_text() if seen.output else ""))
+    runs.enough()
+    assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED
+    record = storage.read(JobRecord, RunDir(found.dir).job)
+    assert record is not None
+    assert (record.id, record.earlier) == ("20", ["10"])
+
+
+@pytest.mark.parametrize(
+    ("said", "limit"),
+    [
+        ("COMPLETING 2026-11-23T07:07:12 0 None", [""]),
+        ("COMPLETING 1795417632 0 None", [""]),
+        ("COMPLETING N/A 0 TimeLimit", ["TimeLimit"]),
+        ("COMPLETING 2026-11-23T07:07:12 1 None", []),  # requeued
+        ("COMPLETING N/A 0 None", []),  # cancelled
+        ("RUNNING 2026-11-23T07:07:12 0 None", []),  # has still its grace
+        ("", []),
+    ],
+)
+def test_what_slurm_says_of_a_job_that_is_ended_tells_whether_it_comes_back(said: str, limit: list[str]) -> None:
+    found = re.fullmatch(Slurm().rule({}).dropped.replace("{restarts}", "0"), said)
+    assert [found["limit"] or ""] == limit if found else limit == []
+
+
+def test_one_that_was_told_not_to_come_back_does_not(runs: Cluster, cluster: FakeCluster) -> None:
+    (run,) = runs.launch(PROFILE + "no-requeue = true\n")
+    cluster.start("10")
+    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.signal("10", signal.SIGUSR1)
+    found = runs.wait(run, lambda seen: not seen.state.active)
+    assert "not requeued: its options forbid it" in found.reason
+    assert len(cluster.jobs()) == 1
+
+
+def test_a_task_of_an_array_is_submitted_anew_alone() -> None:
+    argv = ["sbatch", "--parsable", "--array=0-5", "/runs/a/job.sh", "python", "--in-job", "x"]
+    again = submitted_again(Slurm().rule({}), argv, "17_3")
+    assert again == [*argv[:3], "--dependency=afterany:17_3", "--array=3", *argv[3:]]
+    assert submitted_again(Slurm().rule({}), argv, "17")[3:5] == ["--dependency=afterany:17", "/runs/a/job.sh"]
 
 
 def test_a_requeued_job_can_be_called_off(runs: Cluster, cluster: FakeCluster) -> None:

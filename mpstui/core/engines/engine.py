@@ -137,7 +137,7 @@ def ask(engine: Engine, command: Sequence[str], environ: Mapping[str, str] | Non
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=ASK_SECONDS,
-            env=plain_environment() if environ is None else {**environ, "LC_ALL": "C"},
+            env=plain_environment() if environ is None else dict(environ),
         )
     except FileNotFoundError:
         hint = f"run it where {engine.title} is installed, such as a login node of the cluster"

@@ -60,6 +60,10 @@ _OURS = {
 """Options of sbatch that cannot be set, and why."""
 _DEFAULTS = {"signal": "B:USR1@60", "requeue": "", "open-mode": "append"}
 _SCRIPT = '#!/bin/sh\n# The first process of the job: the supervisor that its arguments name.\nexec "$@"\n'
+_OF_ONE_JOB = (
+    r"SLURM_(?!CONF$|CLUSTERS$).*|PMIX?_.*|SBATCH_(ARRAY_INX|ERROR|EXPORT|GET_USER_ENV|INPUT|JOB_NAME|OUTPUT|WAIT.*)"
+)
+"""Of ``SBATCH_``, with which people set defaults of their own, only what cannot be set."""
 _OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -92,15 +96,20 @@ class Slurm:
 
     def rule(self, options: JobOptions) -> EngineRule:
         """See :class:`.engine.Engine`."""
+        stays_out = "no-requeue" in options
         return EngineRule(
             name=self.name,
             title=self.title,
             ids=["{SLURM_ARRAY_JOB_ID}_{SLURM_ARRAY_TASK_ID}", "{SLURM_JOB_ID}"],
             restarts="SLURM_RESTART_COUNT",
-            look=["squeue", "-h", "-t", "all", "-j", "{job}", "-O", "State:20,PreemptTime:30"],
-            given_notice=r"RUNNING\s+(?!N/A)\S+",
-            untouched=r"RUNNING\s+N/A",
-            requeue=["scontrol", "requeue", "{job}"],
+            look=["squeue", "-h", "-t", "all", "-j", "{job}", "-O", "State:20,PreemptTime:30,RestartCnt:10,Reason:40"],
+            given_notice=r"RUNNING (?!N/A).*",
+            untouched=r"RUNNING N/A .*",
+            # One that Slurm requeues counts its next start already.
+            dropped=r"COMPLETING ((?!N/A)\S+ {restarts} .*|N/A {restarts} (?P<limit>TimeLimit))",
+            requeue=[] if stays_out else ["scontrol", "requeue", "{job}"],
+            again=[] if stays_out else ["--dependency=afterany:{job}", "--array={task}"],
+            of_one_job=_OF_ONE_JOB,
             # srun itself takes a SIGTERM for the order to kill what it started, everywhere and at once.
             signal=["scancel", "--signal={signal}", "{job}"] if self.nodes(options) > 1 else [],
             options=dict(options),

@@ -12,8 +12,8 @@ from types import TracebackType
 
 from ...wire import rundir, storage
 from ...wire.jobs import IN_JOB, RENDEZVOUS, EngineRule, JobRecord
-from ...wire.records import ENDS, GPU_VARIABLE, Ack, QueueRule, Request
-from ...wire.rundir import RUN_VARIABLES, RunDir, event
+from ...wire.records import ENDS, Ack, QueueRule, Request
+from ...wire.rundir import RunDir, event, for_a_job
 from ..engines.board import board_of
 from ..engines.engine import Engine, JobOptions, ask, engine_named, engine_of
 from ..model.errors import OperationError, UsageError
@@ -22,13 +22,8 @@ from ..profiles.model import Profile
 from .choice import ACCELERATOR_QUEUE, LaunchChoice
 from .supervisors import PROGRAM, require_trust, start_supervisor
 
-OF_THIS_MACHINE = (GPU_VARIABLE, "CUDA_DEVICE_ORDER", "TMPDIR", "XDG_RUNTIME_DIR")
-"""Variables of the caller that are wrong on another machine."""
 KILL_SECONDS = 10.0
 """After a kill that no supervisor answers for this long, the scheduler is asked to end the job."""
-_OF_THIS_JOB = ("SLURM_", "SBATCH_", "PMI_", "PMIX_")
-"""What a shell inside a job has in its environment, and what another job must not inherit."""
-_KEPT_OF_THOSE = ("SLURM_CONF", "SLURM_CLUSTERS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +140,7 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
             storage.write_json(run.job, JobRecord(rule.name, now, None, argv, earlier))
     except OSError as error:
         raise OperationError(f"run {first.run} could not be made ready for {engine.title}: {error.strerror}") from error
-    ids = engine.submitted(ask(engine, argv, _for_a_job(environ)), [run.path for run in runs])
+    ids = engine.submitted(ask(engine, argv, for_a_job(rule, environ)), [run.path for run in runs])
     if len(ids) != len(runs):
         raise OperationError(f"{engine.title} accepted the job, and did not say its number", "see its own list of jobs")
     for run, job in zip(runs, ids, strict=True):
@@ -159,11 +154,6 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
     if board is not None:
         board.hurry()
     return ids
-
-
-def _for_a_job(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in environ.items() if name not in (*RUN_VARIABLES, *OF_THIS_MACHINE)}
-    return {name: text for name, text in kept.items() if name in _KEPT_OF_THOSE or not name.startswith(_OF_THIS_JOB)}
 
 
 def job_of(run: RunDir, rule: EngineRule) -> JobView:

@@ -14,6 +14,7 @@ from ...wire.jobs import EngineRule
 from ...wire.liveness import machine_id
 from ...wire.records import (
     AFTER_CHECKPOINT,
+    OF_THIS_MACHINE,
     AlertRule,
     CauseRule,
     GpuRule,
@@ -36,7 +37,7 @@ from .choice import LaunchChoice, choice_json, launch_arguments, split_device, w
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
-from .jobs import OF_THIS_MACHINE, JobPlan, Submission, job_plan
+from .jobs import JobPlan, Submission, job_plan
 from .preflight import preflight_warnings, require_modules, require_program, require_text
 from .provenance import ProvenanceNotes
 from .supervisors import Supervisors, start_supervisor
