@@ -191,3 +191,10 @@ def test_what_was_not_read_yet_is_no_unknown() -> None:
     row = run_row(snapshot, 120).text
     assert row.count("…") >= 2
     assert "n/a" not in row
+
+
+def test_a_run_that_ended_without_totals_has_no_empty_bars() -> None:
+    ended = fakes.finished(epoch=None, epochs=None, step=396, steps=None, epoch_step=None, epoch_steps=None)
+    assert [line.text.rstrip() for line in progress(ended, 60)] == [" steps  396"]
+    told_nothing = changed(ended, step=None)
+    assert [line.text.rstrip() for line in progress(told_nothing, 60)] == [" no step was told"]

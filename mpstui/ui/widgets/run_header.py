@@ -110,7 +110,10 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
 
 
 def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
-    """How far within the epoch and in all; of a run that goes on also how fast, and how long still."""
+    """How far within the epoch and in all; of a run that goes on also how fast, and how long still.
+
+    One that ended without a total has no bars.
+    """
     numbers = snapshot.numbers
     active = snapshot.state.active and not numbers.done
     done = total_progress(numbers)
@@ -118,6 +121,10 @@ def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
     within = 1.0 if done == 1.0 else epoch_progress(numbers)
     steps = f"{shown.short_count(numbers.step)}/{shown.short_count(numbers.steps)}"
     counted = step_text(numbers) if numbers.steps is None else steps
+    if not active and within is None and done is None:  # no total was told: there is nothing left to draw a bar of
+        told = [("epoch", epoch_text(numbers)), ("steps", counted)]
+        known = [row(" ", (fit(label, _LABEL), "dim"), text) for label, text in told if text != shown.UNKNOWN]
+        return known or [row((fit(" no step was told", width), "dim"))]
     speed, samples = f"{shown.rate(numbers.steps_per_second)} step/s", f"{shown.rate(numbers.samples_per_second)} smp/s"
     epoch_left, left = (f"left {shown.duration(eta)}" for eta in (numbers.epoch_eta_seconds, numbers.eta_seconds))
     return [
