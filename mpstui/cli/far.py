@@ -228,6 +228,26 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
     return [found[host] for host in hosts]
 
 
+def stream(host: str, words: Sequence[str], told: Callable[[bytes], None]) -> None:
+    """Run a command on a host for as long as it goes on there, and tell each line that it prints.
+
+    Raises:
+        HostError: the machine cannot be reached, or the line was cut.
+    """
+    kept = bytearray()
+
+    def take(kind: bytes, data: bytes) -> None:
+        if kind == OUT:
+            kept.extend(data)
+            while (end := kept.find(b"\n")) >= 0:
+                told(bytes(kept[:end]))
+                del kept[: end + 1]
+
+    require_name(host)
+    with _line(host, load_settings(resolve_home(os.environ)).hosts) as line:
+        _Conversation(line, words, take, terminal=False).run()
+
+
 @contextmanager
 def _line(host: str, settings: HostsSettings) -> Iterator[Line]:
     def sending(size: int) -> None:

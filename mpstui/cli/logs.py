@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import argparse
 import codecs
-import math
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from ..core.follow import FollowedFile
 from ..core.formats.console import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
+<<<<<<< HEAD
 from ..core.runs.waiting import restart_is_wished
 from ..wire import liveness, storage
 from .resuming import give, known
 from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, respawn_missing_supervisors, say, wait_for, warn
+=======
+from ..core.runs.one import Awaited, OneRun, exit_as_json, has_ended
+from ..wire import storage
+from .session import POLL_SECONDS, RUN_HELP, Session, print_json, respawn_missing_supervisors, rest, say, warn
+>>>>>>> af20c3ef (Add mpstui ps --watch, and mpstui wait for several runs)
 
 _CHUNK = 1 << 16
 
@@ -135,15 +141,22 @@ def _offset_of_last(path: Path, lines: int) -> int:
 
 def configure_wait(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-exit status: 0 the run finished; 1 it ended in any other way, or the time is up. Example:
-  mpstui wait RUN && echo done"""
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+A line for each run as it ends; with --any, for the one that ended first. With --json it is an object: run, name, state,
+reason, attempt, exit, ended, moved_to, as in `mpstui ps --json`.
+
+exit status: 0 what was waited for has finished; 1 one of it ended in any other way, or the time is up. Examples:
+  mpstui wait RUN && echo done
+  mpstui wait --any RUN OTHER"""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--any", action="store_true", help="wait for one of them, not for all")
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after S seconds")
+    parser.add_argument("--json", action="store_true", help="print an object for each")
 
 
 def run_wait(args: argparse.Namespace) -> int:
     if args.timeout is not None and not args.timeout >= 0:
         raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
+<<<<<<< HEAD
     session = Session()
     one, respawned = session.run(args.run), -math.inf
     left = None if args.timeout is None else max(0.0, args.timeout - (known("waited") or 0.0))
@@ -166,8 +179,35 @@ def run_wait(args: argparse.Namespace) -> int:
     how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()
     say(f"{end.run}: {end.state} ({how})")
     return 0 if end.state is State.FINISHED else 1
+=======
+    session, begun = Session(), time.monotonic()
+    awaited = Awaited(map(session.run, args.runs), partial(respawn_missing_supervisors, session))
+    finished = True
+    while True:
+        looked = time.monotonic()
+        ended = awaited.ended()[: 1 if args.any else None]
+        for end in ended:
+            _tell_end(end, as_json=args.json)
+        finished = finished and all(end.state is State.FINISHED for end in ended)
+        if not awaited.left or (args.any and ended):
+            return 0 if finished else 1
+        now = time.monotonic()
+        pause = max(POLL_SECONDS, 4 * (now - looked))  # hundreds of runs take longer to look at
+        left = pause if args.timeout is None else begun + args.timeout - now
+        if left <= 0:
+            one, *more = awaited.left.values()
+            names = f"{one.dir.run} and {len(more)} more have" if more else f"{one.dir.run} has"
+            state = "" if more else f": it is {one.snapshot().state}"
+            raise OperationError(f"{names} not ended within {args.timeout:g} s{state}")
+        rest(min(pause, left))
+>>>>>>> af20c3ef (Add mpstui ps --watch, and mpstui wait for several runs)
 
 
-def has_ended(snapshot: RunSnapshot) -> bool:
-    """Whether nothing of it runs on by itself; a run that could not be stopped may never end and is not waited for."""
-    return not snapshot.state.active or snapshot.state is State.STOP_FAILED
+def _tell_end(end: RunSnapshot, *, as_json: bool) -> None:
+    told = end.exit
+    if as_json:
+        same = {name: getattr(end, name) for name in ("run", "name", "state", "reason", "attempt")}
+        print_json({**same, "exit": exit_as_json(told), "ended": told and told.ended, "moved_to": end.moved_to}, None)
+    else:
+        say(f"{end.run}: {end.state} ({end.reason if told is None or told.unbegun else told.sentence()})")
+    sys.stdout.flush()

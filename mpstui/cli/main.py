@@ -46,7 +46,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "show": Command("show", "print everything known about a run"),
         "results": Command("results", "tabulate what runs came to, and the settings in which they differ"),
         "logs": Command("logs:logs", "print a run's output"),
-        "wait": Command("logs:wait", "wait until a run has ended"),
+        "wait": Command("logs:wait", "wait until runs have ended, or one of them has"),
     },
     "share": {
         "report": Command("share:report", "write runs as one self-contained HTML page"),
@@ -138,6 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
     gc.set_threshold(50_000)  # nearly all that a start makes is kept: looking through it took a tenth of the start
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")  # an undecodable file name; saves the 20 ms of the import below
@@ -163,6 +164,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{str(error.filename)[:_LONGEST_PATH]}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}", "`mpstui doctor` checks the folders")
         return 1
+
+
+def _open_closed() -> None:
+    """What cron or a shell closed (``>&-``) leads nowhere: else the next file that is opened would take its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            found = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(found, "w" if number else "r", encoding="utf-8"))
 
 
 def _dispatch(arguments: list[str]) -> int:

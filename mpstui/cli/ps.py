@@ -25,6 +25,7 @@ from ..wire.storage import UnreadableRecord
 from .session import FILTER_HELP, Session, one_line, print_json, query_of, respawn_missing_supervisors, say, warn
 
 if TYPE_CHECKING:
+    from ..core.model.snapshot import RunSnapshot
     from ..core.runs.external import LogNotes
     from ..core.runs.files import LocalMachine
     from ..core.runs.query import Findable, Query
@@ -44,27 +45,44 @@ Lists every run that is active, and the newest {NEWEST} in any case; with --host
   mpstui ps --all
   mpstui ps --all --filter 'resnet lr>=0.01 failed -test'
   mpstui ps --host local --host gpu1
-  mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'"""
+  mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'
+  mpstui ps --watch
+  mpstui ps --watch --json | jq -c 'map(select(.state == "failed") | .name)'
+With --watch a terminal shows the list as it is now; a pipe gets it at each change, with --json one array a line."""
     parser.add_argument("--all", action="store_true", help=f"list ended runs beyond the newest {NEWEST} too")
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
+    parser.add_argument("--watch", action="store_true", help="go on until ctrl+c, and show what changes")
+    parser.add_argument(
+        "--every", type=float, default=1.0, metavar="S", help="with --watch: seconds between two looks (default: 1)"
+    )
     parser.add_argument("--rows", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     wanted, code = query_of(args.filter), 0
+    if args.watch:
+        from .watching import watch
+
+        return watch(args, wanted)
     if args.hosts:
         rows, left_out, code = _rows_of_hosts(args)
     else:
         rows, left_out = _own_rows(args, wanted)
     if args.rows:
-        found = [{name: getattr(row, name) for name in ("json", "word", "loss_is_finite")} for row in rows]
-        print_json({"rows": found, "left_out": left_out}, indent=None)
+        print_rows(rows, left_out)
     elif args.json:
         print_json([row.json for row in rows])
     elif rows or not code:
-        _print_table(rows, left_out, wanted)
+        for line in table(rows, left_out, wanted):
+            say(line)
     return code
+
+
+def print_rows(rows: Sequence[Row], left_out: int) -> None:
+    """For another mpstui, which shows them beside its own."""
+    found = [{name: getattr(row, name) for name in ("json", "word", "loss_is_finite")} for row in rows]
+    print_json({"rows": found, "left_out": left_out}, indent=None)
 
 
 def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row], int]:
@@ -75,17 +93,11 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
 
 
 def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
-    """The rows of all hosts, newest first; how many each left out, and the exit code: not 0 where one is missing.
-
-    A run that was moved is one row: where it goes on.
-    """
-    from platform import node
-
+    """The rows of all hosts, newest first; how many each left out, and the exit code: not 0 where one is missing."""
     from .far import ask_all
 
-    words = ["ps", "--rows", *(["--all"] if args.all else []), *(["--filter", args.filter] if args.filter else [])]
     rows, left_out, code = [], 0, 0
-    for found in ask_all(list(dict.fromkeys(args.hosts)), words):
+    for found in ask_all(list(dict.fromkeys(args.hosts)), far_words(args)):
         if isinstance(found, OperationError):
             warn(found.sentence + (f" ({found.hint})" if found.hint else ""))
             code = found.exit_code
@@ -95,21 +107,37 @@ def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
         else:
             told = storage.load_object(found.output)
             left_out += told["left_out"]
-            rows += [Row({"host": found.host, **row.pop("json")}, **row) for row in told["rows"]]
+            rows += rows_from(found.host, told)
+    return joined(rows), left_out, code
+
+
+def far_words(args: argparse.Namespace) -> list[str]:
+    """What a host is asked."""
+    return ["ps", "--rows", *(["--all"] if args.all else []), *(["--filter", args.filter] if args.filter else [])]
+
+
+def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
+    """What it answered."""
+    return [Row({"host": host, **row["json"]}, row["word"], row["loss_is_finite"]) for row in told["rows"]]
+
+
+def joined(rows: Sequence[Row]) -> list[Row]:
+    """The rows of several machines, newest first; a run that was moved is one: where it goes on."""
+    from platform import node
+
     known = {(node() if row.json["host"] == "local" else row.json["host"], row.json["run"]) for row in rows}
     rows = [row for row in rows if (row.json.get("moved_to"), row.json["run"]) not in known]
-    return sorted(rows, key=lambda row: row.json["started"] or math.inf, reverse=True), left_out, code
+    return sorted(rows, key=lambda row: row.json["started"] or math.inf, reverse=True)
 
 
-def _print_table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> None:
+def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]:
+    """Its lines, as wide as the terminal."""
     if not rows and wanted:
-        say("no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else ""))
-        return
+        return ["no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else "")]
     if not rows:
-        say("no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program")
-        return
-    table, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
-    widths = {title: max(map(len, cells)) for title, cells in zip(_HEAD, zip(*table, strict=True), strict=True)}
+        return ["no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program"]
+    cells, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
+    widths = {title: max(map(len, column)) for title, column in zip(_HEAD, zip(*cells, strict=True), strict=True)}
     for title in ("TAGS", "JOB", "HOST"):
         if not any(row.json.get(title.lower()) for row in rows):
             del widths[title]
@@ -117,11 +145,11 @@ def _print_table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> No
         if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
             break
         widths.pop(title, None)
-    for line in table:
-        cells = ((title, cell) for title, cell in zip(_HEAD, line, strict=True) if title in widths)
-        say("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells).rstrip())
-    if left_out:
-        say(f"and {left_out} older: mpstui ps --all")
+    lines = []
+    for line in cells:
+        kept = ((title, cell) for title, cell in zip(_HEAD, line, strict=True) if title in widths)
+        lines.append("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in kept))
+    return [line.rstrip() for line in lines] + ([f"and {left_out} older: mpstui ps --all"] if left_out else [])
 
 
 def _cells(row: Row, now: float) -> tuple[str, ...]:
@@ -184,6 +212,15 @@ class Row:
         return Findable(tuple(self.called), self.values, self.json["started"], self.json["ended"], time.time())
 
 
+def row_of(snapshot: RunSnapshot) -> Row:
+    """The row of one run."""
+    from ..core.runs.query import findable
+    from ..core.runs.report import as_json
+
+    finite, found_by = snapshot.numbers.loss_is_finite, findable(snapshot)
+    return Row(as_json(snapshot, full=False), shown.badge(snapshot).word, finite, found_by.words, found_by.values)
+
+
 def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
     """The rows, newest first, and how many older ended runs were left out.
 
@@ -233,17 +270,13 @@ class RowCache:
         if found and found["stamps"] == _stamps(run, found["row"]["json"]["attempt"]):
             return Row(**found["row"])
         from ..core.follow import Budget
-        from ..core.present import badge
-        from ..core.runs.query import findable
         from ..core.runs.reader import RunReader
-        from ..core.runs.report import as_json
 
         numbers = run.attempt_numbers()
         stamps = _stamps(run, numbers[-1] if numbers else 0)  # before it is read
         reader = RunReader(run, self._machine, self._notes)
         snapshot = reader.refresh(full=False, budget=Budget(1.0))  # seconds: enough for the end of any log
-        finite, found_by = snapshot.numbers.loss_is_finite, findable(snapshot)
-        row = Row(as_json(snapshot, full=False), badge(snapshot).word, finite, found_by.words, found_by.values)
+        row = row_of(snapshot)
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
         if reader.witnesses.settled and reader.caught_up and not watches_others:
             fields = {one.name: getattr(row, one.name) for one in dataclass_fields(row)}  # asdict copies deeply

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -13,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.model.errors import OperationError
-from ..core.model.home import Home, resolve_home
-from ..wire import labels, storage
-from ..wire.storage import UnreadableRecord, plain
+from ..core.model.home import resolve_home
+from ..wire.storage import plain
 
 if TYPE_CHECKING:
-    from ..core.model.snapshot import RunSnapshot
+    from ..core.runs.one import OneRun
     from ..core.runs.query import Query
 
 T = TypeVar("T")
@@ -46,62 +47,6 @@ def query_of(text: str | None) -> Query | None:
     return query
 
 
-class OneRun:
-    """One run, found by id, unique beginning or name; its output is never read.
-
-    So what acts on a run or waits for it is as quick on a log of any size, and works on one that nobody can read.
-
-    Raises:
-        UsageError: there is none, or several are meant.
-    """
-
-    def __init__(self, home: Home, name: str) -> None:
-        from ..core.runs.files import LocalMachine, WitnessReader
-        from ..core.runs.find import find_run
-        from ..wire.liveness import boot_id, system_process_table
-
-        self.dir = find_run(home, name)
-        self._reader = WitnessReader(self.dir, LocalMachine(table=system_process_table(), boot_id=boot_id()))
-
-    def snapshot(self) -> RunSnapshot:
-        """The run now: state, attempt and end; no numbers."""
-        from ..core.model.snapshot import Health, RunSnapshot
-        from ..core.runs.signs import STOPPED
-
-        self._reader.poll()
-        seen, verdict = self._reader.seen, self._reader.judge(self._phase())
-        live = verdict.state.active
-        trainer = self._reader.trainer() if live else None
-        end = None
-        if seen.exit and not live:
-            from ..core.runs.state import exit_summary
-
-            end = exit_summary(seen.exit)
-        return RunSnapshot(
-            run=self.dir.run,
-            name=labels.name_of(self.dir, seen.spec),
-            dir=self.dir.path,
-            state=verdict.state,
-            seen=time.time(),
-            reason=verdict.reason,
-            health=Health.PAUSED if trainer is not None and trainer.state == STOPPED else None,
-            job=seen.job,
-            attempt=self._reader.attempt,
-            attempts=self._reader.attempt,
-            paused=bool(seen.status and seen.status.paused and live),
-            exit=end,
-            moved_to=seen.moved.to if seen.moved and not live else None,
-        )
-
-    def _phase(self) -> str | None:
-        """What the trainer's own heartbeat says; None without one, or with one that cannot be read."""
-        try:
-            phase = (storage.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
-        except (UnreadableRecord, OSError):
-            return None
-        return phase if isinstance(phase, str) else None
-
-
 class Session:
     """The caller's environment, and where runs and profiles are."""
 
@@ -114,6 +59,8 @@ class Session:
         return Path.cwd()
 
     def run(self, name: str) -> OneRun:
+        from ..core.runs.one import OneRun
+
         return OneRun(self.home, name)
 
 
@@ -131,6 +78,21 @@ def wait_for(look: Callable[[], T], seconds: float | None) -> T | None:
             return None
         time.sleep(min(POLL_SECONDS, left))
     return found
+
+
+def rest(seconds: float) -> None:
+    """Wait between two looks at something that may stay as it is for hours.
+
+    Raises:
+        BrokenPipeError: whoever read our output has gone; without a word to write nothing else would tell.
+    """
+    output, happened = select.poll(), list[tuple[int, int]]()
+    with contextlib.suppress(ValueError, AttributeError, OSError):  # what is no descriptor, or is not watched here
+        output.register(sys.stdout.fileno(), 0)
+        happened = output.poll(0)
+    if any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
+        raise BrokenPipeError
+    time.sleep(seconds)
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:

@@ -15,6 +15,7 @@ from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
 from ..series.direction import best_point
 from .details import provenance
+from .one import exit_as_json
 
 _OF_A_JOB = ("engine", "id", "phase", "state", "reason", "nodes", "partition", "starts", "ends", "silent_since")
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -27,7 +28,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
     Args:
         full: with metrics, memory, heartbeat, checkpoints, events and diagnosis (`show`); else the row of `ps`.
     """
-    numbers, ended = snapshot.numbers, snapshot.exit
+    numbers = snapshot.numbers
     row: dict[str, Any] = {
         "run": snapshot.run,
         "name": snapshot.name,
@@ -46,7 +47,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "started": snapshot.started,
         "ended": snapshot.ended,
         "updated": snapshot.updated,
-        "exit": ended and {name: getattr(ended, name) for name in ("code", "signal", "cause", "requested_by")},
+        "exit": exit_as_json(snapshot.exit),
         "job": snapshot.job and {name: getattr(snapshot.job, name) for name in _OF_A_JOB},
         "tags": snapshot.tags,
         "note": snapshot.note or None,

@@ -1,0 +1,107 @@
+"""Some runs by their witnesses alone: what acts on a run or waits for its end reads none of its output."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...wire import labels, liveness, storage
+from ...wire.liveness import boot_id, system_process_table
+from ...wire.storage import UnreadableRecord
+from ..model.home import Home
+from ..model.snapshot import ExitSummary, Health, RunSnapshot, State
+from .files import LocalMachine, WitnessReader
+from .find import find_run
+from .signs import STOPPED
+from .state import exit_summary
+from .waiting import restart_is_wished
+
+RESPAWN_SECONDS = 5.0
+"""How often it is made sure that what is waited for can begin: it may stand behind another run that waits."""
+
+
+class OneRun:
+    """One run, found by id, unique beginning or name; its output is never read.
+
+    So what acts on a run or waits for it is as quick on a log of any size, and works on one that nobody can read.
+
+    Raises:
+        UsageError: there is none, or several are meant.
+    """
+
+    def __init__(self, home: Home, name: str) -> None:
+        self.dir = find_run(home, name)
+        self._reader = WitnessReader(self.dir, LocalMachine(table=system_process_table(), boot_id=boot_id()))
+
+    def snapshot(self) -> RunSnapshot:
+        """The run now: state, attempt and end; no numbers."""
+        self._reader.poll()
+        seen, verdict = self._reader.seen, self._reader.judge(self._phase())
+        live = verdict.state.active
+        trainer = self._reader.trainer() if live else None
+        end = None
+        if seen.exit and not live:
+            end = exit_summary(seen.exit)
+        return RunSnapshot(
+            run=self.dir.run,
+            name=labels.name_of(self.dir, seen.spec),
+            dir=self.dir.path,
+            state=verdict.state,
+            seen=time.time(),
+            reason=verdict.reason,
+            health=Health.PAUSED if trainer is not None and trainer.state == STOPPED else None,
+            job=seen.job,
+            attempt=self._reader.attempt,
+            attempts=self._reader.attempt,
+            paused=bool(seen.status and seen.status.paused and live),
+            exit=end,
+            moved_to=seen.moved.to if seen.moved and not live else None,
+        )
+
+    def _phase(self) -> str | None:
+        """What the trainer's own heartbeat says; None without one, or with one that cannot be read."""
+        try:
+            phase = (storage.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
+        except (UnreadableRecord, OSError):
+            return None
+        return phase if isinstance(phase, str) else None
+
+
+def has_ended(snapshot: RunSnapshot) -> bool:
+    """Whether nothing of it runs on by itself; a run that could not be stopped may never end and is not waited for."""
+    return not snapshot.state.active or snapshot.state is State.STOP_FAILED
+
+
+def exit_as_json(told: ExitSummary | None) -> dict[str, Any] | None:
+    """How an attempt ended, as every command tells it."""
+    names = ("code", "signal", "cause", "requested_by")
+    return {name: getattr(told, name) for name in names} if told is not None else None
+
+
+class Awaited:
+    """Runs whose end is waited for."""
+
+    def __init__(self, runs: Iterable[OneRun], respawn: Callable[[], bool]) -> None:
+        """``respawn`` starts a supervisor for each waiting run that has none; True if one was."""
+        self.left = {one.dir.run: one for one in runs}
+        """Those that have not ended, by id."""
+        self._respawn, self._respawned = respawn, -math.inf
+
+    def ended(self) -> list[RunSnapshot]:
+        """Those that have ended since the last call, the first to end first."""
+        if time.monotonic() - self._respawned >= RESPAWN_SECONDS:
+            self._respawn()
+            self._respawned = time.monotonic()
+        found = [snapshot for one in self.left.values() if self._is_over(one, snapshot := one.snapshot())]
+        for snapshot in found:
+            del self.left[snapshot.run]
+        return sorted(found, key=lambda one: one.exit.ended or math.inf if one.exit else math.inf)
+
+    def _is_over(self, one: OneRun, snapshot: RunSnapshot) -> bool:
+        if not has_ended(snapshot):
+            return False
+        if liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir):
+            return False  # a living supervisor has not begun the restart yet
+        return snapshot.state is State.FINISHED or not self._respawn()
