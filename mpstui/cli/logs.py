@@ -14,16 +14,10 @@ from ..core.follow import FollowedFile
 from ..core.formats.console import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
-<<<<<<< HEAD
-from ..core.runs.waiting import restart_is_wished
-from ..wire import liveness, storage
-from .resuming import give, known
-from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, respawn_missing_supervisors, say, wait_for, warn
-=======
 from ..core.runs.one import Awaited, OneRun, exit_as_json, has_ended
 from ..wire import storage
-from .session import POLL_SECONDS, RUN_HELP, Session, print_json, respawn_missing_supervisors, rest, say, warn
->>>>>>> af20c3ef (Add mpstui ps --watch, and mpstui wait for several runs)
+from .resuming import give, known
+from .session import POLL_SECONDS, RUN_HELP, Session, json_text, one_line, respawn_missing_supervisors, rest, warn
 
 _CHUNK = 1 << 16
 
@@ -107,7 +101,7 @@ def _follow(one: OneRun, number: int, args: argparse.Namespace) -> None:
         elif is_over:
             return
         else:
-            time.sleep(POLL_SECONDS)
+            rest(POLL_SECONDS)
 
 
 def _opened(one: OneRun, number: int, lines: int | None) -> FollowedFile:
@@ -156,41 +150,18 @@ exit status: 0 what was waited for has finished; 1 one of it ended in any other 
 def run_wait(args: argparse.Namespace) -> int:
     if args.timeout is not None and not args.timeout >= 0:
         raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
-<<<<<<< HEAD
-    session = Session()
-    one, respawned = session.run(args.run), -math.inf
-    left = None if args.timeout is None else max(0.0, args.timeout - (known("waited") or 0.0))
-
-    def is_over() -> bool:
-        nonlocal respawned
-        if time.monotonic() - respawned >= 5.0:  # the run may wait for another one that waits
-            respawn_missing_supervisors(session)
-            respawned = time.monotonic()
-        snapshot = one.snapshot()
-        if not has_ended(snapshot):
-            return False
-        if liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir):
-            return False  # a living supervisor has not begun the restart yet
-        return snapshot.state is State.FINISHED or not respawn_missing_supervisors(session)
-
-    if not wait_for(is_over, left):
-        raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.snapshot().state}")
-    end = one.snapshot()
-    how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()
-    say(f"{end.run}: {end.state} ({how})")
-    return 0 if end.state is State.FINISHED else 1
-=======
-    session, begun = Session(), time.monotonic()
+    session, begun = Session(), time.monotonic() - (known("waited") or 0.0)
     awaited = Awaited(map(session.run, args.runs), partial(respawn_missing_supervisors, session))
-    finished = True
+    told = dict[str, bool](known("told") or {})  # whether each run that has ended has finished
+    for name in told:
+        awaited.left.pop(name, None)
     while True:
         looked = time.monotonic()
-        ended = awaited.ended()[: 1 if args.any else None]
-        for end in ended:
-            _tell_end(end, as_json=args.json)
-        finished = finished and all(end.state is State.FINISHED for end in ended)
-        if not awaited.left or (args.any and ended):
-            return 0 if finished else 1
+        for end in awaited.ended()[: 1 if args.any else None]:
+            told[end.run] = end.state is State.FINISHED
+            give(f"{_end_told(end, as_json=args.json)}\n".encode(sys.stdout.encoding or "utf-8", "replace"), told=told)
+        if not awaited.left or (args.any and told):
+            return 0 if all(told.values()) else 1
         now = time.monotonic()
         pause = max(POLL_SECONDS, 4 * (now - looked))  # hundreds of runs take longer to look at
         left = pause if args.timeout is None else begun + args.timeout - now
@@ -200,14 +171,11 @@ def run_wait(args: argparse.Namespace) -> int:
             state = "" if more else f": it is {one.snapshot().state}"
             raise OperationError(f"{names} not ended within {args.timeout:g} s{state}")
         rest(min(pause, left))
->>>>>>> af20c3ef (Add mpstui ps --watch, and mpstui wait for several runs)
 
 
-def _tell_end(end: RunSnapshot, *, as_json: bool) -> None:
+def _end_told(end: RunSnapshot, *, as_json: bool) -> str:
     told = end.exit
     if as_json:
         same = {name: getattr(end, name) for name in ("run", "name", "state", "reason", "attempt")}
-        print_json({**same, "exit": exit_as_json(told), "ended": told and told.ended, "moved_to": end.moved_to}, None)
-    else:
-        say(f"{end.run}: {end.state} ({end.reason if told is None or told.unbegun else told.sentence()})")
-    sys.stdout.flush()
+        return json_text({**same, "exit": exit_as_json(told), "ended": told and told.ended, "moved_to": end.moved_to})
+    return one_line(f"{end.run}: {end.state} ({end.reason if told is None or told.unbegun else told.sentence()})")

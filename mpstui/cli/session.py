@@ -97,10 +97,15 @@ def rest(seconds: float) -> None:
 
 def print_json(value: Any, indent: int | None = 2) -> None:
     """One JSON document on standard output; non-finite numbers are null."""
+    print(json_text(value, indent))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A JSON document, safe on any terminal."""
     every_character = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=indent)
     # JSON leaves these as they are: they steer terminals, and some of them end a line for those who split lines.
-    print(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(text: str) -> None:
