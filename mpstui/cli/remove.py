@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             removed[item.run.run] = remover.remove(item.run, keep_checkpoints=args.keep_checkpoints, needed=needed)
         except OperationError as error:
             failed[item.run.run] = error.sentence
-    freed = sum(done.freed_bytes for done in removed.values())
+    freed = sum(done.freed_bytes or 0 for done in removed.values())
     if args.json:
         rows = [_json(item, removed.get(item.run.run), failed.get(item.run.run)) for item in found]
         print_json({"dry_run": args.dry_run, "runs": rows, "freed": freed})

@@ -35,6 +35,8 @@ class Queue(NamedTuple):
     """Nothing of this group starts, and no failure is passed on to what waits for it."""
     order: Sequence[str] = []
     """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
+    calls: Sequence[str] = []
+    """Ids of wishes from other machines that were carried out here, the newest last."""
 
     @property
     def by_hand(self) -> bool:

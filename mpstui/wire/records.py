@@ -253,6 +253,8 @@ class Spec(NamedTuple):
     """None: it begins by itself."""
     engine: Optional[EngineRule] = None
     """The scheduler whose job it is; None: it runs where it was launched."""
+    call: Optional[str] = None
+    """The id of the wish that it was launched by, where that came from another machine."""
 
 
 class Status(NamedTuple):

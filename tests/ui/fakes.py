@@ -530,7 +530,7 @@ class FakeDraft(Draft):
             "/home/me/project",
         )
 
-    def launch(self, values: Mapping[str, str]) -> str:
+    def launch(self, values: Mapping[str, str], *, call: str = "") -> str:
         self.launched.append(dict(values))
         return "20261121-115959-new"
 
@@ -640,7 +640,7 @@ class FakeServices(Services):
     def paused_queues(self) -> tuple[str, ...]:
         return self.paused
 
-    def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
+    def move_in_queue(self, snapshot: RunSnapshot, direction: str, call: str = "") -> Moved:
         self.queue_changes.append((snapshot.run, direction))
         return Moved("mps", 1, 3)
 

@@ -1,7 +1,8 @@
 """What was asked of this machine from another one, kept so that it is done once, however often it is asked.
 
 A line may die between a wish and its answer. Whoever wished asks again under the same id: what was done is told again,
-what is being done is waited for, and what was called off is never begun, however late it arrives.
+what is being done is waited for, and what was called off is never begun, however late it arrives. What was begun by a
+process that died is gone on with: whatever acts leaves its call's id in what it makes, and looks for that first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...wire import liveness, storage
 from ..model.errors import OperationError
@@ -22,20 +23,25 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{7,120}")
 CALLED_OFF = "it had been called off"
 
 
+class Call(NamedTuple):
+    """One wish, as whoever acts on it gets it."""
+
+    id: str
+    again: bool = False
+    """It was begun by a process that has died: how far it got has to be seen."""
+
+
 class CallBook:
     """The calls of one home; any number of processes may use it at once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def once(self, call: str, work: Callable[[], dict[str, Any]], *, repeatable: bool) -> dict[str, Any]:
+    def once(self, call: str, work: Callable[[Call], dict[str, Any]]) -> dict[str, Any]:
         """Do it unless it was done; what came of it either way.
 
-        Args:
-            repeatable: doing it again where nobody knows whether it was done changes nothing.
-
         Raises:
-            OperationError: it was called off, or nobody knows whether it was done.
+            OperationError: it was called off.
         """
         with self._holding(call):
             kept = storage.read_json(self._record(call))
@@ -43,19 +49,16 @@ class CallBook:
                 return dict(kept["came"])
             if kept is not None and kept.get("off"):
                 raise OperationError(CALLED_OFF, "ask again if it is still wanted")
-            if kept is not None and not repeatable:
-                sentence = "it was begun, and what did it has died: whether it was done is not known"
-                raise OperationError(sentence, "look before you ask again")
             storage.write_json(self._record(call), {"begun": time.time()})
-            came = work()
+            came = work(Call(call, again=kept is not None))
             storage.write_json(self._record(call), {"came": came})
             return came
 
     def call_off(self, call: str) -> dict[str, Any] | None:
-        """What came of a call that nobody waits for any more; None: it was not begun, and never will be.
+        """What came of a call that nobody waits for any more.
 
-        Raises:
-            OperationError: it was begun, and nobody knows whether it was done.
+        None: it was not begun, and never will be. Empty: it was begun, and what did it has died; to ask again is to
+        know.
         """
         with self._holding(call):
             kept = storage.read_json(self._record(call))
@@ -64,9 +67,7 @@ class CallBook:
                 return None
             if kept.get("off"):
                 return None
-            if "came" in kept:
-                return dict(kept["came"])
-            raise OperationError("it was begun, and what did it has died: whether it was done is not known")
+            return dict(kept.get("came", {}))
 
     def forget(self) -> None:
         """Drop what is so old that nobody asks again."""

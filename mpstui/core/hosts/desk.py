@@ -35,6 +35,7 @@ from ..runs.queueing import Moved
 from ..runs.removal import Removable, Removed
 from ..runs.window import Window
 from ..sharing.export import Table
+from .calls import Call
 from .codec import form_of
 from .forms import Form
 from .local import LocalServices
@@ -50,14 +51,10 @@ MOST_BYTES = 1 << 17
 _HELD_LOGS = 4
 
 
-def acts(*, repeatable: bool) -> Callable[[F], F]:
-    """A question that changes something. ``repeatable``: doing it twice changes nothing more."""
-
-    def mark(method: F) -> F:
-        method.repeatable = repeatable  # type: ignore[attr-defined]
-        return method
-
-    return mark
+def acts(method: F) -> F:
+    """A question that changes something; with the same call a second time it changes nothing more."""
+    method.acts = True  # type: ignore[attr-defined]
+    return method
 
 
 class Signature(NamedTuple):
@@ -65,8 +62,8 @@ class Signature(NamedTuple):
 
     arguments: tuple[tuple[str, Form[Any]], ...]
     answer: Form[Any]
-    repeatable: bool | None
-    """None: it changes nothing."""
+    acts: bool
+    """Whether it changes something."""
 
 
 @lru_cache(None)
@@ -82,7 +79,7 @@ def signature_of(name: str) -> Signature:
     hints = get_type_hints(method, include_extras=True)
     arguments = [one for one in inspect.signature(method).parameters if one != "self"]
     forms = tuple((one, form_of(hints[one])) for one in arguments)
-    return Signature(forms, form_of(hints["return"]), getattr(method, "repeatable", None))
+    return Signature(forms, form_of(hints["return"]), getattr(method, "acts", False))
 
 
 class Logs:
@@ -135,24 +132,24 @@ class Desk:
 
     # -- acting on runs
 
-    @acts(repeatable=True)
-    def act(self, call: str, run: RunRef, action: str, options: Mapping[str, Any]) -> Request:
+    @acts
+    def act(self, call: Call, run: RunRef, action: str, options: Mapping[str, Any]) -> Request:
         """Send a request, whose id is that of the call: it exists once."""
         snapshot = self._run(run)
         return self._sent(call, snapshot) or self._acting(call).send(snapshot, action, **options)
 
-    @acts(repeatable=True)
-    def go_on(self, call: str, run: RunRef) -> Request:
+    @acts
+    def go_on(self, call: Call, run: RunRef) -> Request:
         """Start for real what the newest rehearsal has tried."""
         snapshot = self._run(run)
         return self._sent(call, snapshot) or self._acting(call).go_on(snapshot)
 
-    def _acting(self, call: str) -> Any:
-        return replace(self._services.actions, request_id=call)
+    def _acting(self, call: Call) -> Any:
+        return replace(self._services.actions, request_id=call.id)
 
     @staticmethod
-    def _sent(call: str, snapshot: RunSnapshot) -> Request | None:
-        return storage.read_or_none(Request, RunDir(snapshot.dir).request(call))
+    def _sent(call: Call, snapshot: RunSnapshot) -> Request | None:
+        return storage.read_or_none(Request, RunDir(snapshot.dir).request(call.id))
 
     # -- what is known of runs
 
@@ -241,20 +238,22 @@ class Desk:
     def completed(self, recipe: FormRecipe, key: str, text: str) -> str | None:
         return self._form(recipe).completed(key, text)
 
-    @acts(repeatable=False)
-    def launch(self, call: str, recipe: FormRecipe, values: Mapping[str, str]) -> str:
-        return self._form(recipe).launch(values)
+    @acts
+    def launch(self, call: Call, recipe: FormRecipe, values: Mapping[str, str]) -> str:
+        return self._form(recipe).launch(values, call=call.id)
 
-    @acts(repeatable=True)
-    def restart(self, call: str, recipe: FormRecipe, run: RunRef, values: Mapping[str, str], rehearse: bool) -> Request:
+    @acts
+    def restart(
+        self, call: Call, recipe: FormRecipe, run: RunRef, values: Mapping[str, str], rehearse: bool
+    ) -> Request:
         """A new attempt with the values of a form."""
         snapshot = self._run(run)
         return self._sent(call, snapshot) or self._form(recipe).restart(
-            snapshot, values, rehearse=rehearse, request_id=call
+            snapshot, values, rehearse=rehearse, request_id=call.id
         )
 
-    @acts(repeatable=False)
-    def save_profile(self, call: str, recipe: FormRecipe, values: Mapping[str, str], name: str) -> Path:
+    @acts
+    def save_profile(self, call: Call, recipe: FormRecipe, values: Mapping[str, str], name: str) -> Path:
         return self._form(recipe).save(values, name)
 
     def _form(self, recipe: FormRecipe) -> Draft:
@@ -278,23 +277,25 @@ class Desk:
 
     # -- queues, labels, removal
 
-    @acts(repeatable=False)
-    def move_in_queue(self, call: str, run: RunRef, direction: str) -> Moved:
-        return self._services.move_in_queue(self._run(run), direction)
+    @acts
+    def move_in_queue(self, call: Call, run: RunRef, direction: str) -> Moved:
+        return self._services.move_in_queue(self._run(run), direction, call.id)
 
-    @acts(repeatable=True)
-    def pause_queue(self, call: str, group: str, paused: bool) -> Queue:
+    @acts
+    def pause_queue(self, call: Call, group: str, paused: bool) -> Queue:
         return self._services.pause_queue(group, paused)
 
-    @acts(repeatable=True)
-    def label(self, call: str, runs: tuple[RunRef, ...], what: str, before: str, text: str) -> None:
+    @acts
+    def label(self, call: Call, runs: tuple[RunRef, ...], what: str, before: str, text: str) -> None:
         self._services.label([self._run(one) for one in runs], what, before, text)
 
     def examine_removal(self, run: RunRef) -> Removable:
         return self._services.examine_removal(self._run(run))
 
-    @acts(repeatable=False)
-    def remove(self, call: str, run: RunRef, keep_checkpoints: bool) -> Removed:
+    @acts
+    def remove(self, call: Call, run: RunRef, keep_checkpoints: bool) -> Removed:
+        if call.again and self._newest(run.run) is None:
+            return self._services.removed_before(run.run)
         return self._services.remove(self._run(run), keep_checkpoints=keep_checkpoints)
 
 

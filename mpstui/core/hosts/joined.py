@@ -183,10 +183,10 @@ class JoinedServices(LocalServices):
         listings = ((host, host.link.values.get("list")) for host in self.hosts)
         return (*here, *(host.key(queue) for host, found in listings if found is not None for queue in found.paused))
 
-    def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
+    def move_in_queue(self, snapshot: RunSnapshot, direction: str, call: str = "") -> Moved:
         host = self.host_of(snapshot.run)
         if host is None:
-            return super().move_in_queue(snapshot, direction)
+            return super().move_in_queue(snapshot, direction, call)
         about = f"moving {snapshot.name} {direction}"
         return host.link.ask(Desk.move_in_queue, about=about, run=host.ref(snapshot), direction=direction)
 

@@ -231,7 +231,7 @@ class Link:
             ReportedError: it could not be done, or the line died; the sentence says which.
         """
         signature = signature_of(method.__name__)
-        acting = signature.repeatable is not None
+        acting = signature.acts
         if not self.live:
             why = self.sentence or f"{self.host}: the line is cut"
             raise OperationError(f"{why}; {'nothing was sent' if acting else 'this is told when it is back'}")
@@ -260,7 +260,7 @@ class Link:
         """What came of a call; None: nothing yet, and what it would have done is left to be found out."""
         with self._lock:
             self._calls.pop(call.id, None)
-            if call.answer is None and call.signature.repeatable is not None:
+            if call.answer is None and call.signature.acts:
                 self._left[call.id] = call
             return call.answer
 
@@ -344,7 +344,11 @@ class Link:
 
     def _came(self, call_id: str, answer: dict[str, Any]) -> None:
         with self._lock:
-            call, left = self._calls.get(call_id), self._left.pop(call_id, None)
+            call, left = self._calls.get(call_id), self._left.get(call_id)
+            if left is not None and "begun" in answer and self._session is not None:
+                self._session.send(["call", left.id, left.method, left.arguments])  # what did it has died half-way
+                return
+            self._left.pop(call_id, None)
             if call is not None:
                 call.answer = answer
         if call is not None:

@@ -198,12 +198,12 @@ class LocalServices:
 
         return paused_groups(self.home)
 
-    def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
-        """Move a queued run ``up`` or ``down`` by one place."""
+    def move_in_queue(self, snapshot: RunSnapshot, direction: str, call: str = "") -> Moved:
+        """Move a queued run ``up`` or ``down`` by one place; under the same ``call`` once."""
         from ...wire.rundir import RunDir
         from ..runs.queueing import move_run
 
-        return move_run(self.home, RunDir(snapshot.dir), direction)
+        return move_run(self.home, RunDir(snapshot.dir), direction, call)
 
     def pause_queue(self, group: str, paused: bool) -> Queue:
         """Start nothing more from a queue, or start again."""
@@ -284,3 +284,8 @@ class LocalServices:
         self._remover.clean_up()
         remove_abandoned(self.home)
         return self._remover.remove(RunDir(snapshot.dir), keep_checkpoints=keep_checkpoints)
+
+    def removed_before(self, run: str) -> Removed:
+        """What became of a run that a process removed which has died since."""
+        self._remover.clean_up()
+        return self._remover.removed_before(run)

@@ -21,7 +21,7 @@ from ...wire.records import Ack
 from ..model.errors import OperationError, ReportedError, UsageError
 from ..model.home import resolve_home
 from ..model.snapshot import RunSnapshot
-from .calls import CallBook
+from .calls import Call, CallBook
 from .channels import TOLD, Teller
 from .codec import form_of
 from .desk import Desk, host_name, signature_of
@@ -130,22 +130,22 @@ class Session:
 
     def _called_off(self, call: str) -> Mapping[str, Any]:
         came = self._book.call_off(call)
-        return {"never": True} if came is None else came
+        return {"never": True} if came is None else came or {"begun": True}
 
     def _came(self, call: str, name: str, arguments: Any) -> Mapping[str, Any]:
         signature = signature_of(name)
         values = {one: form.decode(arguments[one], EXACT) for one, form in signature.arguments if one != "call"}
-        if signature.repeatable is not None:
-            values["call"] = call
 
-        def work() -> dict[str, Any]:
+        def work(given: Call) -> dict[str, Any]:
+            if signature.acts:
+                values["call"] = given
             try:
                 found = getattr(self._desk, name)(**values)
             except ReportedError as error:
                 return {"fail": _told_error(error)}
             return {"ok": signature.answer.encode(found, EXACT if name == "table" else TOLD)}
 
-        return work() if signature.repeatable is None else self._book.once(call, work, repeatable=signature.repeatable)
+        return self._book.once(call, work) if signature.acts else work(Call(call))
 
     # -- what is told
 

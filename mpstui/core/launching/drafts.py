@@ -239,13 +239,17 @@ class Draft:
             profile=self._choice.profile.slug if self._choice.profile.path else None,
         )
 
-    def launch(self, values: Mapping[str, str]) -> str:
-        """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none."""
+    def launch(self, values: Mapping[str, str], *, call: str = "") -> str:
+        """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none.
+
+        Args:
+            call: an id of this wish, which starts each of them once however often it arrives.
+        """
         from .planning import launch_all
 
         launcher = self._launcher
         plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
-        return launch_all(plans, launcher.home, launcher.environ, launcher.clock)[0]
+        return launch_all(plans, launcher.home, launcher.environ, launcher.clock, call)[0]
 
     def restart(
         self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False, request_id: str = ""

@@ -238,23 +238,29 @@ def _warnings(
 
 
 def launch_all(
-    plans: Sequence[LaunchPlan], home: Home, environ: Mapping[str, str], clock: Callable[[], float]
+    plans: Sequence[LaunchPlan], home: Home, environ: Mapping[str, str], clock: Callable[[], float], call: str = ""
 ) -> list[str]:
     """Start planned runs, detached, in this order; their ids.
 
     Of several the program is asked first which arguments it takes: all would fail of one misspelt word.
 
+    Args:
+        call: an id of this wish, which starts each of them once however often it arrives.
+
     Raises: see :func:`launch`.
         UsageError: a value that the program would refuse.
     """
     if len(plans) == 1 and plans[0].engine is None:
-        return [launch(plans[0], home, environ, clock())]
+        return [launch(plans[0], home, environ, clock(), call=call)]
     for ask, made in zip([True, *[False] * len(plans)], plans, strict=False):
         whole = {**environ, **{line.name: line.value for line in made.env}}
         require_values(made.argv, launch_arguments(made.choice)[0], made.choice.profile.cwd, whole, ask=ask)
     provenance = ProvenanceNotes()
     with Submission(plans[0].engine) if plans[0].engine is not None else Supervisors(home.runs) as supervisors:
-        return [launch(plan, home, environ, clock(), supervisors.start, provenance) for plan in plans]
+        return [
+            launch(plan, home, environ, clock(), supervisors.start, provenance, f"{call}.{number}" if call else "")
+            for number, plan in enumerate(plans)
+        ]
 
 
 def launch(
@@ -264,6 +270,7 @@ def launch(
     now: float,
     start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor,
     provenance: ProvenanceNotes | None = None,
+    call: str = "",
 ) -> str:
     """Start a planned run, detached, and return its id.
 
@@ -272,16 +279,21 @@ def launch(
     Args:
         start: starts its supervisor.
         provenance: what runs launched together are launched from.
+        call: an id of this wish; a run that was made by it is gone on with where that ended.
 
     Raises:
         OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
     """
+    if call and (made := _launched_by(call, home)) is not None:
+        if not (made.status.exists() or made.job.exists()):
+            start(made, {**environ, **plan.choice.env, **plan.secrets})
+        return made.run
     require_disk_space(home.runs, plan.choice.profile.min_free_bytes)
     require_own(home)
     try:
         run = create_run_dir(home.runs, plan.name, now)
         try:
-            storage.write_json(run.spec, spec_json(plan, run, now, home))
+            storage.write_json(run.spec, spec_json(plan, run, now, home, call))
         except OSError:  # leave no unreadable run behind
             shutil.rmtree(run.path, ignore_errors=True)
             raise
@@ -301,7 +313,15 @@ def _origin(run: RunDir) -> Origin:
     return Origin(machine_id(), str(run.path), found.st_ino if found is not None else 0)
 
 
-def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None) -> dict[str, Any]:
+def _launched_by(call: str, home: Home) -> RunDir | None:
+    for run in rundir.run_dirs(home.runs):
+        with contextlib.suppress(OSError, storage.UnreadableRecord):
+            if call.encode() in (data := storage.read_bytes(run.spec)) and storage.load_object(data)["call"] == call:
+                return run
+    return None
+
+
+def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None, call: str = "") -> dict[str, Any]:
     """``spec.json``: the record, plus the choice itself under ``choice``, from which the form can be filled again."""
     from ..diagnosis.engine import supervisor_rules
 
@@ -331,5 +351,6 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         origin=_origin(run),
         branch=plan.choice.branch,
         engine=plan.engine,
+        call=call or None,
     )
     return {**storage.to_json(spec), "choice": choice_json(plan.choice)}

@@ -174,6 +174,8 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
             finally:
                 temporary.unlink()
     except FileExistsError:
+        if storage.read_bytes(path) == data:  # it was saved before
+            return path
         raise UsageError(
             f"there is a profile {name!r} already: {path}", "choose another name, or say --replace", field="name"
         ) from None

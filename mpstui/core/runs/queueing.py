@@ -25,6 +25,7 @@ from ..model.snapshot import QueuePlace
 from .find import run_name
 from .waiting import is_waiting
 
+_CALLS_KEPT = 50
 DIRECTIONS = ("up", "down", "first", "last")
 
 
@@ -145,8 +146,11 @@ def set_slots(home: Home, name: str, slots: int | None) -> Queue:
     return _edit(QueueFiles(home.queue, name), lambda queue: queue._replace(slots=slots, decided=True))
 
 
-def move_run(home: Home, run: RunDir, direction: str) -> Moved:
+def move_run(home: Home, run: RunDir, direction: str, call: str = "") -> Moved:
     """Move a queued run in its group: one place up or down, or to either end.
+
+    Args:
+        call: an id of this wish, which is carried out once however often it arrives.
 
     Raises:
         UsageError: ``direction`` is none of :data:`DIRECTIONS`; OperationError: it waits in no group.
@@ -160,8 +164,11 @@ def move_run(home: Home, run: RunDir, direction: str) -> Moved:
         raise OperationError(f"run {run.run} waits for other runs, in no queue group")
 
     def change(queue: Queue) -> Queue:
+        if call and call in queue.calls:
+            return queue
         present = [name for name in queue.order if name == run.run or _waits(RunDir(home.runs / name))]
-        return queue._replace(order=moved(queue.order, present, run.run, direction))
+        calls = [*queue.calls, call][-_CALLS_KEPT:] if call else queue.calls
+        return queue._replace(order=moved(queue.order, present, run.run, direction), calls=calls)
 
     after = _edit(QueueFiles(home.queue, item.rule.group), change)
     present = [name for name in after.order if name == run.run or _waits(RunDir(home.runs / name))]

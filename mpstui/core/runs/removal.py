@@ -49,7 +49,8 @@ class Removed:
     """What became of it."""
 
     run: str
-    freed_bytes: int
+    freed_bytes: int | None
+    """None: nobody noted it, as where the process that removed the run has died."""
     kept: Path | None = None
     """Where its checkpoints lie now, if they were to be kept and there were any."""
     left: str | None = None
@@ -126,13 +127,18 @@ class Remover:
         finally:
             liveness.release(lock)
 
+    def removed_before(self, run: str) -> Removed:
+        """What became of a run that is gone."""
+        kept = self.kept / run
+        return Removed(run=run, freed_bytes=None, kept=kept if kept.is_dir() else None)
+
     def clean_up(self) -> int:
         """Finish what interrupted removals left; the bytes that were freed."""
         freed = 0
         for leaving in self._home.runs.glob(f"{_LEAVING}*"):
             if not liveness.is_held(leaving / "supervisor.lock"):
                 name = leaving.name.removeprefix(_LEAVING_KEEPING).removeprefix(_LEAVING)
-                freed += self._delete(leaving, name, _patterns(RunDir(leaving))).freed_bytes
+                freed += self._delete(leaving, name, _patterns(RunDir(leaving))).freed_bytes or 0
         return freed
 
     def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> RunWitnesses:

@@ -354,7 +354,8 @@ class ActingScreen(Screen[None]):
         def remove(*, keep: bool) -> Toast:
             done = [services.remove(one, keep_checkpoints=keep) for one in runs]
             what = clean(found[0].name, 60) if len(runs) == 1 else f"{len(runs)} runs"
-            text = f"removed {what}, freed {shown.size(sum(one.freed_bytes for one in done))}"
+            freed = [one.freed_bytes for one in done if one.freed_bytes is not None]
+            text = f"removed {what}" + (f", freed {shown.size(sum(freed))}" if len(freed) == len(done) else "")
             kept = next((one.kept for one in done if one.kept), None)
             text += f"; checkpoints: {clean(str(kept if len(runs) == 1 else kept.parent), 300)}" if kept else ""
             left = next((one.left for one in done if one.left), None)

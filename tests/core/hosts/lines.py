@@ -103,6 +103,6 @@ class FarServices(LocalServices):
         self.__dict__["actions"] = Actions({}, clock, start=lambda run, env: None)
         self.moved: list[str] = []
 
-    def move_in_queue(self, snapshot: Any, direction: str) -> Moved:
+    def move_in_queue(self, snapshot: Any, direction: str, call: str = "") -> Moved:
         self.moved.append(direction)
         return Moved("default", 1, len(self.moved))

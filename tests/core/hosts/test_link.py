@@ -16,7 +16,7 @@ import pytest
 
 from mpstui.core.hosts import link as near
 from mpstui.core.hosts import serve
-from mpstui.core.hosts.calls import CallBook
+from mpstui.core.hosts.calls import Call, CallBook
 from mpstui.core.hosts.desk import Desk, signature_of
 from mpstui.core.hosts.link import Link
 from mpstui.core.hosts.ssh import connect
@@ -219,30 +219,28 @@ def test_a_real_process_serves_and_ends_with_its_line(tmp_path: Path) -> None:
     wait_until(lambda: not Path(f"/proc/{pid}").exists() if Path("/proc").exists() else True)
 
 
-def test_a_call_is_done_once_called_off_never_and_doubt_is_told(tmp_path: Path) -> None:
-    book, did = CallBook(tmp_path / "calls"), list[int]()
+def test_a_call_is_done_once_called_off_never_and_gone_on_with_where_it_died(tmp_path: Path) -> None:
+    book, did = CallBook(tmp_path / "calls"), list[bool]()
 
-    def work() -> dict[str, object]:
-        did.append(1)
+    def work(call: Call) -> dict[str, object]:
+        did.append(call.again)
         return {"ok": len(did)}
 
-    assert [book.once("first-call", work, repeatable=False) for _ in range(3)] == [{"ok": 1}] * 3
+    def dies(call: Call) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    assert [book.once("first-call", work) for _ in range(3)] == [{"ok": 1}] * 3
     assert book.call_off("first-call") == {"ok": 1}
     assert book.call_off("second-call") is None
     with pytest.raises(OperationError, match="called off"):
-        book.once("second-call", work, repeatable=True)
-
-    def dies() -> dict[str, object]:
-        raise KeyboardInterrupt
-
-    for call, again in (("third-call", False), ("fourth-call", True)):
-        with pytest.raises(KeyboardInterrupt):
-            book.once(call, dies, repeatable=again)
-    with pytest.raises(OperationError, match="whether it was done is not known"):
-        book.once("third-call", work, repeatable=False)
-    assert book.once("fourth-call", work, repeatable=True) == {"ok": 2}
+        book.once("second-call", work)
+    with pytest.raises(KeyboardInterrupt):
+        book.once("third-call", dies)
+    assert book.call_off("third-call") == {}
+    assert book.once("third-call", work) == {"ok": 2}
+    assert did == [False, True]
     with pytest.raises(OperationError, match="without an id"):
-        book.once("../x", work, repeatable=True)
+        book.once("../x", work)
 
 
 def test_every_question_and_everything_told_can_travel() -> None:

@@ -107,7 +107,7 @@ def test_nothing_outside_is_touched(home: Home, remover: Remover, tmp_path: Path
     remover.remove(linked, keep_checkpoints=True)
     assert (outside / "w.pt").exists()
     found = remover.examine(run)
-    assert remover.remove(run, keep_checkpoints=True).freed_bytes < found.size_bytes + 1
+    assert (remover.remove(run, keep_checkpoints=True).freed_bytes or 0) < found.size_bytes + 1
     assert (outside / "w.pt").read_bytes() == b"w" * 9000
     elsewhere = ended(home, "moved").run
     elsewhere.path.rename(tmp_path / "moved")
@@ -324,4 +324,4 @@ def test_a_file_with_two_names_and_a_hole_count_once_and_nothing(tmp_path: Path)
 
 def test_the_real_process_table_will_do(home: Home) -> None:
     run = ended(home).respec().status("ended", boot_id=liveness.boot_id()).run
-    assert Remover(home).remove(run).freed_bytes > 0
+    assert Remover(home).remove(run).freed_bytes
