@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = "1.0"
-BEAT_SECONDS = 1.0
+BEAT_SECONDS, POLL_SECONDS, SAVING_SECONDS = 1.0, 0.25, 600.0
 RETRY_SECONDS = 10.0
 MOST_WAITING_LINES = 10_000
 WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
@@ -97,6 +97,22 @@ class Report:
         if not self._silent and (self._run is not None or self._open()):
             self._guarded(_Run.note, str(text), name, step)
 
+    def requested(self, action: str) -> bool:
+        """Whether somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
+
+        Who asks promises to do it. "stop" is true from then on: save, and end. The first time that it is asked, in the
+        main thread, SIGTERM and SIGINT begin to mean that, once. Several ranks on one machine hear it at the same step.
+        A request to save is answered by :meth:`checkpoint`, the others with :meth:`answer` where there is more to say.
+        """
+        if self._silent or (self._run is None and not self._open()):
+            return False
+        return bool(self._guarded(_Run.requested, action))
+
+    def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
+        """Answer what :meth:`requested` told of; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
+        if not self._silent and self._run is not None:
+            self._guarded(_Run.answer, action, text, ok, memory)
+
     @property
     def is_on(self) -> bool:
         """Whether there is a run to report to: for what is only computed to be reported."""
@@ -121,15 +137,16 @@ class Report:
         if self._run is not None and not self._silent:
             self._guarded(_Run.end)
 
-    def _guarded(self, method: Callable[..., None], *args: Any) -> None:
+    def _guarded(self, method: Callable[..., Any], *args: Any) -> Any:
         try:
             with self._lock:
                 if self._run is not None:
-                    method(self._run, *args)
+                    return method(self._run, *args)
         except Exception as error:  # noqa: BLE001 - see above
             self._silent = True
             if self._run is not None:
                 self._run.give_up(error)
+        return None
 
     def _forked(self) -> None:
         """In a fork: its parent speaks, unless it has not said a word yet."""
@@ -157,6 +174,10 @@ class Report:
         kept = {name: value for name, value in point.items() if name not in run.values}
         counted: dict[str, Any] = {name: run.counts[name] for name in ("step", "epoch") if name in run.counts}
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
+
+    def answers(self, action: str) -> bool:
+        """For the agent: whether the program carries out such requests itself."""
+        return self._run is not None and not self._silent and action in self._run.answers
 
 
 class _Phase:
@@ -200,6 +221,14 @@ class _Run:
         self._refused: set[str] = set()
         self._claim: int | None = None
         self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
+        self.answers: list[str] = []
+        """Requests that the program carries out."""
+        self._asked: dict[str, list[str]] = {}
+        self._taken: dict[str, list[str]] = {}
+        self._looked_at: set[str] = set()
+        self._seen_at, self._look_at = 0, 0.0
+        self._agreed: dict[str, str] = {}
+        self.stop_asked = False
         self._seq = 0
         self._beat_at = self._told_at = self._retry_at = self._pause = 0.0
         self._boot = _boot_id()
@@ -255,6 +284,7 @@ class _Run:
         note = {"path": path, "step": step, "time": time.time()}
         self._facts["checkpoint"] = {name: value for name, value in note.items() if value is not None}
         self.event("checkpoint", f"saved {path}", path=path, step=step, best=best or None)
+        self.answer("save", f"saved {path}", True, {})
         if self.speaks or self._begin():
             self.beat()
 
@@ -268,6 +298,100 @@ class _Run:
         """See :meth:`Report.text`."""
         step = self.counts.get("step") if step is None else int(step)
         self.event("text" if name else "note", text, name=name or None, step=step)
+
+    def requested(self, action: str) -> bool:
+        """See :meth:`Report.requested`."""
+        if action not in self.answers:
+            self.answers.append(action)
+            if self._world > 1 and os.environ.get("LOCAL_WORLD_SIZE", str(self._world)) != str(self._world):
+                self.answers.remove(action)  # machines that cannot agree on a step
+                return False
+            if action == "stop":
+                self._listen_for_stop()
+        now = time.monotonic()
+        if now >= self._look_at and self.rank == 0:
+            self._look_at = now + POLL_SECONDS
+            self._look()
+        asked = self._asked.pop(action, [])
+        self._taken.setdefault(action, []).extend(asked)
+        wanted = bool(asked) if action != "stop" else self.stop_asked
+        wanted = wanted if self._world == 1 else self._agree(action, wanted)
+        if wanted and action == "evaluate":
+            self.answer(action, f"it evaluates after step {self.counts.get('step', 'n/a')}", True, {})
+        if wanted and action == "stop" and self.doing[0] != "saving":
+            self.stop_asked = True
+            self.turn_to("saving", SAVING_SECONDS)
+        return wanted
+
+    def answer(self, action: str, text: str, ok: bool, memory: Mapping[str, int | None]) -> None:
+        """See :meth:`Report.answer`."""
+        for number in self._taken.pop(action, ()):
+            record = {"id": number, "ok": ok, "by": "trainer", "time": time.time(), "text": text, **memory}
+            path = self.path("requests", f"{number}.ack.json")
+            if not os.path.exists(path):  # the first answer stands
+                self._write(path, record)
+
+    def _look(self) -> None:
+        """Take in the requests that have come; one stat where there are none."""
+        try:
+            changed = os.stat(self.path("requests")).st_mtime_ns
+            if (
+                changed == self._seen_at and time.time_ns() - changed > 2_000_000_000
+            ):  # a coarse clock may hide a second
+                return
+            names = sorted(os.listdir(self.path("requests")))
+        except OSError:
+            return
+        import json
+
+        self._seen_at = changed
+        for name in names:
+            number = name[: -len(".json")]
+            known = name in self._looked_at or name.endswith(".ack.json") or f"{number}.ack.json" in names
+            if known or name.startswith(".") or not name.endswith(".json"):
+                continue
+            self._looked_at.add(name)
+            try:
+                with open(self.path("requests", name), "rb") as file:
+                    found = json.loads(file.read(1 << 20))
+                if found["attempt"] == self.attempt:
+                    self._asked.setdefault(found["action"], []).append(number)
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+
+    def _agree(self, action: str, wanted: bool) -> bool:
+        """Whether all ranks are to do it now: who hears of it names a step that none of them has reached."""
+        path, step = self.path("attempts", str(self.attempt), f"{action}.at"), self.counts.get("step", 0)
+        if wanted and (action != "stop" or not os.path.exists(path)):
+            self._write(path, {"step": step + 2})
+        try:
+            with open(path) as file:
+                text = file.read()
+        except OSError:
+            return False
+        if text == self._agreed.get(action) and action != "stop":
+            return False
+        due: bool = step >= int("".join([sign for sign in text if sign.isdigit()]))
+        self._agreed.update({action: text} if due else {})
+        return due
+
+    def _listen_for_stop(self) -> None:
+        """Let the first signal to end mean to save and end; the second one means what it did before."""
+        import signal
+
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+        def stop(*_: object) -> None:
+            self.stop_asked = True
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        try:
+            for number, handler in before.items():
+                if handler in (signal.SIG_DFL, signal.default_int_handler):
+                    signal.signal(number, stop)
+        except ValueError:  # not the main thread
+            self.answers.remove("stop")
 
     def event(self, kind: str, text: str, **details: Any) -> None:
         """Append to the run's events; of rank 0 alone."""
@@ -323,6 +447,7 @@ class _Run:
             **self._facts,
             **{"phase": phase, "expect_next_in": patience if self.doing[1] is None else self.doing[1]},
             "metrics": {**beside.get("metrics", {}), **values},
+            "answers": self.answers,
             "reported": [*self.counts, *self.values, *self._facts],
         }
         record.update({"doing": doing} if doing and not _phase_of(doing) else {}, **({"nonfinite": odd} if odd else {}))
@@ -360,7 +485,7 @@ class _Run:
         counts, before = self.counts, self.counts.get(name)
         counts[name] = int(value) if name not in ("epoch", "epochs") or value == int(value) else value
         if name == "step":
-            if before is not None and value > before and self.doing[0] != "done":
+            if before is not None and value > before and self.doing[0] != "done" and not self.stop_asked:
                 self.doing = "", None
             return False
         if name == "epoch" and value == 0 and before is None:

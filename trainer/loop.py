@@ -237,6 +237,9 @@ class Loop:
         if request.action == "save":
             self._save_requests.append(request)
             return
+        if request.action == "evaluate":
+            self._reports.reporter.answer(request, ok=False, text="this trainer evaluates at the end of each epoch")
+            return
         before, after = self._clear_cache()
         freed = max(0, before - after) if before is not None and after is not None else 0
         text = f"freed {freed / 2**20:,.0f} MiB" if before is not None else "nothing to free"

@@ -155,7 +155,8 @@ class Reporter:
         """Requests that came since the last call, for this attempt; cheap enough to call every step."""
         if self._rank != 0 or self._monotonic() < self._retry_at:
             return []
-        return self._mailbox.collect()
+        found, told = self._mailbox.collect(), self._program()
+        return found if told is None else [one for one in found if not told.answers(one.action)]
 
     @_fail_open(lambda: None)
     def answer(self, request: Request, *, ok: bool, text: str, **memory: int | None) -> None:

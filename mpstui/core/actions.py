@@ -134,6 +134,12 @@ def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return _not_running(snapshot, facts) or frozen or facts.unheard
 
 
+def _cannot_evaluate(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    beat = snapshot.numbers.beat
+    knows = beat is not None and "evaluate" in beat.answers
+    return _cannot_hear(snapshot, facts) or ("" if knows else "this program does not evaluate on request")
+
+
 def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
     if snapshot.state.active or facts.restart_requested:
         return f"it is still {str(snapshot.state).replace('_', ' ')}: stop it first (s)"
@@ -321,6 +327,15 @@ ACTIONS: tuple[Action, ...] = (
         help="save a checkpoint now",
         footer=22,
         command="save",
+        timeout=600.0,
+    ),
+    Action(
+        id="evaluate",
+        name="evaluate",
+        refusal=_cannot_evaluate,
+        request="evaluate",
+        help="evaluate now, where the training code knows how on request",
+        command="evaluate",
         timeout=600.0,
     ),
     Action(

@@ -91,8 +91,9 @@ def has_checkpoint(snapshot: RunSnapshot) -> bool:
 
 
 def saves_when_stopped(snapshot: RunSnapshot) -> bool:
-    """Whether it is known to save when it is asked to end, as the trainers that ship do."""
-    return is_shipped_trainer(snapshot.argv)
+    """Whether it is known to save when it is asked to end, as the trainers that ship do, and who says so."""
+    beat = snapshot.numbers.beat
+    return is_shipped_trainer(snapshot.argv) or (beat is not None and "stop" in beat.answers)
 
 
 def is_shipped_trainer(argv: Sequence[str]) -> bool:

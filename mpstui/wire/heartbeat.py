@@ -90,6 +90,8 @@ class Heartbeat(NamedTuple):
     what is planned are its own, ``step`` goes on through all of them where the agent counts."""
     reported: tuple[str, ...] = ()
     """What the training code says itself, with ``report()``; the rest the agent has seen."""
+    answers: tuple[str, ...] = ()
+    """Requests that it carries out itself; with ``stop`` among them it saves before it ends."""
     doing: Optional[str] = None
     """Its own word for what it does, where that is none of our phases."""
     batch_size: Optional[int] = None

@@ -359,11 +359,11 @@ class ExitRecord(NamedTuple):
     evidence: Mapping[str, str] = {}
 
 
-REQUESTS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save", "dump_stacks")
+REQUESTS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save", "evaluate", "dump_stacks")
 """Every request that somebody carries out."""
 ENDS = frozenset({"stop", "kill"})
 """Requests that have to work whatever the disk and the files say."""
-TRAINER_ACTIONS = frozenset({"clear_cache", "save"})
+TRAINER_ACTIONS = frozenset({"clear_cache", "save", "evaluate"})
 
 
 class Request(NamedTuple):

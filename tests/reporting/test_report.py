@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ import mpstui
 from mpstui.agent.reporter import Reporter
 from mpstui.core.runs.follower import REPORT
 from mpstui.reporting import Report
-from mpstui.wire import heartbeat
+from mpstui.wire import heartbeat, rundir
+from mpstui.wire.records import Request
 from mpstui.wire.rundir import RunDir
 from tests.agent.test_old_pythons import OLD, pythons
+from tests.waiting import wait_until
 
 SOURCE = Path(mpstui.__file__).with_name("reporting.py")
 
@@ -146,6 +149,79 @@ def test_settings_and_texts_without_secrets(tmp_path: Path) -> None:
         "api_key": "(not written)",
     }
     assert events(tmp_path)[0].items() >= {"event": "text", "name": "sample", "step": 3}.items()
+
+
+def ask(folder: Path, action: str) -> Request:
+    return rundir.submit(RunDir(folder), rundir.new_request(action, 1, time.time()))
+
+
+def test_requests_are_carried_out_by_the_program(tmp_path: Path) -> None:
+    report, run = report_to(tmp_path), RunDir(tmp_path)
+    assert not report.requested("save")
+    report(step=7)
+    save, cache, evaluate = (ask(tmp_path, action) for action in ("save", "clear_cache", "evaluate"))
+    wait_until(lambda: report.requested("save"), what="the request")
+    assert not report.requested("save")
+    assert report.requested("evaluate")
+    report.checkpoint("w.pt")
+    answers = [rundir.answer_to(run, one.id) for one in (save, evaluate, cache)]
+    texts = [(one.ok, one.by, one.text) if one else None for one in answers]
+    assert texts == [
+        (True, "trainer", f"saved {os.path.abspath('w.pt')}"),  # noqa: PTH100
+        (True, "trainer", "it evaluates after step 7"),
+        None,
+    ]
+    assert report.requested("clear_cache")
+    report.answer("clear_cache", "freed 1 MiB", before=3, after=2, freed=1)
+    found = rundir.answer_to(run, cache.id)
+    assert found is not None
+    assert (found.before, found.after, found.freed) == (3, 2, 1)
+    report(steps=9)
+    assert beat(tmp_path).answers == ("save", "evaluate", "clear_cache")
+
+
+def test_the_agent_leaves_the_program_what_it_carries_out(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    report, agent = both
+    assert not report.requested("save")
+    ask(tmp_path, "save")
+    cache = ask(tmp_path, "clear_cache")
+    assert [one.id for one in agent.requests()] == [cache.id]
+    wait_until(lambda: report.requested("save"), what="the request")
+
+
+STOPS = """
+import os, signal, time
+from words import report
+asked = [report.requested("stop")]
+report(step=1, loss=1.0)
+os.kill(os.getpid(), signal.SIGTERM)
+for _ in range(1000):
+    asked.append(report.requested("stop"))
+    if asked[-1]: break
+    time.sleep(0.01)
+report(step=2, loss=1.0)
+print(asked[0], asked[-1], report.requested("stop"), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+"""
+
+
+def test_the_first_signal_asks_to_save_and_end_the_second_one_ends(tmp_path: Path) -> None:
+    assert program(tmp_path, STOPS) == "False True True\n"
+    assert (beat(tmp_path).phase, beat(tmp_path).answers) == ("save", ("stop",))
+
+
+def test_ranks_agree_on_the_step_at_which_they_do_it(tmp_path: Path) -> None:
+    ranks = [report_to(tmp_path, RANK=str(rank), WORLD_SIZE="2") for rank in (0, 1)]
+    did: list[tuple[int, int]] = []
+    for step in range(1, 8):
+        for rank, report in enumerate(ranks if step % 2 else reversed(ranks)):
+            report(step=step)
+            did += [(step, rank)] if report.requested("save") else []
+        if step == 2:
+            ask(tmp_path, "save")
+            time.sleep(0.3)
+    assert sorted(one[0] for one in did) == [5, 5]
 
 
 def test_a_full_disk_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

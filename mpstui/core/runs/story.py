@@ -18,6 +18,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "restart": ("restarted it", "asked to restart it"),
     "clear_cache": ("cleared its cache", "asked it to clear its cache"),
     "save": ("had it save a checkpoint", "asked it to save"),
+    "evaluate": ("had it evaluate", "asked it to evaluate"),
     "dump_stacks": ("printed its stacks", "asked for its stacks"),
 }
 """What was done, and what was asked for while that is not known or was refused."""
