@@ -130,11 +130,16 @@ class SshLab:
         wait_until(answers, what="sshd", timeout=20)
 
 
+def find_daemon() -> str | None:
+    """The sshd that is installed here."""
+    return shutil.which("sshd", path=_PLACES) if shutil.which("ssh") else None
+
+
 @pytest.fixture(scope="session")
 def ssh_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
     """The hosts of all tests of one worker."""
-    daemon = shutil.which("sshd", path=_PLACES)
-    if daemon is None or shutil.which("ssh") is None:
+    daemon = find_daemon()
+    if daemon is None:
         pytest.skip("there is no sshd here, and so no other machine: install openssh-server")
     lab = SshLab(tmp_path_factory.mktemp("ssh"), daemon)
     try:

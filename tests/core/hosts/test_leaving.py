@@ -23,7 +23,7 @@ from mpstui.core.model.snapshot import State
 from mpstui.wire import liveness, storage
 from mpstui.wire.moves import Move
 from mpstui.wire.rundir import RunDir
-from tests.core.hosts.moves import STEPS, Machines
+from tests.core.hosts.machines import STEPS, Machines
 from tests.waiting import wait_until
 
 

@@ -16,7 +16,8 @@ from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import State
-from tests.core.hosts.moves import STEPS, Machines, as_kind, check_fault
+from tests.core.hosts.machines import STEPS, Machines, as_kind
+from tests.core.hosts.moves import break_line, check
 from tests.ssh_lab import SshLab
 from tests.waiting import wait_until
 
@@ -131,8 +132,8 @@ def test_what_cannot_go_on_there_is_refused_before_anything_changes(machines: Ma
     assert arrival._plan({**asked, "on": "local", "job": {}}, machines.code).engine is None
 
 
-@pytest.mark.parametrize(("when", "number"), [("during", 7), ("killed", 9)])
+@pytest.mark.parametrize(("question", "when"), [("leave", "during"), ("accept", "died before")])
 def test_wherever_a_line_breaks_there_is_one_of_it_and_it_can_be_finished(
-    machines: Machines, unmoved: list[float], when: str, number: int
+    machines: Machines, unmoved: list[float], question: str, when: str
 ) -> None:
-    check_fault(machines, unmoved, when, number)
+    check(machines, unmoved, lambda run: break_line(machines, run, question, when))
