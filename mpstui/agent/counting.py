@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
@@ -15,7 +16,9 @@ class Steps:
     Optimizers that take turns (a GAN's) make one step together; those of trainings one after another add up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, begun_from: Callable[[], int | None] = lambda: None) -> None:
+        """``begun_from``: the step of the checkpoint that mpstui started this process from, where it is known."""
+        self._begun_from = begun_from
         self.before: int | None = 0
         """Steps that were done before this process; None: nobody tells."""
         self.epochs_before: int | None = None
@@ -143,9 +146,13 @@ class Steps:
     def _behind(self, optimizer: Any, own: int | None, epoch_steps: int | None) -> int | None:
         others = (_count_of(one) or 0 for one in self._alive() if one is not optimizer)
         counted = max((own or 1) - 1, *others, 0)
-        if counted or not self._resumed:
+        if counted:
             return counted
-        return self._told or (self.epochs_before * epoch_steps if self.epochs_before and epoch_steps else None)
+        known = self._begun_from() if self.may_go_on else None
+        if not self._resumed:
+            return known or 0
+        of_epochs = self.epochs_before * epoch_steps if self.epochs_before and epoch_steps else None
+        return self._told or known or of_epochs
 
 
 def _count_of(optimizer: Any) -> int | None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+from ..wire import heartbeat, storage
+from ..wire.records import LaunchRecord, Spec
+from .reporter import place_of
 
 _HOOK = "mpstui_save"
 NO_HOOK = f"this program saves by its own rules: its main script has no function `{_HOOK}` to call"
@@ -30,3 +34,27 @@ def path_of(file: Any) -> str | None:
     """Where something is saved to; None for a buffer."""
     name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
     return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
+
+
+def step_begun_from(environ: Mapping[str, str]) -> Optional[int]:
+    """The step of the checkpoint that this attempt was started from; None where nobody has told it.
+
+    The attempt that wrote it has, in its last heartbeat, where it is the newest one that it wrote; of a branch the
+    spec has.
+    """
+    if not environ.get("MPSTUI_RUN_DIR"):
+        return None
+    run, attempt = place_of(environ)
+    launch = storage.read_or_none(LaunchRecord, run.attempt(attempt).launch)
+    if launch is None or launch.checkpoint is None:
+        return None
+    for number in range(attempt - 1, 0, -1):
+        beat = heartbeat.read(run.attempt(number).heartbeat())
+        if beat is not None and beat.checkpoint is not None and beat.checkpoint.path == launch.checkpoint:
+            return None if beat.step_from == "process" else beat.checkpoint.step
+    spec = storage.read_or_none(Spec, run.spec)
+    return (
+        spec.branch.step
+        if spec is not None and spec.branch is not None and spec.branch.checkpoint == launch.checkpoint
+        else None
+    )

@@ -43,7 +43,7 @@ class Watch:
     ) -> None:
         self.losses = Losses(torch)
         self.passes = Passes(torch)
-        self.steps = Steps()
+        self.steps = Steps(lambda: saving.step_begun_from(environ))
         self.trainer: Callable[[], dict[str, Any]] | None = None
         """What a framework's own loop tells, which goes before what is seen from outside."""
         self._torch = torch

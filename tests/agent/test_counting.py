@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from mpstui.agent.counting import Steps
 from mpstui.agent.passes import Passes
+from mpstui.agent.saving import step_begun_from
+from mpstui.wire import heartbeat, storage
+from mpstui.wire.records import LaunchRecord
+from mpstui.wire.rundir import RunDir
 
 Made = tuple[torch.nn.Linear, torch.optim.Optimizer]
 
@@ -33,12 +38,14 @@ def _made(kind: Any, steps: Steps, **options: Any) -> Made:
     return net, optimizer
 
 
-def _resumed(kind: Any, checkpoint: dict[str, Any], **options: Any) -> tuple[Steps, Made]:
+def _resumed(
+    kind: Any, checkpoint: dict[str, Any], begun_from: Callable[[], int | None] = lambda: None, **options: Any
+) -> tuple[Steps, Made]:
     """After five steps elsewhere, in a process that loads what was saved."""
     first = _made(kind, Steps(), **options)
     for _ in range(5):
         _step(first, Steps())
-    steps = Steps()
+    steps = Steps(begun_from)
     made = _made(kind, steps, **options)
     with tempfile.TemporaryFile() as file:
         torch.save({**checkpoint, "optimizer": first[1].state_dict()}, file)
@@ -98,6 +105,47 @@ def test_a_checkpoint_tells_what_its_optimizer_does_not(checkpoint: dict[str, An
     steps, made = _resumed(torch.optim.SGD, checkpoint, momentum=0.9)
     _step(made, steps, epoch_steps=10)
     assert (steps.before, steps.count) == (before, (before or 0) + 1)
+
+
+def _run_resumed(folder: Path, **beat: Any) -> dict[str, str]:
+    """The environment of a second attempt, which goes on from what the first one told last."""
+    run = RunDir(folder)
+    for attempt, checkpoint in ((1, None), (2, "/out/008.pt")):
+        storage.make_private_folder(run.attempt(attempt).path)
+        record = LaunchRecord(attempt, 0.0, ["python"], "/", "cpu", checkpoint=checkpoint)
+        storage.write_json(run.attempt(attempt).launch, record)
+    told = heartbeat.Heartbeat(
+        time=0.0, seq=1, **{"checkpoint": heartbeat.CheckpointNote("/out/008.pt", 256, 0.0), **beat}
+    )
+    storage.write_json(run.attempt(1).heartbeat(), heartbeat.to_json(told))
+    return {"MPSTUI_RUN_DIR": str(folder), "MPSTUI_ATTEMPT": "2"}
+
+
+@pytest.mark.parametrize(
+    ("beat", "begun_from"),
+    [
+        ({}, 256),
+        ({"checkpoint": heartbeat.CheckpointNote("/out/009.pt", 288, 0.0)}, None),  # an older one was chosen
+        ({"step_from": "process"}, None),  # counted from nobody knows where
+        ({"checkpoint": None}, None),
+    ],
+)
+def test_a_restart_goes_on_at_the_step_that_the_attempt_before_told_of_its_checkpoint(
+    tmp_path: Path, beat: dict[str, Any], begun_from: int | None
+) -> None:
+    environ = _run_resumed(tmp_path, **beat)
+    assert step_begun_from(environ) == begun_from
+    steps, made = _resumed(torch.optim.SGD, {"epoch": 8}, begun_from=lambda: step_begun_from(environ), momentum=0.9)
+    _step(made, steps)
+    assert (steps.before, steps.count) == (begun_from, (begun_from or 0) + 1)
+
+
+def test_weights_that_mpstui_started_from_are_a_resume_too() -> None:
+    steps = Steps(lambda: 256)
+    made = _made(torch.optim.SGD, steps)
+    steps.loaded({"model": {}})
+    _step(made, steps)
+    assert (steps.before, steps.count) == (256, 257)
 
 
 def test_weights_alone_are_no_resume() -> None:
