@@ -83,6 +83,10 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
     # A request that was refused, since nothing seemed to help, is what ended it all the same.
     asked = (supervision.leading_request() or request_in_progress(supervision)) if attempt.was_reached else None
     found = attempt.collect()
+    if asked is None and found.code != 0 and supervision.job is not None:
+        asked = supervision.job.took_it(attempt.number, supervision.machine.clock.wall())
+        if asked is not None:
+            supervision.accept(asked)
     evidence = _memory_kill(supervision, attempt) if found.signal == signal.SIGKILL and asked is None else {}
     record = supervision.conclusion(attempt.number, found, asked, survivors, **evidence)
     supervision.journal.exit(record)
@@ -90,7 +94,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
     supervision.journal.event("exit" if record.code == 0 or asked else "crash", conclusion.sentence(record))
     supervision.drain(DRAIN_SECONDS)
     _record_tree(supervision, attempt)
-    if attempt.stop_sequence is None:
+    if attempt.stop_sequence is None and not supervision.accepted:
         _decide_what_next(supervision, record)
     if found.signal == signal.SIGKILL and asked is None and not evidence:
         # macOS may have killed it for memory without a report; its log takes seconds, so the record comes first.

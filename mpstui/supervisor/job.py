@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from ..wire import storage
@@ -40,6 +41,18 @@ NAMED_SECONDS = 15.0
 """How long whoever submitted a job may take to write down its id."""
 
 
+class Meaning(Enum):
+    """What a scheduler means to do with a job."""
+
+    UNTOUCHED = 1
+    GIVEN_NOTICE = 2
+    """It is to make room, and has some time for it."""
+    DROPPED = 3
+    """It is being ended to make room, and will not be started again."""
+    OUT_OF_TIME = 4
+    """It is being ended for its time limit."""
+
+
 class Job(NamedTuple):
     """The job that this process is the first one of."""
 
@@ -52,6 +65,18 @@ class Job(NamedTuple):
     def title(self) -> str:
         return self.rule.title or self.rule.name
 
+    def meaning(self) -> Meaning | None:
+        """What the scheduler means to do with the job; None where it does not say."""
+        said = self.ask(self.rule.look)[1] if self.rule.look else ""
+        if not said:
+            return None
+        dropped = self.rule.dropped.replace("{restarts}", self.start.rpartition(".")[2])
+        if found := re.fullmatch(dropped, said):
+            return Meaning.OUT_OF_TIME if found.groupdict().get("limit") else Meaning.DROPPED
+        if re.fullmatch(self.rule.given_notice, said):
+            return Meaning.GIVEN_NOTICE
+        return Meaning.UNTOUCHED if re.fullmatch(self.rule.untouched, said) else None
+
     def signal_once(self) -> Callable[[int], bool]:
         """What sends a signal to all nodes, each only the first time; False: the scheduler does not."""
         sent: dict[int, bool] = {}
@@ -63,6 +88,15 @@ class Job(NamedTuple):
             return sent[number]
 
         return send
+
+    def took_it(self, attempt: int, now: float) -> Request | None:
+        """For an attempt that failed unasked: the request to end for the job's sake, where the scheduler made that.
+
+        What the program itself started on the nodes of the job may hear of it first, and alone.
+        """
+        if self.meaning() in (None, Meaning.UNTOUCHED):
+            return None
+        return Request(f"{NO_FILE}{REQUEUE}-{int(now * 1000)}", REQUEUE, attempt, self.title, now, {"limit": False})
 
     def ask(self, command: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
         """Exit code of a scheduler's command, None where it cannot be run; and its answer, or why there is none.
@@ -129,8 +163,10 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
         limit: for the time limit, some time before it. Else the job is being ended now, or somebody sent SIGTERM.
     """
     job, attempt = supervision.job, supervision.attempt
-    if job is None or attempt is None or attempt.ending is not None:
+    if job is None or attempt is None:
         return None
+    if attempt.ending is not None:  # what it started on its nodes may have heard of it first
+        return next((request for request in supervision.accepted if request.action == REQUEUE), None)
     template = launches.template_of(supervision.spec, supervision.journal.status)
     if limit and template.resume_args is None:
         text = "its time limit is near; it cannot be resumed, so it is left to train until then"
@@ -141,7 +177,7 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
     supervision.journal.event("request", f"{why}: asked to save and end", action=REQUEUE, by=job.title, job=job.id)
     request = Request(f"{NO_FILE}{REQUEUE}-{int(now * 1000)}", REQUEUE, number, job.title, now, {"limit": limit})
     ending.begin_stop(supervision, request)
-    if not limit and template.resume_args is not None and job.rule.look and job.rule.again:
+    if not limit:
         _stay_in_line(supervision, job)
     return request
 
@@ -151,63 +187,66 @@ def _stay_in_line(supervision: Supervision, job: Job) -> None:
 
     For its time limit only where this attempt has saved something, else the next one would come no further.
     """
-    run, status = supervision.run, supervision.journal.status
-    dropped = job.rule.dropped.replace("{restarts}", job.start.rpartition(".")[2])
-    meant = re.fullmatch(dropped, job.ask(job.rule.look)[1])
-    if not meant or (meant["limit"] and not launches.saved_since(run, supervision.spec, status, status.started)):
-        return
-    refused = _submit_again(run, job)
-    text = f"{job.title} will not start job {job.id} again: "
-    supervision.journal.event("note", text + (f"not submitted anew: {refused}" if refused else "submitted anew"))
+    meant = job.meaning()
+    if meant is Meaning.DROPPED or (meant is Meaning.OUT_OF_TIME and _has_saved(supervision)):
+        refused = _submit_again(supervision, job)
+        text = f"not submitted anew: {refused}" if refused else "submitted anew"
+        supervision.journal.event("note", f"{job.title} will not start job {job.id} again: {text}")
 
 
 def hand_back(supervision: Supervision, *, limit: bool) -> None:
     """The attempt has ended for the scheduler's sake: the job is to go on later, by its own doing or by ours."""
-    job, status = supervision.job, supervision.journal.status
+    job = supervision.job
     if job is None:
         return
-    why = "its time limit was near" if limit else f"{job.title} took its nodes"
+    meant = Meaning.OUT_OF_TIME if limit else job.meaning()
+    why = "its time limit was near" if meant is Meaning.OUT_OF_TIME else f"{job.title} took its nodes"
     record = storage.read_or_none(JobRecord, supervision.run.job)
-    if record is not None and record.id != job.id:
-        message = f"{why}; it goes on when job {record.id} starts"
-        supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
-        return
-    meant = job.ask(job.rule.look)[1] if job.rule.look and not limit else None
-    by_us = limit or (meant is not None and bool(re.fullmatch(job.rule.given_notice, meant)))
-    if meant is not None and re.fullmatch(job.rule.untouched, meant):
+    anew = record.id if record is not None and record.id != job.id else None
+    if meant is Meaning.UNTOUCHED:
         text = f"ended by a SIGTERM that {job.title} did not send"
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return
-    if limit and not launches.saved_since(supervision.run, supervision.spec, status, status.started):
+    if meant is Meaning.OUT_OF_TIME and not _has_saved(supervision):
         text = "not requeued: no checkpoint was saved in this attempt, the next one would come no further"
         supervision.journal.event("note", text)
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return
     # Before it is requeued: that ends this process.
-    certain = limit or by_us
-    message = f"{why}; it goes on {'when' if certain else 'if'} its job starts again"
+    comes = f"when job {anew} starts" if anew else f"{'when' if meant else 'if'} its job starts again"
+    message = f"{why}; it goes on {comes}"
     supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
     supervision.journal.event("phase", message, job=job.id)
-    if by_us and (refused := _requeue(supervision.run, job)):
+    if meant is not None and not anew and (refused := _requeue(supervision, job, meant)):
         text = f"not requeued: {refused}"
         supervision.journal.event("note", text)
         supervision.journal.update(phase="ended", waiting_for=None, message=text)
 
 
-def _requeue(run: RunDir, job: Job) -> str:
+def _has_saved(supervision: Supervision) -> bool:
+    status = supervision.journal.status
+    return launches.saved_since(supervision.run, supervision.spec, status, status.started)
+
+
+def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
     """Put the job back into the queue, or submit it anew; why neither worked."""
-    code, said = job.ask(job.rule.requeue) if job.rule.requeue else (1, "its options forbid it")
-    if code == 0 or not job.rule.again:
-        return "" if code == 0 else said
-    refused = _submit_again(run, job)
-    return f"{said}; {refused}" if refused else ""
+    said = ""
+    if job.rule.requeue and meant is not Meaning.DROPPED:
+        code, said = job.ask(job.rule.requeue)
+        if code == 0:
+            return ""
+    refused = _submit_again(supervision, job)
+    return f"{said}; {refused}".removeprefix("; ") if refused else ""
 
 
-def _submit_again(run: RunDir, job: Job) -> str:
+def _submit_again(supervision: Supervision, job: Job) -> str:
     """Submit another job for the run, to begin when this one has ended; why not, where it was not."""
+    run, template = supervision.run, launches.template_of(supervision.spec, supervision.journal.status)
     record = storage.read_or_none(JobRecord, run.job)
-    if record is None or not record.argv:
-        return "it is not on record how it was submitted"
+    if not job.rule.again or record is None or not record.argv:
+        return "its options forbid it"
+    if template.resume_args is None:
+        return "it cannot be resumed"
     code, answer = job.ask(submitted_again(job.rule, record.argv, job.id), for_a_job(job.rule, os.environ))
     number, task = answer.partition(";")[0].strip(), job.id.partition("_")[1:]
     if code != 0 or not number.isdecimal():

@@ -28,7 +28,7 @@ from mpstui.wire.jobs import JobRecord, submitted_again
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
 
-from .conftest import PROFILE, Cluster
+from .conftest import PROFILE, SAVES, Cluster
 from .fake import FakeCluster
 
 
@@ -203,14 +203,20 @@ def test_a_job_killed_without_a_word_goes_on_from_its_checkpoint(runs: Cluster, 
     assert runs.wait(run, lambda seen: not seen.state.active).state is State.FINISHED
 
 
+@pytest.mark.parametrize("told", ["supervisor", "step"])
 def test_a_preempted_job_that_was_given_notice_is_requeued_as_soon_as_it_has_saved(
-    runs: Cluster, cluster: FakeCluster
+    runs: Cluster, cluster: FakeCluster, told: str
 ) -> None:
+    (runs.folder / "train.py").write_text(SAVES + "    sys.exit(143)\n")  # as torchrun does after SIGTERM
     (run,) = runs.launch()
     cluster.start("10")
-    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    seen = runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
     cluster.set("10", preempt="2026-11-23T04:22:16")
-    cluster.signal("10", signal.SIGTERM)
+    if told == "step":  # what srun started hears of it, and the job's first process does not
+        assert seen.pid is not None
+        os.kill(seen.pid, signal.SIGTERM)
+    else:
+        cluster.signal("10", signal.SIGTERM)
     found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
     assert "Slurm took its nodes" in found.reason
 
