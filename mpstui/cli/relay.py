@@ -204,12 +204,15 @@ def _signal(child: int, number: int) -> None:
 
 def _end(child: int) -> None:
     """The command, which may need a moment, and then this process."""
+    reaps = threading.current_thread() is threading.main_thread()  # which else waits for it in `_carry`
     with contextlib.suppress(OSError):
         _signal(child, signal.SIGINT)
-        time.sleep(2)
+        until = time.monotonic() + 2
+        while time.monotonic() < until and not (reaps and _ended(child) is not None):
+            time.sleep(0.05)
         _signal(child, signal.SIGKILL)
     atexit._run_exitfuncs()
-    os._exit(1)
+    os.kill(os.getpid(), signal.SIGKILL)  # the line is cut: no code of ours could be taken for the command's
 
 
 def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:

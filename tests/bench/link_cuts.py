@@ -238,7 +238,7 @@ class Soak:
         self.read_logs_whole()
         for talker, process, out in self.followers:
             self.end(f"{talker.host}:{talker.run.run.run}", talker.run, State.FINISHED)
-            assert process.wait(60) == 0
+            assert process.wait(60) == 0, (self.folder / f"{talker.host}.said").read_text()
             assert out.read_bytes() == talker.path.read_bytes(), talker.host
         self.settle()
 

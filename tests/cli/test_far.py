@@ -222,7 +222,7 @@ def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -
         wait_until(page.exists, what="the first page")
         assert 'name="reload"' in page.read_text()
         for other in (waits, reports):
-            psutil.Process(other.pid).children()[0].kill()
+            psutil.Process(other.pid).children()[0].terminate()  # as a machine does that shuts down
         run.release().exit(code=0).status("ended")
         rest, said = process.communicate(timeout=20)
         assert (b"said" + rest).split(b"\n") == output.read_bytes().split(b"\n")

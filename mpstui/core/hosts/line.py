@@ -153,10 +153,11 @@ class Line:
         code = self._process.returncode
         if not self.facts and code == SSH_FAILED and (known := told_by_ssh(self.host, text)):
             return known
-        if not (self.facts or self._is_heard or code == SSH_FAILED):
+        is_cut = code in (SSH_FAILED, None) or code < 0
+        if not (self.facts or self._is_heard or is_cut):
             sentence = f"it lets you in and starts nothing: {_last_line(text)}"
             return HostError(self.host, "shell", sentence, f"try `ssh {self.host}`")
-        if code in (SSH_FAILED, None) or code < 0:
+        if is_cut:
             when = "" if self.facts else " before anything was done there"
             return HostError(self.host, "cut", f"the line is cut{when}", "runs there go on")
         return HostError(self.host, "failed", f"the far program ended: {_last_line(text)}")
