@@ -107,7 +107,11 @@ class SshLab:
     def sessions(self) -> list[psutil.Process]:
         """The daemon's processes for the lines that are open; what runs in them is not among them."""
         below = psutil.Process(self._daemon.pid).children(recursive=True)
-        return [process for process in below if process.name().startswith("sshd")]
+        found = []
+        for process in below:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found += [process] if process.name().startswith("sshd") else []
+        return found
 
     def signal(self, number: signal.Signals) -> None:
         """Cut (SIGKILL), freeze (SIGSTOP) or thaw (SIGCONT) all open lines."""

@@ -150,8 +150,8 @@ class Soak:
     def breaks(self) -> None:
         """Something to the lines: to the daemon's sessions, to what runs in them, to our own ssh."""
         sessions = self.lab.sessions()
-        within = [one for session in sessions for one in _children(session) if not one.name().startswith("sshd")]
-        ours = [one for one in _children(psutil.Process()) if one.name() == "ssh"]
+        within = [one for session in sessions for one in _children(session) if not _name(one).startswith("sshd")]
+        ours = [one for one in _children(psutil.Process()) if _name(one) == "ssh"]
         where, found = random.choice([("sessions", sessions), ("far processes", within), ("ssh", ours)])
         how = random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
         for one in random.sample(found, min(len(found), random.randrange(1, 4))):
@@ -249,6 +249,12 @@ def require_consecutive(lines: Any, *, whole: bool) -> None:
     first = 1 if whole or not told else told[0][0]
     assert [number for number, _ in told] == [*range(first, first + len(told))], told
     assert all(known in (number, None) for number, known in told), told
+
+
+def _name(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return str(process.name())
+    return ""
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

@@ -107,7 +107,8 @@ class Logs:
             size = document.size_bytes
             data = document.bytes_between(max(0, size - END_BYTES), size)
             pieces = tuple(piece for piece in data.splitlines(keepends=True)) if b"\r" not in data else _cut(data)
-            return LogEnd(document.opened, size, document.restarts, document.line_count, size - len(data), pieces)
+            start, found = size - len(data), (document.opened, size, document.restarts, document.line_count)
+            return LogEnd(*found, start, pieces, document.encoding, *document.span)
 
 
 def _cut(data: bytes) -> tuple[bytes, ...]:

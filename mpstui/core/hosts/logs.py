@@ -115,9 +115,13 @@ class FarLog(LogDocument):
             self._stretches, self._anchors = Stretches(), {}
         self._end, self._size, self.waiting = end, end.size, False
         self._stretches.put(end.start, b"".join(end.pieces))
-        self._restarts = end.restarts
+        self._restarts, self.encoding = end.restarts, end.encoding
         self._finder = _FarFinder(self, end.size) if end.there else None
         return True
+
+    @property
+    def span(self) -> tuple[float | None, float | None]:
+        return (self._end.began, self._end.ended) if self._end is not None else (None, None)
 
     @property
     def line_count(self) -> int | None:

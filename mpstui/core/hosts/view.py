@@ -81,6 +81,11 @@ class LogEnd:
     """Where the pieces begin in the file."""
     pieces: tuple[bytes, ...] = ()
     """Its last bytes, cut behind each newline."""
+    encoding: str | None = None
+    """UTF-16, if it is."""
+    began: Moment | None = None
+    ended: Moment | None = None
+    """Of the attempt whose output it is."""
 
 
 @dataclass(frozen=True, slots=True)

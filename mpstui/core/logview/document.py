@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from ...wire import storage
+from ...wire.records import ExitRecord, LaunchRecord
+from ...wire.rundir import AttemptDir
 from ..follow import Budget, FollowedFile, after_hole
 from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
 from .counting import Tally
@@ -42,7 +44,7 @@ class LogDocument:
         self._descriptor: int | None = None
         self._restarts = 0
         self._size = 0
-        self._encoding: str | None = None
+        self.encoding: str | None = None
         """UTF-16, if it is; anything else is found out line by line."""
         self._counter = LineCounter(self._file)
         self._finder: PieceFinder | None = None
@@ -108,6 +110,14 @@ class LogDocument:
         return self.find(beginning_errors(), offset, backwards=backwards, seconds=seconds)
 
     @property
+    def span(self) -> tuple[float | None, float | None]:
+        """When the attempt whose output this is began and ended, Unix seconds, as far as that is on record."""
+        folder = AttemptDir(self.path.parent, 0)
+        launch = storage.read_or_none(LaunchRecord, folder.launch)
+        end = storage.read_or_none(ExitRecord, folder.exit) if launch is not None else None
+        return (launch.time if launch is not None else None), (end.ended if end is not None else None)
+
+    @property
     def opened(self) -> bool:
         """Whether there is a file."""
         return self._finder is not None
@@ -149,7 +159,7 @@ class LogDocument:
 
     def _searching(self, budget: Budget) -> Search:
         assert self._finder is not None
-        return Search(self._finder, self._make, budget, raw_tells=self._encoding is None)
+        return Search(self._finder, self._make, budget, raw_tells=self.encoding is None)
 
     def close(self) -> None:
         """Give the file back; the next :meth:`refresh` opens it again."""
@@ -173,9 +183,9 @@ class LogDocument:
                 changed = True
         if self._descriptor is None or not changed:
             return False
-        self._encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
+        self.encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
         self._size = self._file.size
-        if self._encoding == "utf-16-le" and self._size >= 2:
+        if self.encoding == "utf-16-le" and self._size >= 2:
             # Lines are cut at the byte 0x0A: the zero behind it belongs to the newline before it.
             self._size -= int(os.pread(self._descriptor, 2, self._size - 2) == b"\n\0")
         begin = after_hole(self._descriptor, 0, self._size)  # what is before it was given back to the disk
@@ -209,8 +219,8 @@ class LogDocument:
     def _make(self, piece: LinePiece) -> LogLine:
         assert self._finder is not None
         start, end = piece
-        if self._encoding is not None:
-            return make_line(utf8_of(self._finder.read(start, end), self._encoding), start, end)
+        if self.encoding is not None:
+            return make_line(utf8_of(self._finder.read(start, end), self.encoding), start, end)
         if end - start <= LONGEST_FRAME_BYTES:
             return make_line(self._finder.read(start, end), start, end)
         # Of a redrawn line the end counts, of any other the beginning.

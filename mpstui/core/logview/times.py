@@ -43,12 +43,9 @@ class Stamp(NamedTuple):
 class LogTimes:
     """The times of one log's lines. Stamps of its own and times of steps are never mixed: their clocks may differ."""
 
-    def __init__(
-        self, document: LogDocument, steps: LogSteps, began: float | None = None, ended: float | None = None
-    ) -> None:
-        """``began`` and ``ended``: of the attempt whose output it is, Unix seconds. Others may have measured its steps
-        again; their times are not those of its lines.
-        """
+    def __init__(self, document: LogDocument, steps: LogSteps) -> None:
+        # Another attempt may have measured its steps again: those times are not those of its lines.
+        began, ended = document.span
         self._began, self._ended = began if began is not None else -inf, ended if ended is not None else inf
         self._steps = steps
         self._own = any(map(own_stamp, [*document.window(0, _LOOKED_AT), *document.tail(_LOOKED_AT)]))

@@ -310,7 +310,7 @@ class RunScreen(PickingScreen):
         self._bring_log()
         self._in_log = True
         if what == "times" and self.snapshot is not None:
-            self._log.turn_times(self.snapshot)
+            self._log.turn_times()
         else:
             self._log.press(what)
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from ...wire import storage
-from ...wire.records import ExitRecord, LaunchRecord
 from ...wire.rundir import RunDir
 from ..panels.log import LogMoved
 from ..rows import clean
@@ -56,29 +54,24 @@ class RunLog:
         timed = self._pane.times is not None
         self.open(snapshot.output if wanted == attempts else own, wanted, attempts)
         if timed:
-            self.tell_times(snapshot)
+            self.tell_times()
         return True
 
-    def tell_times(self, snapshot: RunSnapshot) -> None:
+    def tell_times(self) -> None:
         """Show when the lines were printed, as far as anybody knows."""
         from ...core.logview.times import LogTimes
 
-        pane, folder = self._pane, RunDir(snapshot.dir).attempt(self._attempt)
+        pane = self._pane
         if pane.reading is not None:
-            launch, end = (
-                storage.read_or_none(LaunchRecord, folder.launch),
-                storage.read_or_none(ExitRecord, folder.exit),
-            )
-            began, ended = launch.time if launch else None, end.ended if end else None
-            pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps, began, ended))
+            pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps))
 
-    def turn_times(self, snapshot: RunSnapshot) -> None:
+    def turn_times(self) -> None:
         """Show when the lines were printed, or leave that; where nobody knows, say so."""
         pane = self._pane
         if pane.times is not None:
             pane.tell_times(None)
         else:
-            self.tell_times(snapshot)
+            self.tell_times()
             if pane.reading is not None and not pane.known_times:
                 self._context.say(
                     "No time is known of these lines: they have no stamps, and tell no step that was measured."

@@ -149,8 +149,20 @@ def test_a_long_log_is_read_by_windows_and_searched_there(two: Two) -> None:
     run.output("one more\n")
     wait_until(lambda: two.services.stamp(path) != before and log.refresh())
     assert log.tail(1)[0].text == "one more"
+    assert log.span == (1.7e9 + 1, None)
     assert host.link._session is not None
     assert host.link._session.frames.received < 100_000, "a log of 1.6 MB has travelled whole"
+
+
+def test_a_log_in_utf_16_is_text_there_too(two: Two) -> None:
+    run = live(two.homes[0], "resnet", 1.7e9)
+    run.run.attempt(1).output.write_bytes("\n".join([*map(str, range(3000)), "last \u00e9", ""]).encode("utf-16"))
+    wait_until(lambda: two.run(f"gpu1:{run.run.run}"))
+    log = two.services.open_log(Path(f"gpu1:{run.run.attempt(1).output}"))
+    wait_until(lambda: log.refresh() and log.line_count is not None)
+    assert [line.text for line in log.tail(2)] == ["2999", "last \u00e9"]
+    assert [(line.number, line.text) for line in log.window(0, 2)] == [(1, "0"), (2, "1")]
+    assert [line.text for line in log.at_line(1500, 2)] == ["1499", "1500"]
 
 
 def test_curves_telemetry_forms_and_cards_come_from_there(two: Two) -> None:

@@ -13,6 +13,8 @@ from mpstui.core.logview.line import LogLine
 from mpstui.core.logview.steps import LogSteps
 from mpstui.core.logview.times import LogTimes, Stamp, own_stamp
 from mpstui.core.model.snapshot import SeriesView
+from mpstui.wire import storage
+from mpstui.wire.records import ExitRecord, LaunchRecord
 
 NOON = time.mktime((2026, 11, 20, 12, 0, 0, 0, 0, -1))
 
@@ -43,12 +45,16 @@ def test_a_stamp_is_what_stands_before_the_message(text: str, clock: str | None,
     assert stamp == (Stamp(clock, day) if clock is not None else None)
 
 
-def times_of(path: Path, lines: list[str], began: float | None = None, ended: float | None = None) -> list[str]:
+def times_of(folder: Path, lines: list[str], began: float = 1.0, ended: float | None = None) -> list[str]:
     """The times of a log's lines; step 10 was measured at noon, 20 ten seconds later, 30 nobody knows when, 40 late."""
+    path = folder / "output.log"
+    storage.write_json(folder / "launch.json", LaunchRecord(1, began, ["python"], "/", "cpu"))
+    if ended is not None:
+        storage.write_json(folder / "exit.json", ExitRecord(1, ended))
     path.write_text("".join(f"{line}\n" for line in lines))
     document = LogDocument(path)
     document.refresh()
-    times = LogTimes(document, LogSteps(document), began, ended)
+    times = LogTimes(document, LogSteps(document))
     series = [curve([10, 20, 30, 40, 50], [NOON, NOON + 10, nan, NOON + 900, NOON + 2000])]
     found = [times.of(line, series) for line in document.window(0, 99)]
     return [stamp.clock if stamp is not None else "" for stamp in found]
@@ -58,15 +64,15 @@ def test_a_line_has_the_time_of_the_step_that_it_names(tmp_path: Path) -> None:
     steps = (9, 10, 15, 20, 30, 40, 45, 51)
     lines = ["loading data", *(f"step {step} loss 0.5" for step in steps), "saved"]
     clocks = ["", "", "12:00:00", "~12:00", "12:00:10", "", "12:15:00", "", "", ""]
-    assert times_of(tmp_path / "a.log", lines) == clocks
+    assert times_of(tmp_path, lines) == clocks
 
 
 def test_times_of_other_attempts_are_not_those_of_these_lines(tmp_path: Path) -> None:
     lines = [f"step {step} loss 0.5" for step in (10, 20, 40)]
-    assert times_of(tmp_path / "a.log", lines, ended=NOON + 60) == ["12:00:00", "12:00:10", ""]
-    assert times_of(tmp_path / "b.log", lines, began=NOON + 60) == ["", "", "12:15:00"]
+    assert times_of(tmp_path, lines, began=NOON + 60) == ["", "", "12:15:00"]
+    assert times_of(tmp_path, lines, ended=NOON + 60) == ["12:00:00", "12:00:10", ""]
 
 
 def test_a_log_with_stamps_is_told_by_these_alone(tmp_path: Path) -> None:
     lines = ["12:30:00 | step 10 loss 0.5", "step 20 loss 0.5", "12:31:00 | done"]
-    assert times_of(tmp_path / "a.log", lines) == ["12:30:00", "", "12:31:00"]
+    assert times_of(tmp_path, lines) == ["12:30:00", "", "12:31:00"]
