@@ -38,6 +38,7 @@ def configure_watch(parser: argparse.ArgumentParser) -> None:
 PATH is shown as it grows; nothing of it is changed. Examples:
   mpstui watch train.log
   mpstui watch lightning_logs/version_3
+  mpstui watch wandb/                      # the runs of a store: docs/stores.md names those that are read
   mpstui watch slurm:17                    # the output of a job; slurm: is all of yours"""
     parser.add_argument("path", metavar="PATH", help="a log, heartbeat or metric file, a folder with some, slurm:JOB")
     parser.add_argument("--where", action="store_true", help=argparse.SUPPRESS)  # asked of another machine
@@ -87,31 +88,33 @@ def run_watch(arguments: argparse.Namespace) -> int:
         from .session import say
 
         say(str(watching))
+        say(opening or "")
         return 0
     require_terminal()
     return show_screen(home, arguments, opening, watching)
 
 
 def _watched(home: Home, word: str) -> tuple[str | None, Path]:
-    """The run that it will be, None for all jobs, and what to watch.
+    """The run that it will be, None for all jobs and for the runs of a store, and what to watch.
 
     Raises:
         UsageError: there is nothing of this name.
     """
+    from ..core.formats.stores import find_runs, require_path
     from ..core.runs.watched_jobs import job_named, require_job
 
     if (job := job_named(word)) is not None and not Path(word).exists():
         require_job(word, home.state)
         return (word if job[1] else None), Path(word)
     path = Path(word).expanduser().absolute()
-    if not path.exists():
-        raise UsageError(f"there is no {Path(word).expanduser()}", "name a log, a heartbeat, a metric file or a folder")
-    return str(path), path
+    runs = find_runs(path)
+    if not runs:
+        require_path(path)
+    return (str(path) if not runs else runs[0].key if len(runs) == 1 else None), path
 
 
 def watch_there(host: str, arguments: argparse.Namespace) -> int:
     """The screen on what another machine has; it is looked for before the terminal is taken."""
-    from ..core.runs.watched_jobs import job_named
     from .far import ask_all
     from .session import say_lines
 
@@ -122,10 +125,9 @@ def watch_there(host: str, arguments: argparse.Namespace) -> int:
     if found.code:
         say_lines(found.errors.decode(errors="replace").rstrip(), beside=True)
         return found.code
-    there = f"{host}:{found.output.decode().rstrip()}"
-    job = job_named(arguments.path)
-    opening = None if job is not None and not job[1] else there
-    return show_screen(resolve_home(os.environ), arguments, opening, Path(there))
+    watching, _, opening = found.output.decode().rstrip("\n").partition("\n")
+    shown = f"{host}:{opening}" if opening else None
+    return show_screen(resolve_home(os.environ), arguments, shown, Path(f"{host}:{watching}"))
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

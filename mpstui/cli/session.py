@@ -19,6 +19,8 @@ from ..core.model.home import resolve_home
 from ..wire.storage import plain
 
 if TYPE_CHECKING:
+    from ..core.model.home import Home
+    from ..core.runs.monitor import Monitor
     from ..core.runs.one import OneRun
     from ..core.runs.query import Query
 
@@ -26,6 +28,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.1
 _STEERING = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
+RUN_OR_PATH_HELP = f"{RUN_HELP}; or a path with a slash, of what mpstui did not start"
 
 FILTER_HELP = "those that match: words, lr>=0.01, val_loss<0.2, optimizer=adam, age<2h, failed, today, -word"
 
@@ -45,6 +48,38 @@ def query_of(text: str | None) -> Query | None:
     if query.mistake:
         raise UsageError(f"--filter {text!r}: {query.mistake}", "such as --filter 'resnet lr>=0.01 failed'")
     return query
+
+
+def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
+    """The runs that a word means, by the keys of a monitor: one of ours, else those of a path that is watched.
+
+    Raises:
+        UsageError: there is none, or several of ours are meant.
+    """
+    from ..core.formats.stores import require_path
+    from ..core.runs.find import find_run
+
+    path = Path(word).expanduser()
+    if "/" not in word:
+        return [find_run(home, word).run]
+    keys = monitor.watch_all(path)
+    if keys == [str(path.absolute())]:
+        require_path(path)
+    return keys
+
+
+def one_run(monitor: Monitor, home: Home, word: str) -> str:
+    """Like :func:`keys_of`, of what is a single run.
+
+    Raises:
+        UsageError: it is none, or several.
+    """
+    from ..core.model.errors import UsageError
+
+    keys = keys_of(monitor, home, word)
+    if len(keys) > 1:
+        raise UsageError(f"{word} holds {len(keys)} runs", f"name one of them, such as {keys[0]}")
+    return keys[0]
 
 
 class Session:

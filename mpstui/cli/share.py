@@ -9,10 +9,9 @@ from pathlib import Path
 
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
-from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..wire import storage
-from .session import RUN_HELP, Session, say, warn
+from .session import RUN_OR_PATH_HELP, Session, keys_of, one_run, say, warn
 
 FOLLOW_SECONDS = 10.0
 _TO = ("csv", "parquet", "tensorboard", "svg", "png")
@@ -25,7 +24,7 @@ can stand in place of a run. Arguments and environment are shown with their secr
   mpstui report RUN                        writes NAME.html here
   mpstui report RUN OTHER -o both.html     two runs, their curves over each other
   mpstui report RUN -o live.html --follow  rewrites it until the run has ended; an open page follows"""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: NAME.html)")
     parser.add_argument("--title", default="", help="its heading (default: the names)")
     parser.add_argument("--follow", action="store_true", help="rewrite it as the runs go on, until they have ended")
@@ -43,10 +42,12 @@ def run_report(args: argparse.Namespace) -> int:
         raise UsageError(f"--every {args.every:g} is too short", "a page is rewritten every second at most")
     session = Session()
     first = Monitor(session.home)
-    keys = list(dict.fromkeys(_key(first, session, word) for word in args.runs))
+    keys = _keys(first, session, args.runs)
+    if len(keys) > MOST_RUNS:
+        raise UsageError(f"{len(keys)} runs on one page", f"it holds {MOST_RUNS}; name some of them")
     curves = sum(len(first.snapshot(key).series) for key in keys)
     monitor = Monitor(session.home, columns=columns_for(curves))
-    keys = list(dict.fromkeys(_key(monitor, session, word) for word in args.runs))
+    keys = _keys(monitor, session, args.runs)
     snapshots = [monitor.snapshot(key) for key in keys]
     target = _target(args.output, snapshots, "html")
     reload = args.every if args.follow else None
@@ -67,6 +68,10 @@ def run_report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _keys(monitor: Monitor, session: Session, words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(key for word in words for key in keys_of(monitor, session.home, word)))
+
+
 def configure_export(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 A table has a row for each moment at which something was measured: step, epoch, time (Unix seconds), then a column for
@@ -74,7 +79,7 @@ each metric. What a restarted attempt measured again counts once. Examples:
   mpstui export RUN --to csv
   mpstui export RUN --to tensorboard -o logs/    then: tensorboard --logdir logs
   mpstui export RUN --to svg --metric val_loss   the chart as a picture"""
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("run", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("--to", required=True, choices=_TO, help="what to write")
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file, or folder (default: named as the run)")
     parser.add_argument("--metric", default="loss", help="which chart, for svg and png (default: loss)")
@@ -88,7 +93,7 @@ def run_export(args: argparse.Namespace) -> int:
     session = Session()
     pictured = args.to in ("svg", "png")
     monitor = Monitor(session.home, columns=None if pictured else export.MOST_POINTS)
-    snapshot = monitor.snapshot(_key(monitor, session, args.run))
+    snapshot = monitor.snapshot(one_run(monitor, session.home, args.run))
     if not snapshot.series:
         raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
     ending = {"tensorboard": "tfevents"}.get(args.to, args.to)
@@ -109,14 +114,6 @@ def run_export(args: argparse.Namespace) -> int:
         raise OperationError(f"{where} cannot be written: {error.strerror or error}") from error
     say(str(target))
     return 0
-
-
-def _key(monitor: Monitor, session: Session, word: str) -> str:
-    """A run of ours, else a path that mpstui did not start."""
-    path = Path(word).expanduser()
-    if "/" in word and path.exists():
-        return monitor.watch(path)
-    return find_run(session.home, word).run
 
 
 def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) -> Path:

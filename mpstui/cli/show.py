@@ -13,13 +13,12 @@ from ..core.model.home import Home
 from ..core.model.snapshot import Health, RunSnapshot
 from ..core.present import short_paths, why_not_its_own
 from ..core.runs.details import code_sentence, provenance
-from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json
 from ..core.runs.story import story
 from ..core.series.direction import best_point
 from ..wire import rundir
-from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
+from .session import RUN_OR_PATH_HELP, Session, one_run, print_json, respawn_missing_supervisors, say
 
 _CHECKPOINTS = 3
 _LOOK_SECONDS = 1.5
@@ -31,7 +30,7 @@ _WIDTH = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("run", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -39,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     session = Session()
     respawn_missing_supervisors(session)
     home = session.home
-    monitor, name = Monitor(home), find_run(home, args.run).run
+    monitor = Monitor(home)
+    name = one_run(monitor, home, args.run)
     snapshot, begun = monitor.snapshot(name), time.monotonic()
     first, end = snapshot.numbers, begun + _LOOK_SECONDS
     # A program that only prints tells its speed by what is added while somebody looks.
@@ -103,12 +103,14 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")
     yield "device", " · ".join(part for part in (used, device.name, device.precision) if part)
-    attempt, started = f"{snapshot.attempt} of {snapshot.attempts}", snapshot.attempt_started
+    attempt = f"{snapshot.attempt} of {snapshot.attempts}, " if snapshot.is_ours else ""
+    started = snapshot.attempt_started
     if started is not None:
         lasted = shown.duration((snapshot.seen if snapshot.ended is None else snapshot.ended) - started)
         verb = "up" if snapshot.ended is None else "ran"
-        attempt += f", started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
-    yield "attempt", attempt
+        attempt += f"started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
+    if snapshot.is_ours or started is not None:
+        yield "attempt" if snapshot.is_ours else "began", attempt.removesuffix(", ")
     counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
     known = [one for one in counted if one[1:] != (None, None)]
     parts = (
@@ -141,7 +143,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[str]:
     """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
     asked_for = snapshot.exit is not None and snapshot.exit.requested_by is not None
-    if snapshot.state not in EXPLAINED or (asked_for and not findings):
+    if not snapshot.is_ours or snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
     told: list[tuple[str, object]]
     if findings:

@@ -388,7 +388,7 @@ BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
 
 def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Availability:
     """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
-    if snapshot.state is State.WATCHED:
+    if not snapshot.is_ours:
         return Availability(False, "mpstui did not start this run and only watches it")
     if snapshot.moved_to is not None and snapshot.state not in HAS_PROCESSES:
         return Availability(False, f"it was moved to {snapshot.moved_to} and goes on there")

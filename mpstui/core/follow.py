@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -117,6 +117,30 @@ class FollowedFile:
             return True
         there = os.pread(descriptor, len(self.witness), self.offset - len(self.witness))
         return there != self.witness and there.strip(b"\0") != b""
+
+
+class FollowedFiles(FollowedFile):
+    """Several files that tell of one thing, followed by whether any of them changes; its offset counts in all of them.
+
+    What is read, and that one of them was replaced, is the business of whoever reads them.
+    """
+
+    def __init__(self, path: Path, files: Callable[[], Iterable[Path]]) -> None:
+        super().__init__(path)
+        self._files = files
+        self._marks: list[tuple[int, int, int]] = []
+
+    def poll(self) -> bool:
+        """Look at the files; True when one is not as it was. After any change there is something to be read."""
+        marks = [mark for path in self._files() if (mark := storage.stamp(path)) is not None]
+        if marks == self._marks:
+            return False
+        self._marks = marks
+        self.changed_at = max(marks)[0] / 1e9 if marks else None
+        if marks:
+            self.size = sum(mark[2] for mark in marks)
+            self.offset = min(self.offset, self.size - 1)
+        return bool(marks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,7 @@ def failed_or_stuck(snapshot: RunSnapshot) -> bool:
 
 def needs_explaining(snapshot: RunSnapshot) -> bool:
     """Whether a run has ended in a way that a person asks the reason of."""
-    return not snapshot.state.active and failed_or_stuck(snapshot)
+    return snapshot.is_ours and not snapshot.state.active and failed_or_stuck(snapshot)
 
 
 def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]:

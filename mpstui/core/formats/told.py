@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from ..model.snapshot import State
 
+SYSTEM = "system/"
+"""Before the names of what a store has measured of the machine."""
 _MOST_SETTINGS = 500
 _LONGEST_VALUE = 300
 _DEEPEST = 8

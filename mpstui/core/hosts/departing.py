@@ -102,7 +102,7 @@ class Departure:
         }
 
     def _require_movable(self, snapshot: RunSnapshot, recorded: RecordedRun | None) -> None:
-        if recorded is None or snapshot.state in (State.WATCHED, State.UNREADABLE):
+        if recorded is None or not snapshot.is_ours or snapshot.state is State.UNREADABLE:
             raise OperationError(f"{snapshot.name} cannot be moved: its record cannot be read")
         if not snapshot.attempt or snapshot.state is State.QUEUED:
             raise OperationError(

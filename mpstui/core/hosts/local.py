@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...wire import storage
-from ..model.snapshot import State
 
 if TYPE_CHECKING:
     from ...wire.queues import Queue
@@ -168,7 +167,7 @@ class LocalServices:
         from ..sharing import export
 
         monitor = Monitor(self.home, columns=export.MOST_POINTS)
-        watched = monitor.watch(Path(snapshot.run)) if snapshot.state is State.WATCHED else snapshot.run
+        watched = monitor.watch(Path(snapshot.run)) if not snapshot.is_ours else snapshot.run
         return export.table_of(monitor.snapshot(watched))
 
     def window_reader(self, snapshot: RunSnapshot, window: Window) -> WindowReader:

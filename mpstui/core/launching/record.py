@@ -14,7 +14,7 @@ from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ...wire.storage import UnreadableRecord
 from ..actions import ACTIONS, BY_ID, RunFacts, allowed
 from ..model.errors import OperationError, UsageError
-from ..model.snapshot import Availability, RunSnapshot, State
+from ..model.snapshot import Availability, RunSnapshot
 from ..runs.waiting import restart_is_wished
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
 
     machine, found = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id()), []
     for one in snapshots:
-        if one.brief and one.state is not State.WATCHED:
+        if one.brief and one.is_ours:
             reader = WitnessReader(RunDir(one.dir), machine)
             reader.poll()
             files = CheckpointScanner().of_run(one.dir, reader.seen, one.numbers.checkpoint, ())
@@ -204,7 +204,7 @@ def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
 def _facts(snapshot: RunSnapshot) -> RunFacts | None:
     """What its folder says; None where its record cannot be read, and for a run that is only watched."""
     run = RunDir(snapshot.dir)
-    recorded = read_run(run) if snapshot.state is not State.WATCHED else None
+    recorded = read_run(run) if snapshot.is_ours else None
     if recorded is None:
         return None
     return RunFacts(

@@ -1,7 +1,7 @@
 """Extensions from other packages, found through entry points.
 
-A package that is installed beside mpstui adds a log grammar, a metric file, a diagnosis rule or a telemetry source by
-naming its module in its own ``pyproject.toml``::
+A package that is installed beside mpstui adds a log grammar, a metric file, a store of runs, a diagnosis rule or a
+telemetry source by naming its module in its own ``pyproject.toml``::
 
     [project.entry-points."mpstui.log_grammars"]
     kaldi = "my_package.kaldi"
@@ -19,6 +19,7 @@ from typing import Any
 
 LOG_GRAMMARS = "mpstui.log_grammars"
 METRIC_FILES = "mpstui.metric_files"
+RUN_STORES = "mpstui.run_stores"
 DIAGNOSIS_RULES = "mpstui.diagnosis_rules"
 TELEMETRY_SOURCES = "mpstui.telemetry_sources"
 

@@ -362,8 +362,18 @@ class RunSnapshot:
     heard: Moment | None = None
     """When its machine was heard from last, where it is not heard from now: all else is as it was then."""
 
+    store: str | None = None
+    """The experiment tracker in whose files it was found (``W&B``); None: it is ours, or a file that is watched."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What it was configured with, as its store keeps that."""
+
     ranks: tuple[Heartbeat, ...] = ()
     """The newest heartbeat of each rank, by rank, in a training of several processes."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether mpstui started it: its folder is a run directory then, and nobody else's."""
+        return self.state is not State.WATCHED and self.store is None
 
     @property
     def is_frozen(self) -> bool:

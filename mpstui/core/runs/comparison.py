@@ -235,7 +235,7 @@ def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
 def settings_of(snapshot: RunSnapshot) -> Mapping[str, str]:
     """What a run was started with: profile, recipe, device, arguments, and the environment that shapes it."""
     plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.numbers.device.type}
-    known = tuple((name, value) for name, value in plain.items() if value)
+    known = tuple((name, value) for name, value in {**plain, **snapshot.settings}.items() if value)
     return _settings(known, snapshot.argv, tuple(snapshot.env.items()))
 
 
@@ -261,9 +261,14 @@ def shaping(env: Mapping[str, str]) -> dict[str, str]:
     return found | ({"PYTHONPATH": ":".join(folders)} if folders else {})
 
 
-def asked_totals(argv: Sequence[str]) -> dict[str, float]:
-    """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``."""
-    told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in _arguments(argv).items()}
+def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
+    """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
+
+    Args:
+        settings: what else it was configured with; its arguments go before that.
+    """
+    words = {**(settings or {}), **_arguments(argv)}
+    told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
     if not any(word in name for name in told for word in ("epoch", "step", "iter")):
         return {}
     from ..formats.points import as_number

@@ -13,7 +13,7 @@ from ...wire.records import ExitRecord, LaunchRecord, Provenance, Spec
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked_words
 from .. import present as shown
-from ..model.snapshot import RunSnapshot, State
+from ..model.snapshot import RunSnapshot
 from .comparison import is_named, settings_of, shaping
 from .state import exit_summary
 
@@ -33,7 +33,7 @@ class Section(NamedTuple):
 def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
     """The sections that have something to say; secrets are masked in all of them."""
     run = RunDir(snapshot.dir)
-    ours = snapshot.state is not State.WATCHED
+    ours = snapshot.is_ours
     launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
     origin = provenance(snapshot)
     settings, env = settings_of(snapshot), shaping(snapshot.env)
@@ -52,7 +52,7 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
 
 def provenance(snapshot: RunSnapshot) -> Provenance | None:
     """What it was launched from; None where an older mpstui, or somebody else, started it."""
-    if snapshot.state is State.WATCHED:
+    if not snapshot.is_ours:
         return None
     return storage.read_or_none(Provenance, RunDir(snapshot.dir).provenance)
 
@@ -68,7 +68,7 @@ def code_sentence(origin: Provenance) -> str:
 
 
 def _run(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
-    spec = storage.read_or_none(Spec, RunDir(snapshot.dir).spec) if snapshot.state is not State.WATCHED else None
+    spec = storage.read_or_none(Spec, RunDir(snapshot.dir).spec) if snapshot.is_ours else None
     yield "id", snapshot.run
     if spec is not None:
         yield "started by", spec.by or shown.UNKNOWN

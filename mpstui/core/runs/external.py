@@ -41,10 +41,16 @@ class ExternalMetrics:
         *,
         attempt: int = 0,
         store: SeriesStore | None = None,
+        file: FollowedFile | None = None,
+        opened: Callable[[FollowedFile], MetricSource | None] | None = None,
     ) -> None:
-        """``store`` continues the curves of earlier attempts, which must have been read into it completely."""
+        """``store`` continues the curves of earlier attempts, which must have been read into it completely.
+
+        ``file`` and ``opened``: what tells of news, and reads it, where that is not one file told by its content.
+        """
         self.path = path
-        self.file = FollowedFile(path)
+        self.file = FollowedFile(path) if file is None else file
+        self._opened = opened
         self.newest: dict[str, Any] = {}
         self.unreadable = False
         """Whether opening it was tried, and failed."""
@@ -115,8 +121,13 @@ class ExternalMetrics:
         """Understand the end of a long file first."""
         if self._reader is not None:
             return
-        self._reader = None if self.file.unreadable else open_source(self.file, self._pattern)
+        if not self.file.unreadable:
+            self._reader = self._opened(self.file) if self._opened else open_source(self.file, self._pattern)
         self.unreadable = self._reader is None
+        self.glance()
+
+    def glance(self) -> None:
+        """Show what the end of a long file says, of which no more is read."""
         points = self._reader.preview() if self._reader is not None else ()
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:

@@ -22,7 +22,7 @@ from .find import find_run
 from .follower import RunFollower
 from .reader import RunReader
 from .summaries import Summaries
-from .watched_jobs import ALL_JOBS, open_watched, other_jobs
+from .watching import Watching
 
 REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""
@@ -87,8 +87,7 @@ class Monitor:
             monotonic=monotonic,
         )
         self._runs: dict[str, RunReader] = {}
-        self._watched: dict[str, RunFollower] = {}
-        self._all_jobs_of = ""
+        self._watched = Watching(self._machine, columns, home.state)
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
@@ -136,8 +135,8 @@ class Monitor:
         for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
             if not budget.spent:
                 reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
-        for job in other_jobs(self._all_jobs_of, self._runs.values(), self.home.state) if self._all_jobs_of else ():
-            self.watch(job)
+        if self._watched.grows:
+            self._watched.look(self._runs.values())
         shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
         self._remember(budget)
@@ -205,13 +204,13 @@ class Monitor:
         return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
 
     def watch(self, path: Path) -> str:
-        """Add a log, a metric file, a heartbeat, a folder or a job that mpstui did not start; returns its key."""
-        if str(path) in ALL_JOBS:
-            self._all_jobs_of = str(path)[:-1]
-            return ""
-        key, reader = open_watched(path, self._machine, self._columns, self.home.state)
-        self._watched.setdefault(key, reader)
-        return key
+        """Add a file, a folder, a job or a store of runs that mpstui did not start; its key, empty for several runs."""
+        keys = self.watch_all(path)
+        return keys[0] if len(keys) == 1 else ""
+
+    def watch_all(self, path: Path) -> list[str]:
+        """Like :meth:`watch`; the keys of all of its runs that are there."""
+        return list(self._watched.watch(path))
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
         """Every run with its numbers, for a command that looks once: refreshes until nothing is left to be read."""

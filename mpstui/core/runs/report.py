@@ -108,7 +108,7 @@ def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
     None for what mpstui did not start, or not yet.
     """
     folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
-    launch = None if snapshot.state is State.WATCHED else storage.read_or_none(LaunchRecord, folder.launch)
+    launch = storage.read_or_none(LaunchRecord, folder.launch) if snapshot.is_ours else None
     if launch is None:
         return None
     beats, over = folder.heartbeat().exists(), snapshot.ended is not None
@@ -166,7 +166,7 @@ def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     """What is known about why it ended, in the form that `diagnose` prints; no findings for a run that is well."""
-    if snapshot.state not in EXPLAINED:
+    if snapshot.state not in EXPLAINED or not snapshot.is_ours:
         return {"findings": []}
     from ..diagnosis.engine import diagnose_run
     from ..diagnosis.model import findings_as_json

@@ -137,10 +137,14 @@ class WatchedReader(RunFollower):
             if not self.path.is_dir():
                 return "nothing that could be read is there yet"
             return f"{self._log.name} tells no numbers yet" if self._log else f"there is no {NAMES_IN_SHORT}"
-        # An age in whole minutes: a snapshot that differs every second is drawn every second, by an idle screen too.
-        minutes = int((self.machine.clock() - updated) // 60)
-        ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)
-        return f"not started by mpstui; last written {ago} ago"
+        return f"not started by mpstui; {written_ago(self.machine.clock() - updated)}"
+
+
+def written_ago(seconds: float) -> str:
+    """``last written 5 min ago``, in whole minutes: what differs every second is drawn every second, when idle too."""
+    minutes = int(seconds // 60)
+    ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)
+    return f"last written {ago} ago"
 
 
 def _is_history(path: Path) -> bool:

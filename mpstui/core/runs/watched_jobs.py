@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ...wire.rundir import RunDir
 from ..engines.board import board_of
 from ..engines.engine import ENGINES, ask, engine_named
 from ..follow import Budget
@@ -15,7 +14,6 @@ from ..model.jobs import JobPhase
 from ..model.snapshot import RunSnapshot
 from .files import LocalMachine
 from .follower import RunFollower
-from .reader import RunReader
 from .watched import WatchedReader
 
 ALL_JOBS = tuple(f"{engine}:" for engine in ENGINES)
@@ -48,17 +46,6 @@ def require_job(text: str, state: Path) -> None:
             raise UsageError(f"{scheduler.title} tells nothing of a job {job}: {error.sentence}", hint) from error
     elif not job:
         ask(scheduler, scheduler.listing())
-
-
-def open_watched(path: Path, machine: LocalMachine, columns: int | None, state: Path) -> tuple[str, RunFollower]:
-    """The reader of what is watched, and its key."""
-    if (named := job_named(str(path))) is not None:
-        return str(path), WatchedJob(*named, machine, columns, state)
-    path = path.expanduser().absolute()
-    is_ours = (path / "spec.json").is_file()
-    return str(path), (
-        RunReader(RunDir(path), machine, columns=columns) if is_ours else WatchedReader(path, machine, columns)
-    )
 
 
 def other_jobs(engine: str, ours: Iterable[RunFollower], state: Path) -> list[Path]:

@@ -139,11 +139,22 @@ class WindowReader:
             yield True
 
     def _logs(self, paths: Sequence[Path], store: SeriesStore) -> Iterator[bool]:
-        logs = [path for path in paths if path.is_file()]
-        if sum(path.stat().st_size for path in logs) > LONGEST_LOG_BYTES:
+        many = len(paths) > 1
+        if self._snapshot.store is None:
+            there = [path for path in paths if path.is_file()]
+            made = [
+                ExternalMetrics(path, time.time, attempt=number if many else 0, store=store)
+                for number, path in enumerate(there, 1)
+            ]
+        else:
+            from .stored import metrics_of  # of what a tracker keeps alone
+
+            made = metrics_of(Path(self._snapshot.run), time.time, store)
+        for log in made:
+            log.file.poll()
+        if sum(log.file.size for log in made) > LONGEST_LOG_BYTES:
             return
-        for number, path in enumerate(logs, 1):
-            log = ExternalMetrics(path, time.time, attempt=number if len(paths) > 1 else 0, store=store)
+        for log in made:
             while log.poll():
                 before = log.file.offset
                 log.read(Budget(0.0))

@@ -40,5 +40,5 @@ def _homes(snapshots: Iterable[RunSnapshot]) -> Iterable[str]:
 def _starters(snapshots: Iterable[RunSnapshot]) -> Iterable[str]:
     """``alice`` of ``alice@box:4711``."""
     for one in snapshots:
-        spec = storage.read_or_none(Spec, RunDir(one.dir).spec)
+        spec = storage.read_or_none(Spec, RunDir(one.dir).spec) if one.is_ours else None
         yield (spec.by or "").partition("@")[0] if spec is not None else ""

@@ -223,7 +223,7 @@ def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
 
 def _card(one: RunSnapshot) -> str:
     """Why it failed and what helps, as `mpstui diagnose` says it."""
-    if one.state not in EXPLAINED:
+    if one.state not in EXPLAINED or not one.is_ours:
         return f"<p class=bad>{_text(one.log_exception)}</p>" if one.log_exception else ""
     from ..diagnosis.engine import diagnose_run
     from ..diagnosis.evidence import evidence_from_run_dir

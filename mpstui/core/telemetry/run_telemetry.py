@@ -53,7 +53,7 @@ class TelemetryRecorder:
 
     def __init__(self, snapshot: RunSnapshot) -> None:
         # What mpstui did not start may lie in a folder of somebody else's: nothing is written there.
-        self._run = None if snapshot.state is State.WATCHED else RunDir(snapshot.dir)
+        self._run = RunDir(snapshot.dir) if snapshot.is_ours else None
         self._file = HistoryFile(self._run.telemetry, MAX_FILE_BYTES) if self._run is not None else None
         self._lock: int | None = None
         self._try_lock_at = -math.inf

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core import present as shown
-from ...core.model.snapshot import RunSnapshot, State
+from ...core.model.snapshot import RunSnapshot
 from ..panels import RunFacts
 from ..rows import Span, clean
 
@@ -117,7 +117,7 @@ def _why_no_headroom(facts: RunFacts) -> str:
         return _NOT_READ
     if not facts.snapshot.state.active:
         return "nothing was recorded while it ran"
-    if facts.snapshot.pid is None and facts.snapshot.state is not State.WATCHED:
+    if facts.snapshot.pid is None and facts.snapshot.is_ours:
         return "it has no process yet"
     return facts.system.why_unknown("memory_used_bytes")
 
@@ -254,7 +254,7 @@ def why_no_device(facts: RunFacts) -> str:
     """Why nothing is known of the device's memory."""
     if facts.snapshot.numbers.device.type == "cpu":
         return "it runs on the CPU"
-    if facts.snapshot.state is State.WATCHED or not facts.beats:
+    if not facts.snapshot.is_ours or not facts.beats:
         return "this program does not report device memory"
     return "not reported yet"
 

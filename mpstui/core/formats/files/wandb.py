@@ -22,7 +22,7 @@ from ...model.snapshot import State
 from ..points import MetricPoint, ParsedLog, Point, Priority, Standing
 from ..protobuf import fields, varint
 from ..rows import Row, Rows
-from ..told import RunTold, flattened
+from ..told import SYSTEM, RunTold, flattened
 from . import CHUNK
 
 SIGNATURE = b":W&B\xe1\xbe"
@@ -65,8 +65,6 @@ class Item(IntEnum):
     VALUE_JSON = 16
 
 
-SYSTEM = "system/"
-"""Before the names of what was measured of the machine."""
 _TOLD = (Record.RUN, Record.CONFIG, Record.EXIT, Record.ENVIRONMENT, Record.METRIC)
 _MOST_RECORD_BYTES = 1 << 26
 _END_BYTES = 4 * BLOCK_BYTES

@@ -1,0 +1,154 @@
+"""Stores: the folders and databases in which experiment trackers keep runs. One module per store, found by itself.
+
+A module defines a class with the attributes of `Store` and ends with ``STORE = TheClass()``; adding a store is adding a
+module and its test, here or in another package (`RUN_STORES`). A store is told the names in one folder after the other
+and says which runs lie there; nothing is opened until a run is looked at. No link is followed on the way down, so
+neither a loop nor the same run under two names comes of one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from ....wire import storage
+from ...model.errors import UsageError
+from ...model.plugins import RUN_STORES, discovered
+from ..points import Priority
+from ..told import RunTold
+
+if TYPE_CHECKING:
+    from ..files import MetricFile
+
+DEEPEST = 6
+MOST_FOLDERS = 50_000
+"""Looked into for runs; what is left then is found by naming a folder further down."""
+SEPARATOR = "#"
+"""Between a database and one of its runs."""
+_SKIPPED = frozenset(("node_modules", "site-packages", "__pycache__", "venv", ".venv", ".git", ".cache"))
+
+
+class StoredRun:
+    """One run of a store, and how it is read."""
+
+    store: str
+    """As people call it: ``W&B``."""
+
+    def __init__(self, path: Path, name: str = "", key: str = "") -> None:
+        self.path = path
+        """The folder or file that it lies in."""
+        self.name = name or path.name
+        """While the store does not tell a better one."""
+        self.key = key or str(path)
+
+    @property
+    def output(self) -> Path | None:
+        """What it printed, where the store keeps that."""
+        return None
+
+    def files(self) -> Sequence[Path]:
+        """What changes when there is news of it; called again and again."""
+        return (self.path,)
+
+    def open(self) -> MetricFile | None:
+        """A new reader of its curves; None while there is nothing to read. Raises OSError."""
+        raise NotImplementedError
+
+    def told(self, reader: MetricFile | None) -> RunTold:
+        """What the store says of it now; ``reader`` is of ``open``, as far as it has read. Raises OSError."""
+        return RunTold()
+
+
+class Store(Protocol):
+    """What finds the runs of one kind of store."""
+
+    priority: ClassVar[Priority]
+    """Who is asked first: the runs of a folder belong to one store."""
+    alone: ClassVar[bool]
+    """Whether a single one is shown as a run of the store, also where the folder holds more than the store knows."""
+
+    def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
+        """The runs in a folder with these names; nothing is looked for below it then. None: not of this kind."""
+
+    def runs_of(self, file: Path) -> list[StoredRun]:
+        """The runs of a file that was named."""
+
+
+@cache
+def stores() -> tuple[Store, ...]:
+    """Every store, in the order in which they are asked."""
+    found: list[Store] = discovered(__name__, RUN_STORES, "STORE")
+    return tuple(sorted(found, key=lambda store: (store.priority, type(store).__name__)))
+
+
+def find_runs(path: Path, known: Callable[[str], bool] = lambda _: False) -> list[StoredRun]:
+    """The runs of a folder, a file, or a database with one of its runs behind ``#``, the newest first.
+
+    Args:
+        known: whether a folder's path is that of a run that was found before, which is not looked into then.
+    """
+    name, separator, _ = str(path).partition(SEPARATOR)
+    if path.is_dir():
+        found = list(_walk(path, known))
+        if len(found) == 1 and not found[0][1] and found[0][0].path != path:
+            return []  # one among other files: the folder as a whole says more
+        dated = [(_changed(run), place, run) for place, (run, _) in enumerate(found)]
+        return [run for _, _, run in sorted(dated, key=lambda one: (-one[0], one[1]))]
+    if path.is_file():
+        return next((runs for store in stores() if (runs := store.runs_of(path))), [])
+    if separator and Path(name).is_file():
+        runs = next((runs for store in stores() if (runs := store.runs_of(Path(name)))), [])
+        return [run for run in runs if run.key == str(path)]
+    return []
+
+
+def require_path(path: Path) -> None:
+    """Make sure that there is something to be read.
+
+    Raises:
+        UsageError: there is no such file, or no such run in a database.
+    """
+    if path.exists():
+        return
+    database, separator, run = str(path).partition(SEPARATOR)
+    if separator and Path(database).exists():
+        raise UsageError(f"{database} has no run {run}", f"`mpstui watch {database}` lists its runs")
+    raise UsageError(f"there is no {path}", "name a log, a heartbeat, a metric file, a folder or a store of runs")
+
+
+def _walk(folder: Path, known: Callable[[str], bool]) -> Iterator[tuple[StoredRun, bool]]:
+    level, visited = [str(folder)], 0
+    for _ in range(DEEPEST):
+        below: list[str] = []
+        for one in level:
+            visited += 1
+            if visited > MOST_FOLDERS:
+                return
+            try:
+                with os.scandir(one) as entries:
+                    names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+            except OSError:
+                continue  # gone, or nobody's business
+            found = _claimed(Path(one), names)
+            if found is not None:
+                yield from found
+                continue
+            folders = sorted(name for name, is_folder in names.items() if is_folder and name not in _SKIPPED)
+            below += [inside for name in folders if not known(inside := f"{one}/{name}")]
+        level = below
+
+
+def _claimed(folder: Path, names: Collection[str]) -> list[tuple[StoredRun, bool]] | None:
+    for store in stores():
+        runs = store.runs_in(folder, names)
+        if runs is not None:
+            return [(run, store.alone) for run in runs]
+    return None
+
+
+def _changed(run: StoredRun) -> float:
+    stamp = storage.stamp(run.path)
+    return stamp[0] / 1e9 if stamp is not None else 0.0

@@ -1,0 +1,229 @@
+"""Runs in the stores of experiment trackers: read where they lie, as live or as ended as the store witnesses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...wire.secrets import masked_words
+from ..follow import Budget, FollowedFile, FollowedFiles
+from ..formats.stores import StoredRun, find_runs
+from ..formats.told import SYSTEM, RunTold
+from ..model.snapshot import ExitSummary, RunSnapshot, State
+from ..series.series import SeriesStore
+from .comparison import asked_totals
+from .external import ExternalMetrics
+from .files import LocalMachine
+from .follower import LIST_SERIES, RunFollower
+from .signs import Condition
+from .sources import MetricSource
+from .watched import written_ago
+
+if TYPE_CHECKING:
+    from ..formats.files import MetricFile
+
+LIST_BYTES = 4 << 20
+"""Of a longer run the list shows the newest values alone: its curves are read when it is opened."""
+LOOK_SECONDS = 2.0
+"""How often a folder is looked through for further runs."""
+MOST_RUNS = 1000
+"""Shown of one folder, the newest."""
+LOOKING_SHARE = 0.05
+"""Of a core, at most: a large folder is looked through less often."""
+
+
+class StoredReader(RunFollower):
+    """One run of a store. Its files are only read; a state is claimed where the store has recorded an end."""
+
+    def __init__(self, stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> None:
+        super().__init__(machine, columns)
+        self.stored = stored
+        self._reader: MetricFile | None = None
+        self._whole = False
+        """All of its curves are held, not only what a list shows."""
+        self._told = RunTold()
+
+    @property
+    def settled(self) -> bool:
+        return self._told.state is not None and self.snapshot is not None
+
+    @property
+    def caught_up(self) -> bool:
+        return self._failed or (self._seen and (self._passes_over or super().caught_up))
+
+    @property
+    def owed_bytes(self) -> int:
+        return 0 if self._passes_over and self._seen else super().owed_bytes
+
+    @property
+    def pending_bytes(self) -> int:
+        return sum(file.pending_bytes for file in self._files()) if self._whole else 0
+
+    @property
+    def _seen(self) -> bool:
+        return self.snapshot is not None and not self._outdated
+
+    @property
+    def _passes_over(self) -> bool:
+        """Whether only the end of what is there is read, since a list needs no more."""
+        return self.external is not None and not self._whole and self.external.file.size > LIST_BYTES
+
+    def read_on(self, budget: Budget) -> None:
+        if self._whole:
+            self._outdated = True
+            self._read_external(budget, anyway=True)
+
+    def rest(self) -> None:
+        """Its curves can be read again."""
+        if self._whole:
+            self._whole, self._full, self.external = False, False, None
+
+    def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
+        if self.external is None or (full and not self._whole):
+            before, self._whole = self.external, full
+            self.external = self._opened()
+            self.external.show(before.newest if before is not None else {})
+            self.external.poll()
+        if self._passes_over:
+            self._glance(self.external)
+        else:
+            self._read_external(budget, anyway=full)
+        self._told = self._what_is_told()
+        self._full, self._outdated = full, False
+        return self._made(full)
+
+    def _glance(self, external: ExternalMetrics) -> None:
+        before = external.file.changed_at
+        external.poll()
+        if not external.newest or external.file.changed_at != before:
+            external.preview()
+            external.glance()
+
+    def _opened(self) -> ExternalMetrics:
+        only = None if self._whole else frozenset(LIST_SERIES)
+        store = SeriesStore(capacity=self.capacity, only=only)
+        return ExternalMetrics(
+            self.stored.path, self.machine.clock, store=store, file=followed(self.stored), opened=self._source
+        )
+
+    def _source(self, file: FollowedFile) -> MetricSource | None:
+        try:
+            self._reader = self.stored.open()
+        except OSError:
+            return None
+        return None if self._reader is None else MetricSource(file, self._reader)
+
+    def _what_is_told(self) -> RunTold:
+        try:
+            told = self.stored.told(self._reader)
+        except OSError:
+            return self._told
+        if told is not self._told and (told.argv, told.config) != (self._told.argv, self._told.config):
+            self._asked = asked_totals(told.argv, told.config)
+        return told
+
+    def _unreadable(self, why: str) -> RunSnapshot:
+        return self._snapshot(State.WATCHED, why)
+
+    def _made(self, full: bool) -> RunSnapshot:
+        told, updated, external = self._told, self._updated(), self.external
+        condition = self._condition() if told.state is None and updated is not None else Condition(None)
+        numbers = self._numbers(moving=condition.health is not None)
+        curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended
+        if ended is None and told.state is not None:
+            ended = told.started + told.runtime if told.started and told.runtime else updated
+        code = told.exit_code
+        return replace(
+            self._snapshot(told.state or State.WATCHED, self._reason(updated)),
+            health=condition.health,
+            health_note=condition.note,
+            numbers=replace(numbers, done=True) if told.state is State.FINISHED else numbers,
+            updated=updated,
+            series=dict(sorted(curves.items(), key=lambda curve: curve[0].startswith(SYSTEM))),
+            output=self.stored.output if full else None,
+            readers=f"{self.stored.store}: {external.source}" if external is not None else None,
+            loading=full and external is not None and external.behind,
+            brief=not full,
+            unread=self.owed_bytes < 0,
+            started=told.started,
+            attempt_started=told.started,
+            ended=ended,
+            exit=ExitSummary(code, None, None, None, ended=ended) if code is not None else None,
+            argv=tuple(masked_words(told.argv)),
+            settings=told.config,
+        )
+
+    def _snapshot(self, state: State, reason: str) -> RunSnapshot:
+        """What needs no numbers."""
+        told, path = self._told, self.stored.path
+        return RunSnapshot(
+            run=self.stored.key,
+            name=told.name or self.stored.name,
+            dir=path if path.is_dir() else path.parent,
+            state=state,
+            reason=reason,
+            seen=self.machine.clock(),
+            tags=told.tags,
+            note=told.note,
+            store=self.stored.store,
+            brief=not self._full,
+            gone=self.external is not None and self.external.file.size > 0 and self.external.file.changed_at is None,
+        )
+
+    def _reason(self, updated: float | None) -> str:
+        store, told = self.stored.store, self._told
+        if self.external is not None and self.external.unreadable:
+            return f"{self.external.path.name} cannot be read"
+        if told.state is not None:
+            return f"{store} has recorded its end: {told.says or told.state}"
+        says = f"{store} says {told.says}" if told.says else f"{store} has recorded no end"
+        return f"{says}; {written_ago(self.machine.clock() - updated)}" if updated is not None else says
+
+
+def followed(stored: StoredRun) -> FollowedFile:
+    """What changes when there is news of a run."""
+    files = stored.files()
+    return FollowedFile(files[0]) if len(files) == 1 else FollowedFiles(stored.path, stored.files)
+
+
+def metrics_of(key: Path, clock: Callable[[], float], store: SeriesStore) -> list[ExternalMetrics]:
+    """What reads the curves of the run of a key once more, into another ``store``; nothing where it is gone."""
+
+    def opened(run: StoredRun, file: FollowedFile) -> MetricSource | None:
+        try:
+            found = run.open()
+        except OSError:
+            return None
+        return None if found is None else MetricSource(file, found)
+
+    return [
+        ExternalMetrics(run.path, clock, store=store, file=followed(run), opened=partial(opened, run))
+        for run in find_runs(key)[:1]
+    ]
+
+
+class StoreFolder:
+    """The runs below one folder, or of one database: looked for again and again, since others may begin."""
+
+    def __init__(self, path: Path, found: Sequence[StoredRun]) -> None:
+        self._path = path
+        self._known = {run.key: run for run in found}
+        self._fresh: list[StoredRun] = list(found[:MOST_RUNS])
+        self._shown = len(self._fresh)
+        self._look_at = 0.0
+
+    def look(self, machine: LocalMachine) -> list[StoredRun]:
+        """Those that have come since the last call, the newest first."""
+        fresh, self._fresh = self._fresh, []
+        begun = machine.monotonic()
+        if not fresh and begun >= self._look_at:
+            folders = {str(run.path) for run in self._known.values()}
+            fresh = [run for run in find_runs(self._path, folders.__contains__) if run.key not in self._known]
+            self._known |= {run.key: run for run in fresh}
+            fresh = fresh[: max(0, MOST_RUNS - self._shown)]
+            self._shown += len(fresh)
+            self._look_at = begun + max(LOOK_SECONDS, (machine.monotonic() - begun) / LOOKING_SHARE)
+        return fresh

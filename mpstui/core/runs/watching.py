@@ -1,0 +1,60 @@
+"""What is watched beside the runs of this home: files, folders, jobs of schedulers, the runs of stores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from ...wire.rundir import RunDir
+from ..formats.stores import find_runs
+from .files import LocalMachine
+from .follower import RunFollower
+from .reader import RunReader
+from .stored import MOST_RUNS, StoredReader, StoreFolder
+from .watched import WatchedReader
+from .watched_jobs import ALL_JOBS, WatchedJob, job_named, other_jobs
+
+
+class Watching(dict[str, RunFollower]):
+    """Readers of what is watched, by key. What lies in a folder of runs, or is a job of this user, comes by itself."""
+
+    def __init__(self, machine: LocalMachine, columns: int | None, state: Path) -> None:
+        """``state``: the home's state folder."""
+        super().__init__()
+        self.grows = False
+        """Whether more may come by itself."""
+        self._machine = machine
+        self._columns = columns
+        self._state = state
+        self._folders: list[StoreFolder] = []
+        self._jobs_of = ""
+
+    def watch(self, path: Path) -> Collection[str]:
+        """Add what a path means; returns the keys of its runs, none where they come by and by."""
+        if str(path) in ALL_JOBS:
+            self._jobs_of, self.grows = str(path)[:-1], True
+            return ()
+        if (named := job_named(str(path))) is not None:
+            return [self._add(str(path), WatchedJob(*named, self._machine, self._columns, self._state))]
+        path = path.expanduser().absolute()
+        if (path / "spec.json").is_file():
+            return [self._add(str(path), RunReader(RunDir(path), self._machine, columns=self._columns))]
+        runs = find_runs(path)
+        if not runs:
+            return [self._add(str(path), WatchedReader(path, self._machine, self._columns))]
+        if len(runs) > 1 or runs[0].path != path:
+            self._folders.append(StoreFolder(path, runs))
+            self.grows = True
+        return [self._add(run.key, StoredReader(run, self._machine, self._columns)) for run in runs[:MOST_RUNS]]
+
+    def look(self, ours: Iterable[RunFollower]) -> None:
+        """Take in what has come; ``ours`` are readers of runs whose jobs are no others."""
+        for job in other_jobs(self._jobs_of, ours, self._state) if self._jobs_of else ():
+            self.watch(job)
+        for folder in self._folders:
+            for run in folder.look(self._machine):
+                self._add(run.key, StoredReader(run, self._machine, self._columns))
+
+    def _add(self, key: str, reader: RunFollower) -> str:
+        self.setdefault(key, reader)
+        return key

@@ -1,0 +1,154 @@
+"""Runs of stores in the monitor: states as the store witnesses them, live, many at once, nothing written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mpstui.cli.main import main
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.present import badge, needs_explaining
+from mpstui.core.runs import stored
+from mpstui.core.runs.comparison import columns, settings_of
+from mpstui.core.runs.details import details
+from mpstui.core.runs.monitor import Monitor
+from tests import wandb_files as w
+from tests.core.runs.build import FakeClock, make_home, make_monitor
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def monitor(home: Home, clock: FakeClock) -> Monitor:
+    return make_monitor(home, clock)
+
+
+def run_of(folder: Path, name: str, lr: float, *more: bytes, count: int = 50) -> Path:
+    rows = [
+        w.history(step, {"train/loss": lr / (step + 1), "val/acc": step / 100, "epoch": step // 10})
+        for step in range(count)
+    ]
+    told = [
+        w.run(name, {"lr": lr, "epochs": 5}, ["a"], "a note"),
+        w.environment("train.py", ["--bs", "8", "--api-key", "s3cret"]),
+    ]
+    stats = w.stats(w.START, {"gpu.0.temp": 61.0})
+    return w.write(folder / f"offline-run-{name}" / f"run-{name}.wandb", [*told, *rows, stats, *more]).parent
+
+
+def test_a_run_that_has_ended(monitor: Monitor, tmp_path: Path) -> None:
+    path = run_of(tmp_path, "first", 0.5, w.exited(0))
+    (path / "files").mkdir()
+    (path / "files" / "output.log").write_text("hello\n")
+    before = {one: one.stat().st_mtime_ns for one in path.rglob("*")}
+    shown = monitor.snapshot(monitor.watch(path))
+    assert (shown.state, badge(shown).word, shown.reason) == (
+        State.FINISHED, "finished", "W&B has recorded its end: exit code 0",
+    )  # fmt: skip
+    assert (shown.name, shown.tags, shown.note, shown.store) == ("first", ("a",), "a note", "W&B")
+    assert (shown.numbers.step, shown.numbers.epoch, shown.numbers.epochs, shown.numbers.loss) == (49, 4, 5, 0.01)
+    assert shown.argv == ("train.py", "--bs", "8", "--api-key", "•••")
+    assert shown.settings == {"lr": "0.5", "epochs": "5"}
+    assert (shown.started, shown.ended) == (w.START, w.START + 60)
+    assert shown.output == path / "files" / "output.log"
+    assert list(shown.series) == ["loss", "val/acc", "system/gpu.0.temp"]
+    assert shown.series["loss"].times[-1] == w.START + 49
+    assert {section.title for section in details(shown)} == {"run", "arguments"}
+    assert {one: one.stat().st_mtime_ns for one in path.rglob("*")} == before
+
+
+def test_one_that_failed_asks_for_no_record_of_ours(monitor: Monitor, tmp_path: Path) -> None:
+    shown = monitor.snapshot(monitor.watch(run_of(tmp_path, "first", 0.5, w.exited(3))))
+    assert (shown.state, shown.exit and shown.exit.code, shown.is_ours) == (State.FAILED, 3, False)
+    assert not needs_explaining(shown)
+
+
+def test_one_without_an_end_is_never_called_running_or_crashed(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock
+) -> None:
+    path = run_of(tmp_path, "first", 0.5)
+    os.utime(path / "run-first.wandb", (clock() - 3600, clock() - 3600))
+    shown = monitor.snapshot(monitor.watch(path))
+    assert (shown.state, shown.ended) == (State.WATCHED, None)
+    assert shown.reason == "W&B has recorded no end; last written 1 h ago"
+
+
+def test_a_live_run_is_followed_to_its_end(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    whole = (run_of(tmp_path / "whole", "first", 0.5, w.exited(0)) / "run-first.wandb").read_bytes()
+    path = run_of(tmp_path / "live", "first", 0.5) / "run-first.wandb"
+    path.write_bytes(whole[:3000])
+    key = monitor.watch(path.parent)
+    first = monitor.snapshot(key)
+    assert (first.state, 0 < (first.numbers.step or 0) < 49) == (State.WATCHED, True)
+    path.write_bytes(whole)
+    clock.advance(5)
+    last = monitor.snapshot(key)
+    assert (last.state, last.numbers.step, last.series["loss"].count) == (State.FINISHED, 49, 50)
+
+
+def by_name(monitor: Monitor) -> dict[str, RunSnapshot]:
+    return {one.name: one for one in monitor.refresh_whole()}
+
+
+def test_a_folder_of_runs_is_a_list_that_grows(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    folder = tmp_path / "wandb"
+    for name, lr in (("a", 0.5), ("b", 0.1)):
+        run_of(folder, name, lr, w.exited(0))
+    assert monitor.watch(folder) == ""
+    found = by_name(monitor)
+    assert {name: (one.state, one.numbers.step) for name, one in found.items()} == dict.fromkeys(
+        "ab", (State.FINISHED, 49)
+    )
+    assert all(list(one.series) == ["loss"] and one.brief for one in found.values())
+    run_of(folder, "c", 0.2)
+    clock.advance(10)
+    assert set(by_name(monitor)) == {"a", "b", "c"}
+    whole = [monitor.snapshot(found[name].run) for name in "ab"]
+    told = {column.name: column.values for column in columns(whole, "val/acc")}
+    assert (told["best val/acc" if "best val/acc" in told else "best"], told["lr"]) == ((0.49, 0.49), ("0.5", "0.1"))
+    assert settings_of(whole[0])["bs"] == "8"
+
+
+def test_a_list_shows_the_newest_values_of_a_long_run_without_reading_it(
+    monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "LIST_BYTES", 1000)
+    for name in "ab":
+        run_of(tmp_path, name, 0.5, w.exited(0), count=2600)
+    monitor.watch(tmp_path)
+    found = by_name(monitor)
+    assert {(one.numbers.step, one.state, len(one.series)) for one in found.values()} == {(2599, State.FINISHED, 0)}
+    whole = monitor.snapshot(found["a"].run)
+    assert whole.series["loss"].count == 2600
+    assert monitor.refresh(whole.run)
+
+
+@pytest.mark.parametrize("command", ["show", "export", "report"])
+def test_the_commands_take_a_path(
+    home: Home, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MPSTUI_HOME", str(home.state))
+    path = run_of(tmp_path / "wandb", "first", 0.5, w.exited(3))
+    words = {
+        "show": [],
+        "export": ["--to", "csv", "-o", str(tmp_path / "out")],
+        "report": ["-o", str(tmp_path / "out")],
+    }
+    assert main([command, str(path), *words[command]]) == 0
+    told = capsys.readouterr().out if command == "show" else (tmp_path / "out").read_text()
+    assert "val/acc" in told
+    run_of(tmp_path / "wandb", "second", 0.5)
+    code = main([command, str(tmp_path / "wandb"), *words[command]])
+    assert (code, "holds 2 runs" in capsys.readouterr().err) == ((0, False) if command == "report" else (2, True))
+    assert main([command, str(tmp_path / "none"), *words[command]]) == 2
