@@ -96,7 +96,8 @@ class Departure:
             "bytes": sum(path.stat().st_size for _, path in _files(snapshot)),
             "costs": stake.subject if stake else "",
             "launch": choice_message(choice),
-            "cwd": str(choice.profile.cwd),
+            "cwd": str(choice.profile.cwd.resolve()),
+            "named": str(choice.profile.cwd),
             "root": str(self._tree.root) if self._tree else "",
             "code": manifest_of(self._tree) if self._tree else None,
         }

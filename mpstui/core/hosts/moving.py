@@ -70,7 +70,8 @@ class MovePlan:
         """What would travel, and what it costs."""
         later = " or later" if self.active else ""
         step = f" from step {whole(self.step)}{later}" if self.step is not None else ""
-        code = [f"sent: {self.code_files} files of code ({size(self.code_bytes)})"] if self.code_files else []
+        files = f"{self.code_files} file{'' if self.code_files == 1 else 's'}"
+        code = [f"sent: {files} of code ({size(self.code_bytes)})"] if self.code_files else []
         saved = self.survey.get("saves")
         new = ", and the checkpoint that it saves now" if saved else ""
         if saved and (like := self.survey.get("checkpoint_bytes")) is not None:
@@ -160,9 +161,10 @@ class Mover:
                     text, f"name the machine that it is on: `mpstui move HOST:{survey['run']} --to ...`"
                 )
             return self._accept(str(survey["run"]), str(moved["token"]))
-        code = (
-            self._target.ask("code", survey["code"]) if survey["code"] else {"folder": None, "lacking": [], "bytes": 0}
-        )
+        code: dict[str, Any] = {"folder": None, "lacking": [], "bytes": 0}
+        if survey["code"]:
+            below = survey["cwd"].removeprefix(survey["root"])
+            code = self._target.ask("code", {**survey["code"], "run": survey["run"], "below": below})
         wishes: dict[str, Any] = {"device": device, "on": on, "job": dict(job or {})}
         asked = {"run": survey["run"], "bytes": survey["bytes"] + code["bytes"], "cwd": "", **wishes}
         expected = self._target.ask("expect", {**asked, "launch": survey["launch"], "places": self._paths})
@@ -192,8 +194,8 @@ class Mover:
         places, cwd = [*self._paths], ""
         if survey["code"]:
             folder = planned.code["folder"] or self._send_code(planned)
-            places.append((survey["root"], folder))
             cwd = folder + survey["cwd"].removeprefix(survey["root"])
+            places += [(survey["root"], folder), (survey["named"], cwd)]
         asked = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
         try:
             listed = self._source.ask("depart", {"run": run, "to": self._names[1]})

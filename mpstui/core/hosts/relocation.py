@@ -13,7 +13,7 @@ from ...wire import storage
 from ...wire.records import ChoiceRecord, QueueRule
 from ..engines.engine import LOCAL, engine_of
 from ..launching.choice import LaunchChoice, choice_json
-from ..launching.editing import frozen_text, thaw
+from ..launching.editing import frozen_text, profile_toml, thaw
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile
 
@@ -44,7 +44,7 @@ class Places(NamedTuple):
 def choice_message(choice: LaunchChoice) -> dict[str, Any]:
     """A launch without its secrets, for :func:`relocated` on another machine."""
     return {
-        "profile": frozen_text(choice.profile),
+        "profile": profile_toml(choice.profile) if choice.command else frozen_text(choice.profile),
         "slug": choice.profile.slug,
         "name": choice.profile.name,
         "choice": choice_json(choice),
@@ -74,6 +74,7 @@ def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoic
         env={key: places.moved(value) for key, value in profile.env.items()},
         watch={key: places.moved(value) for key, value in profile.watch.items()},
         checkpoints=places.moved(profile.checkpoints) if profile.checkpoints else None,
+        text="",  # it says where things lie on the other machine
     )
     return LaunchChoice(
         profile=moved,

@@ -32,6 +32,7 @@ from ..engines.engine import LOCAL
 from ..launching.actions import Actions
 from ..launching.choice import LaunchChoice
 from ..launching.devices import accelerator
+from ..launching.editing import recorded_choice
 from ..launching.planning import LaunchPlan, plan, spec_json
 from ..machine import require_disk_space, this_machine
 from ..model.errors import OperationError, UsageError
@@ -45,6 +46,9 @@ from .talk import Ends
 
 ACCEPT_SECONDS = 20.0
 """What the far end of a line that was cut may take to see that, and to let go of what arrived over it."""
+
+_ITS_OWN = ("run", "name", "created", "by", "profile", "profile_path", "branch")
+"""What a run's record keeps wherever it is; secrets of a profile are found again where its file is."""
 
 
 class Arrival:
@@ -254,15 +258,15 @@ class Arrival:
     def _write_records(self, asked: Mapping[str, Any], run: RunDir, made: LaunchPlan) -> None:
         """The records that say where and how it goes on: those of this machine."""
         now, attempt = self._clock(), int(asked["attempt"])
-        before = storage.read(Spec, run.spec)
+        before, last = storage.read_json(run.spec), storage.read_or_none(Status, run.status)
         if before is None:
             raise OperationError(f"spec.json of {asked['run']} did not arrive", HINT)
         spec = spec_json(made, run, now, self._home)
-        place = self._home.runs / str(asked["run"])
-        spec |= {"run": before.run, "name": before.name, "created": before.created, "by": before.by}
-        spec["origin"] = {**spec["origin"], "folder": str(place)}
+        spec |= {name: before[name] for name in _ITS_OWN if name in before}
+        spec["secret_env"] = sorted({*spec["secret_env"], *before.get("secret_env", ())})
+        spec["origin"] = {**spec["origin"], "folder": str(self._home.runs / run.run)}
         storage.write_json(run.spec, spec)
-        status = Status(before.run, "ended", attempt, now)
+        status = Status(run.run, "ended", attempt, now, restarts=last.restarts if last is not None else [])
         storage.write_json(run.status, storage.to_json(status))
         if ahead := float(asked.get("ahead", 0.0)):
             _tell_in_our_time(run, ahead)
@@ -275,7 +279,7 @@ class Arrival:
         """The launch as it is made here: on the device that was asked for, else on the best one that it can use."""
         machine = this_machine()
         places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
-        choice: LaunchChoice = relocated(asked["launch"], cwd, places)
+        choice = self._as_before(relocated(asked["launch"], cwd, places), str(asked.get("run", "-")))
         if asked.get("on"):
             choice = replace(choice, on=str(asked["on"]), job=dict(asked.get("job") or {}))
         check = bool(asked["cwd"])
@@ -288,6 +292,17 @@ class Arrival:
         with suppress(UsageError):
             return plan(replace(choice, device=best), environ=self._environ, machine=machine, check=check)
         return plan(replace(choice, device=None), environ=self._environ, machine=machine, check=check)
+
+    def _as_before(self, choice: LaunchChoice, name: str) -> LaunchChoice:
+        """With the interpreter that the run had when it was here."""
+        run = RunDir(self._home.runs / name)
+        if not run.moved.exists():
+            return choice
+        with suppress(OperationError):  # its record cannot be read any more
+            before, (first, *rest) = recorded_choice(run).profile, choice.profile.command
+            command = (before.command[0] if first == "{python}" else first, *rest)
+            return replace(choice, profile=replace(choice.profile, python=before.python, command=command))
+        return choice
 
 
 def _is_arriving(name: str) -> OperationError:

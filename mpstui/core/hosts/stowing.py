@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...wire import liveness, storage
+from ...wire.records import Spec
+from ...wire.rundir import RunDir
 from ..launching.provenance import BROUGHT
 from ..model.errors import OperationError
 from ..model.home import Home, require_own
@@ -25,14 +27,24 @@ from .staging import ARRIVING, code_folder, remove_abandoned, take
 
 
 def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
-    """The folder that has exactly these files already."""
+    """The folder that has exactly these files already; of a run that comes back the one that it was launched in."""
     files = items_of(manifest)
-    for folder in _folders(manifest, home):
+    for folder in (*_launched_in(manifest, home), *_folders(manifest, home)):
         if all(has(folder, one) for one in files):
-            with suppress(OSError):
-                os.utime(folder)
+            if folder.parent == code_folder(home):
+                with suppress(OSError):
+                    os.utime(folder)
             return folder
     return None
+
+
+def _launched_in(manifest: Mapping[str, Any], home: Home) -> Iterator[Path]:
+    """Data, environments and secrets, which do not travel, lie there still."""
+    run = RunDir(home.runs / str(manifest.get("run") or "-"))
+    spec = storage.read_or_none(Spec, run.spec) if run.moved.exists() else None
+    below = str(manifest.get("below", ""))
+    if spec is not None and spec.launch.cwd.endswith(below):
+        yield Path(spec.launch.cwd.removesuffix(below))
 
 
 def place_for(manifest: Mapping[str, Any], home: Home) -> Path:

@@ -268,6 +268,7 @@ def profile_toml(profile: Profile) -> str:
         "roles": {role: name for role, name in profile.roles.items() if role in ROLES},
         "watch": profile.watch,
         "stop": {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds},
+        **profile.jobs,
     }
     lines = [f"{key} = {toml_value(value)}" for key, value in top.items() if value is not None]
     for name, table in tables.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.hosts.offering import FarOffering, Offering, launches_of
-from mpstui.core.hosts.relocation import Places
+from mpstui.core.hosts.relocation import Places, choice_message, relocated
 from mpstui.core.hosts.sending import Sender, Shipment
 from mpstui.core.hosts.ssh import connect
 from mpstui.core.hosts.talk import Place
@@ -19,6 +19,7 @@ from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import profile_of_command
+from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.settings import HostsSettings
 from mpstui.wire import storage
 from mpstui.wire.records import ExitRecord, LaunchRecord, Provenance
@@ -153,6 +154,19 @@ def test_the_run_there_knows_the_commit_it_came_from(tmp_path: Path, sender: Sen
     assert kept is not None
     assert (len(kept.commit or ""), kept.changed_files) == (40, 1)
     assert "+NAME = 'changed'" in run.source_diff.read_text()
+
+
+@pytest.mark.parametrize("path", [None, Path("/p/toy.toml")])
+def test_a_command_that_was_edited_is_the_one_that_starts_there(tmp_path: Path, path: Path | None) -> None:
+    text = 'command = ["python3", "train.py"]\n[args]\nlr = 0.1\n[slurm]\npartition = "gpu"\n'
+    made = LaunchChoice(parse_profile(text, path=path, default_cwd=tmp_path)).with_command(
+        ["python3", "b.py", "--n", "2"]
+    )
+    there = relocated(choice_message(made), tmp_path, Places([(str(tmp_path), "/there")]))
+    again = relocated(choice_message(there), tmp_path, Places([]))  # and on from there
+    for one in (there, again):
+        assert one.profile.command == ("{python}", "b.py", "--n", "2")
+        assert (one.profile.args, one.profile.jobs) == (made.profile.args, made.profile.jobs)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,15 +17,18 @@ from mpstui.core.hosts.departing import Departure
 from mpstui.core.hosts.parcel import BESIDE, Item, digest_of, pack
 from mpstui.core.hosts.relocation import choice_message
 from mpstui.core.hosts.settling import Arrival
+from mpstui.core.hosts.sources import manifest_of, source_tree
 from mpstui.core.hosts.staging import code_folder, remove_abandoned, run_stage, take
+from mpstui.core.hosts.stowing import arrived
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.editing import profile_toml, recorded_choice
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.wire import liveness, storage
 from mpstui.wire.moves import Move
-from mpstui.wire.records import ExitRecord, LaunchRecord
+from mpstui.wire.records import Branch, ExitRecord, LaunchRecord, Spec
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import RunBuilder
 
@@ -38,7 +42,13 @@ class Travel:
         self.here, self.home = (Home(folder / name, folder / name) for name in ("here", "there"))
         self.cwd = folder / "code"
         self.cwd.mkdir(parents=True)
-        made = RunBuilder(self.here, "carried").status("ended").launch().exit(signal=15)
+        branch = Branch("other", 5, "/x.pt")
+        made = (
+            RunBuilder(self.here, "carried", secret_env=["TOKEN"], branch=branch)
+            .status("ended")
+            .launch()
+            .exit(signal=15)
+        )
         self.run = made.run
         (self.run.path / "requests").rmdir()
         self.beside = folder / "last.json"
@@ -131,6 +141,31 @@ def test_a_run_that_comes_back_finds_what_it_had_left_there(travel: Travel) -> N
     assert list(home.requests.iterdir()) == []
     assert not home.moved.exists()
     assert (travel.cwd / "out/1.json").read_text() == "newer weights"
+
+
+def test_a_run_that_comes_home_has_its_interpreter_its_folder_and_its_profile_again(
+    travel: Travel, tmp_path: Path
+) -> None:
+    python, run = tmp_path / "venv/bin/python", RunDir(travel.home.runs / travel.run.run)
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    shutil.copytree(travel.run.path, run.path)
+    profile = profile_of_command((str(python), "train.py"), cwd=travel.cwd, name="toy", checkpoints="out/*")
+    spec = storage.read_json(run.spec) or {}
+    spec["launch"]["cwd"] = str(travel.cwd)
+    storage.write_json(run.spec, {**spec, "profile_text": profile_toml(profile)})
+    storage.write_json(run.moved, Move("u", "here", NOW, 1))
+    code = {**manifest_of(source_tree(travel.cwd)), "run": run.run, "below": ""}
+    assert arrived(code, travel.home) == travel.cwd
+    travel.settle(travel.arrival()).accept(run.run, "t")
+    home = storage.read(Spec, run.spec)
+    assert home is not None
+    assert home.launch.variants["cpu"].argv[0] == str(python)
+    assert (home.profile, home.secret_env, home.branch) == ("cifar", ["TOKEN"], Branch("other", 5, "/x.pt"))
+    assert recorded_choice(run).profile.command == (str(python), "train.py")
+    storage.write_json(run.moved, Move("u", "here", NOW, 1))
+    (travel.cwd / "train.py").write_text("changed since")
+    assert arrived(code, travel.home) is None
 
 
 def test_what_a_dead_move_left_is_removed_unless_it_may_be_the_run_itself(
