@@ -8,8 +8,10 @@ PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
 # Without a hash, alone: which build it is depends on the machine and on where pip looks.
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
+PEERS  := .venv-integrations
+FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite
 
-.PHONY: run demo test lint types contracts unit sshd setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures
+.PHONY: run demo test lint types contracts unit sshd setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
 
 run: setup
 	$(BIN)/mpstui
@@ -63,6 +65,12 @@ faults: setup
 cluster: setup
 	MPSTUI_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 -rs tests/cluster $(CLUSTER)
 
+# The callbacks of mpstui/integrations inside the real frameworks, in an environment of their own, some ten minutes.
+integrations: setup
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python $(PIP) $(TORCH) $(FRAMEWORKS)
+	MPSTUI_INTEGRATIONS=$(PEERS)/bin/python $(BIN)/python -m pytest -n 0 -rs tests/integrations
+
 # A minute of damage to records, and one of damage to everything else that is read; SEED= repeats a run.
 fuzz: setup
 	$(BIN)/python -m tests.fuzz records --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
@@ -103,4 +111,4 @@ pictures: setup
 	$(BIN)/python scripts/picture.py docs/pictures
 
 clean:
-	rm -rf $(VENV) $(AUDIT) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(AUDIT) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -100,13 +100,21 @@ class Report:
     def requested(self, action: str) -> bool:
         """Whether somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
 
-        Who asks promises to do it. "stop" is true from then on: save, and end. The first time that it is asked, in the
-        main thread, SIGTERM and SIGINT begin to mean that, once. Several ranks on one machine hear it at the same step.
-        A request to save is answered by :meth:`checkpoint`, the others with :meth:`answer` where there is more to say.
+        Who asks promises to do it, see :meth:`takes`. "stop" is true from then on: save, and end. A request to save is
+        answered by :meth:`checkpoint`, the others with :meth:`answer` where there is more to say. Several ranks on one
+        machine hear it at the same step.
         """
         if self._silent or (self._run is None and not self._open()):
             return False
         return bool(self._guarded(_Run.requested, action))
+
+    def takes(self, *actions: str) -> None:
+        """Promise to ask for these requests with :meth:`requested`, before the first step.
+
+        With "stop" SIGTERM and SIGINT begin to mean to save and end, once, where this is the main thread.
+        """
+        if not self._silent and (self._run is not None or self._open()):
+            self._guarded(_Run.takes, actions)
 
     def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
         """Answer what :meth:`requested` told of; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
@@ -299,15 +307,21 @@ class _Run:
         step = self.counts.get("step") if step is None else int(step)
         self.event("text" if name else "note", text, name=name or None, step=step)
 
-    def requested(self, action: str) -> bool:
-        """See :meth:`Report.requested`."""
-        if action not in self.answers:
+    def takes(self, actions: tuple[str, ...]) -> None:
+        """See :meth:`Report.takes`."""
+        if self._world > 1 and os.environ.get("LOCAL_WORLD_SIZE", str(self._world)) != str(self._world):
+            return  # machines that cannot agree on a step
+        for action in [action for action in actions if action not in self.answers]:
             self.answers.append(action)
-            if self._world > 1 and os.environ.get("LOCAL_WORLD_SIZE", str(self._world)) != str(self._world):
-                self.answers.remove(action)  # machines that cannot agree on a step
-                return False
+            self._beat_at = 0.0  # told with the next number
             if action == "stop":
                 self._listen_for_stop()
+
+    def requested(self, action: str) -> bool:
+        """See :meth:`Report.requested`."""
+        self.takes((action,))
+        if action not in self.answers:
+            return False
         now = time.monotonic()
         if now >= self._look_at and self.rank == 0:
             self._look_at = now + POLL_SECONDS

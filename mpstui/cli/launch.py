@@ -229,6 +229,4 @@ def run_run(args: argparse.Namespace) -> int:
         resume_args=_words(args.resume),
         checkpoints=args.checkpoints,
     )
-    if args.checkpoints is None and "{checkpoint}" in (args.resume or ""):
-        raise UsageError("--resume has {checkpoint}, but nothing says where they are", "add --checkpoints 'out/*.pt'")
     return _launch(session, args, LaunchChoice(profile))

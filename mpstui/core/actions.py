@@ -136,7 +136,7 @@ def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 def _cannot_evaluate(snapshot: RunSnapshot, facts: RunFacts) -> str:
     beat = snapshot.numbers.beat
-    knows = beat is not None and "evaluate" in beat.answers
+    knows = beat is None or "evaluate" in beat.answers  # one whose heartbeat was not read is asked: it answers no
     return _cannot_hear(snapshot, facts) or ("" if knows else "this program does not evaluate on request")
 
 

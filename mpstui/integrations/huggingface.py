@@ -33,15 +33,14 @@ class MpstuiCallback(TrainerCallback):
         self._batch = (state.train_batch_size or 0) * args.gradient_accumulation_steps * args.world_size
         self._began, self._began_step = time.monotonic(), state.global_step
         report(step=state.global_step, **_totals(state), device=getattr(args, "device", None))
+        report.takes("save", "clear_cache", "stop", *(("evaluate",) if args.eval_strategy != "no" else ()))
         report.phase("training")
-        for action in ("save", "evaluate", "clear_cache", "stop"):
-            report.requested(action)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         report(step=state.global_step, **_totals(state), **self._speed(state))
         clear_cache_if_asked()
         control.should_save |= report.requested("save")
-        if others.get("eval_dataloader") is not None or args.eval_strategy != "no":
+        if args.eval_strategy != "no":
             control.should_evaluate |= report.requested("evaluate")
         if report.requested("stop"):
             control.should_save = control.should_training_stop = True

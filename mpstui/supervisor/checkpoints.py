@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..wire import liveness, storage
-from ..wire.checkpoints import is_best, matching, owner_of
+from ..wire.checkpoints import is_best, matching, owner_of, told
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import RunDir
 from .machine import Clock
@@ -50,17 +50,18 @@ class Found(NamedTuple):
 def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool]:
     """What the template's pattern finds and no temporary name, newest first; whether other runs may save there too.
 
-    The pattern is looked up in the run directory; when that holds nothing, in the program's working folder.
+    The pattern is looked up in the run directory; when that holds nothing, in the program's working folder; when there
+    is none there either, what the training has said itself counts.
     """
-    if not template.checkpoints:
-        return [], False
-    found = _measured(run.path, template.checkpoints)
-    shared = not found or run.path not in found[0].path.parents
-    return found or _measured(Path(template.cwd), template.checkpoints), shared
+    pattern, cwd = template.checkpoints, Path(template.cwd)
+    found = _measured(matching(run.path, pattern)) if pattern else []
+    shared = bool(pattern) and (not found or run.path not in found[0].path.parents)
+    found = found or (_measured(matching(cwd, pattern)) if pattern else [])
+    return (found, shared) if found else (_measured(told(run.events)), False)
 
 
-def _measured(root: Path, pattern: str) -> list[Found]:
-    found = (item for path in matching(root, pattern) if (item := measure(path)))
+def _measured(paths: Iterable[Path]) -> list[Found]:
+    found = (item for path in paths if (item := measure(path)))
     return sorted(found, key=lambda item: (item.time, item.path.name), reverse=True)
 
 

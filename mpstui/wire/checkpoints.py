@@ -40,6 +40,8 @@ def earlier_number(stem: str) -> int:
     return int(found[1]) if found else 0
 
 
+_TAIL_BYTES = 1 << 18
+"""Of the events: the newest thousand."""
 _HEAD_BYTES = 16 * 1024
 """`torch.save` writes the pickled structure first and uncompressed; the mark stands at its beginning."""
 _MARK = "mpstui-run:"
@@ -60,6 +62,26 @@ def owner_of(path: Path) -> str | None:
     except OSError:
         return None
     return found[1].decode() if found else None
+
+
+def told(events: Path) -> list[Path]:
+    """What a training has said of its checkpoints that is still there, the newest word first."""
+    try:
+        with storage.open_file(events) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    found: dict[Path, None] = {}
+    for line in reversed(lines):
+        try:
+            record = storage.load_object(line) if b'"checkpoint"' in line else {}
+        except storage.UnreadableRecord:
+            continue
+        path = record.get("path")
+        if record.get("event") == "checkpoint" and isinstance(path, str) and os.path.isabs(path):  # noqa: PTH117
+            found.setdefault(Path(path))
+    return [path for path in found if storage.stat_of(path)]
 
 
 def matching(root: Path, pattern: str) -> Iterator[Path]:

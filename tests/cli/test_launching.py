@@ -160,7 +160,6 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
         (["run", "--queue", "night"], ["no command"]),
         (["run", "--queue", "sh", "-u", "steps.sh"], ["write `mpstui run [options] -- COMMAND ...`"]),
         (["run", "--cwd", "gone", "--", "true"], ["there is no folder"]),
-        (["run", "--resume=--from {checkpoint}", "--", "true"], ["add --checkpoints"]),
         (["run", "--resume='", "--", "true"], ["cannot be split into words"]),
         (["launch", "./pid.toml"], ["pid.toml:2: `pid_file`", "there is no folder"]),
         (["lanch"], ["did you mean `mpstui launch`?"]),

@@ -14,7 +14,8 @@ import pytest
 from mpstui.supervisor import checkpoints
 from mpstui.supervisor.checkpoints import Found, candidates, choose, is_complete, is_temporary, measure, split_by_owner
 from mpstui.wire.records import LaunchTemplate
-from mpstui.wire.rundir import RunDir
+from mpstui.wire.rundir import RunDir, event
+from mpstui.wire.storage import append_line, append_text
 
 
 def nothing(_: float) -> None:
@@ -54,6 +55,19 @@ def test_the_newest_whole_one_wins_over_newer_torn_ones(tmp_path: Path) -> None:
     aged(archive(run.checkpoints / "epoch-4.pt"), 50).write_bytes(b"")
     assert chosen(run, tmp_path) == whole
     assert [item.path.name for item in candidates(template(tmp_path), run)[0]][-2:] == ["epoch-2.pt", "epoch-1.pt"]
+
+
+def test_what_the_training_tells_counts_where_no_pattern_finds_any(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    told = [archive(tmp_path / "out" / f"{number}.ckpt", 300 - number) for number in range(3)]
+    run.path.mkdir()
+    for path in (*told, tmp_path / "gone.ckpt", Path("relative.ckpt")):
+        append_line(run.events, event(time.time(), 1, "checkpoint", "saved", path=str(path)))
+    append_text(run.events, '{"event": "checkpoint", half a line')
+    assert chosen(run, tmp_path) == told[2]
+    found = archive(tmp_path / "checkpoints" / "a.pt", 500)
+    assert [one.path for one in candidates(template(tmp_path), run)[0]] == [found]
+    assert [one.path for one in candidates(template(tmp_path, ""), run)[0]] == told[::-1]
 
 
 def test_best_is_by_name_and_latest_by_time(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from ...wire import storage
-from ...wire.checkpoints import is_best, matching, owner_of
+from ...wire.checkpoints import is_best, matching, owner_of, told
 from ...wire.heartbeat import CheckpointNote
 from ...wire.records import LaunchTemplate
 from ...wire.storage import UnreadableRecord
@@ -43,16 +43,27 @@ class CheckpointScanner:
             with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
                 template = storage.from_json(LaunchTemplate, seen.status.template)
         folders = (run, Path(template.cwd)) if template else (run,)
-        return self.scan(template.checkpoints if template else None, folders, steps_told(newest, events))
+        events = tuple(events)
+        said = _told(events) or dict.fromkeys(told(run / "events.jsonl"), False)
+        return self.scan(template.checkpoints if template else None, folders, steps_told(newest, events), said)
 
-    def scan(self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int]) -> tuple[Checkpoint, ...]:
+    def scan(
+        self,
+        pattern: str | None,
+        folders: tuple[Path, ...],
+        steps: Mapping[str, int],
+        said: Mapping[Path, bool] | None = None,
+    ) -> tuple[Checkpoint, ...]:
         """Checkpoints, newest first.
 
         Args:
             pattern: glob, absolute or relative to the first folder that has a match.
             steps: what heartbeats and events said: step by file name.
+            said: checkpoints that the training has told of, and whether they are the best.
         """
+        said = said or {}
         paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
+        paths = list(dict.fromkeys([*paths, *said]))[:MOST_CHECKPOINTS]
         made = []
         for path in paths:
             try:
@@ -76,7 +87,7 @@ class CheckpointScanner:
                 size_bytes=size,
                 time=found.st_mtime,
                 step=steps.get(path.name, step_of(path.name, folder=counts_steps)),
-                best=is_best(path.stem),
+                best=is_best(path.stem) or said.get(path, False),
                 complete=whole,
                 owner=owner,
             )
@@ -92,6 +103,18 @@ def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dic
         if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
             steps[Path(path).name] = step
     return steps
+
+
+def _told(events: Iterable[RunEvent]) -> dict[Path, bool]:
+    """Checkpoints that a training has told of, wherever they are; of those called the best the last one is."""
+    found: dict[Path, bool] = {}
+    for event in events:
+        path = event.details.get("path")
+        if event.event == "checkpoint" and isinstance(path, str) and Path(path).is_absolute():
+            if event.details.get("best") is True:
+                found = dict.fromkeys(found, False)
+            found[Path(path)] = event.details.get("best") is True
+    return found
 
 
 def step_of(name: str, *, folder: bool = False) -> int | None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.model.snapshot import RunEvent
 from mpstui.core.runs.checkpoints import LOOK_SECONDS, CheckpointScanner, is_whole, step_of
+from mpstui.core.runs.state import RunWitnesses
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
 
@@ -61,6 +63,25 @@ def test_the_first_folder_with_a_match_counts(tmp_path: Path) -> None:
     assert [(one.step, one.complete) for one in found] == [(50, True)]
     (cwd / "out" / "step_6.pt").write_bytes(zipped())
     assert len(scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50})) == 2
+
+
+def test_those_that_the_training_tells_of_are_there_wherever_they_lie(tmp_path: Path) -> None:
+    elsewhere = [tmp_path / "out" / name for name in ("one.ckpt", "two.ckpt", "gone.ckpt")]
+    elsewhere[0].parent.mkdir()
+    events = []
+    for step, path in enumerate(elsewhere):
+        path.write_bytes(zipped())
+        details = {"path": str(path), "step": step, "best": True}
+        events.append(RunEvent(time=1.0, attempt=1, event="checkpoint", text="saved", details=details))
+    elsewhere[2].unlink()
+    run = tmp_path / "run"
+    run.mkdir()
+    found = CheckpointScanner().of_run(run, RunWitnesses(), None, events[:2])
+    assert [(one.path.name, one.step, one.best) for one in sorted(found, key=lambda one: one.path.name)] == [
+        ("one.ckpt", 0, False),
+        ("two.ckpt", 1, True),
+    ]
+    assert len(CheckpointScanner().of_run(run, RunWitnesses(), None, events)) == 2
 
 
 def test_a_folder_is_a_checkpoint_too(tmp_path: Path) -> None:

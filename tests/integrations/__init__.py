@@ -1,0 +1,1 @@
+"""Callbacks inside the real frameworks: `make integrations`."""

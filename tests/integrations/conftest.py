@@ -1,0 +1,95 @@
+"""The Python that has the frameworks, and a training in it that is used as a person would."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import CommandLine
+from tests.end_to_end.conftest import mpstui as mpstui  # a fixture of theirs
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = os.environ.get("MPSTUI_INTEGRATIONS", "")
+
+Shown = Mapping[str, Any]
+
+
+@pytest.fixture
+def example(request: pytest.FixtureRequest) -> Callable[[str, str], str]:
+    """A heading of docs/integrations.md and what its example takes for given, as one program."""
+
+    def program(heading: str, given: str) -> str:
+        text = (ROOT / "docs" / "integrations.md").read_text()
+        found = re.search(rf"^## {re.escape(heading)}\n.*?```python\n(.*?)```", text, re.DOTALL | re.MULTILINE)
+        assert found is not None, heading
+        return f"import sys, time\ncheckpoint = sys.argv[2] if len(sys.argv) > 2 else None\n{given}\n{found[1]}"
+
+    return program
+
+
+def python_with(module: str) -> str:
+    """The interpreter that can import a framework; without one the test is skipped."""
+    if not PYTHON:
+        pytest.skip("`make integrations` sets up an environment with the frameworks and runs this")
+    done = subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        pytest.skip(f"{module} cannot be imported there: {done.stderr.strip().splitlines()[-1]}")
+    return PYTHON
+
+
+class Training:
+    """One run of a program, from outside."""
+
+    def __init__(self, mpstui: CommandLine, module: str, program: str) -> None:
+        self.mpstui, python = mpstui, python_with(module)
+        path = mpstui.cwd / "train.py"
+        path.write_text(program)
+        words = ("run", "--name", module, "--resume=--resume {checkpoint}", "--json", "--", python, str(path))
+        mpstui.env["PYTHONPATH"] = str(ROOT)
+        done = mpstui.call(*words)
+        assert done.returncode == 0, done.stderr
+        self.run = module
+
+    def until(self, true: Callable[[Shown], Any], what: str) -> Shown:
+        """Look until something is true of it; it must not end before."""
+
+        def look() -> Shown | None:
+            shown = self.mpstui.show(self.run)
+            assert shown["state"] in ("starting", "running"), self.mpstui.call("logs", self.run).stdout[-3000:]
+            return shown if true(shown) else None
+
+        found = wait_until(look, timeout=180, what=what, every=0.3)
+        assert found is not None
+        return found
+
+    def ask(self, action: str) -> Mapping[str, Any]:
+        """Send a request; the answer, which must be yes."""
+        answer: Mapping[str, Any] = self.mpstui.json(action, self.run)
+        assert answer["ok"], answer
+        assert answer["by"] == ("supervisor" if action == "stop" else "trainer"), answer
+        return answer
+
+    def stop_and_go_on(self) -> tuple[Shown, Shown]:
+        """Stop it: it saves and ends by itself; then go on. What was shown then, and of the continued training."""
+        self.ask("stop")
+        stopped = self.mpstui.wait_state(self.run, "stopped")
+        assert (stopped["exit"]["code"], stopped["exit"]["signal"]) == (0, None), stopped["exit"]
+        newest = stopped["checkpoints"][0]
+        assert newest["step"] == stopped["heartbeat"]["checkpoint"]["step"]
+        assert self.mpstui.call("restart", self.run).returncode == 0
+        again = self.until(lambda shown: shown["attempt"] == 2 and shown["loss"] is not None, "the next attempt")
+        assert again["step"] >= newest["step"]
+        return stopped, again
+
+
+@pytest.fixture
+def train(mpstui: CommandLine) -> Callable[[str, str], Training]:
+    """Start a program in the Python that has a module."""
+    return lambda module, program: Training(mpstui, module, program)
