@@ -169,11 +169,11 @@ class MpstuiApp(KeyboardApp):
         self._runs = RunWorker(services, self.post_message, lambda: self.paint.written)
         self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
         self._ghost = GhostWorker(services, self.post_message, lambda: self.state.snapshots)
-        self._requests, self._moves = (RequestWorker(services, self.post_message) for _ in range(2))
+        self._requests, self._moves, self._sends = (RequestWorker(services, self.post_message) for _ in range(3))
         folder = services.watched_folder
         watchers = [HintWorker(folder, self._runs.hint, self.post_message)] if folder is not None else []
         self._background = (self._runs, self._requests)
-        self._later = (*watchers, self._system, self._ghost, self._moves)
+        self._later = (*watchers, self._system, self._ghost, self._moves, self._sends)
         self.state = AppState(self._requests.explain)
         self.context = Context(
             services=services,
@@ -182,6 +182,7 @@ class MpstuiApp(KeyboardApp):
             undo=Undo(self),
             requests=self._requests,
             moves=self._moves,
+            sends=self._sends,
             blocks=blocks,
             open_run=self.open_run,
             close_run=self.close_run,
@@ -280,8 +281,11 @@ class MpstuiApp(KeyboardApp):
     @on(messages.Launched)
     def _show_launched(self, message: messages.Launched) -> None:
         self.close_run()
-        if message.runs > 1:
-            self.context.say(f"{message.runs} runs queued, one at a time on each accelerator")
+        host, colon, run = message.run.rpartition(":")
+        if colon and all(one.host != host for one in self.state.snapshots or ()):
+            self.context.say(f"started on {host}: {run}; `mpstui --host {host}` shows it", about=message.run)
+        elif message.runs > 1:
+            self.context.say(f"{message.runs} runs queued, one at a time on each accelerator", about=message.run)
         else:
             self.open_run(message.run)
 

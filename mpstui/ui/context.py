@@ -32,6 +32,8 @@ class Context:
     requests: RequestWorker
     moves: RequestWorker
     """For what may take minutes: nothing that acts on a run waits for it."""
+    sends: RequestWorker
+    """For launches on other machines, and what these say of them before."""
     undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""

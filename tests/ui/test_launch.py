@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mpstui.core.diagnosis.model import Finding, Remedy
+from mpstui.core.hosts.line import HostError
+from mpstui.core.hosts.offering import Launches, Offer
+from mpstui.core.hosts.placing import PlacedLauncher
+from mpstui.core.hosts.sending import Sender, Shipment
+from mpstui.core.hosts.sources import Staying
+from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.form_fields import Preview
 from mpstui.core.launching.rehearsal import Rehearsed, Shown
+from mpstui.core.launching.scheduling import scheduled, scheduler_fields
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import needs_attention
+from mpstui.core.profiles.model import profile_of_command
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.screens.acting import ActingScreen
 from mpstui.ui.widgets.launching import preview_rows
@@ -61,7 +72,8 @@ def test_several_runs_are_asked_about_with_their_number_and_time(known: bool, mo
         assert told in driver.text
         assert not world.launcher.form.launched
         await driver.press("y")
-        await driver.until(lambda: world.launcher.form.launched, "the launch")
+        await driver.hears("18 runs queued")
+        assert world.launcher.form.launched
 
     drive(world, play, size=(120, 40))
 
@@ -323,3 +335,146 @@ def test_reasons_stand_below_each_variable_where_there_is_room() -> None:
         await driver.sees("lets the allocator use all memory")
 
     drive(fakes.world(fakes.several()), play, size=(120, 40))
+
+
+class FakeSender(Sender):
+    """A way to another machine that notes what goes over it."""
+
+    def __init__(self, failure: str = "") -> None:
+        self.launched: list[str] = []
+        self.looks, self.closed, self.failure = 0, 0, failure
+
+    def look(self, launches: Launches) -> Shipment:
+        self.looks += 1
+        if self.failure:
+            raise HostError("gpu1", "unreachable", self.failure)
+        told: dict[str, Any] = {
+            "name": "cifar",
+            "environment": [],
+            "warnings": [],
+            "waits_for": [],
+            "epochs": None,
+            "cwd": "/code/x",
+        }
+        command = ["/usr/bin/python3", "train.py", *launches.told[0]["choice"]["sets"].values()]
+        code = {"files": [["train.py", "0" * 64, 1024]], "provenance": {}}
+        offer = Offer("/home/me/project", code, (Staying(".env", "secret"),))
+        return Shipment("gpu1", launches, offer, [{**told, "command": command}], None, ["0" * 64], 1024)
+
+    def launch(self, found: Shipment) -> dict[str, Any]:
+        self.launched.append(found.host)
+        return {"runs": ["20261121-115959-new"], "warnings": []}
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def choices(self: object, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
+    profile = profile_of_command(("python", "train.py"), cwd=Path("/home/me/project"))
+    return (LaunchChoice(profile, sets={"epochs": values["arg:epochs"]}),)
+
+
+def placed(monkeypatch: pytest.MonkeyPatch, world: fakes.World, sender: FakeSender) -> None:
+    """The form of this machine's profiles, where another one is known too."""
+    monkeypatch.setattr(fakes.FakeDraft, "choices", choices)
+    launcher = PlacedLauncher(world.launcher, None, ("local", "gpu1"), "local", lambda source, to: sender)
+    monkeypatch.setattr(world.services, "placed_launcher", lambda: launcher)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+def test_a_launch_on_another_machine_shows_what_is_sent_before_it_is(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    world, sender = fakes.world(()), FakeSender()
+    placed(monkeypatch, world, sender)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("‹this machine›")
+        await driver.press("down", "right")
+        await driver.sees("gpu1 gets 1 file of /home/me/project")
+        await driver.sees("stays here: .env")
+        await driver.press("ctrl+s")
+        await driver.sees("Start 1 run on gpu1?")
+        assert not sender.launched
+        await driver.press("y")
+        await driver.hears("started on gpu1: 20261121-115959-new")
+
+    drive(world, play, size=size)
+    assert (sender.launched, world.launcher.form.launched) == (["gpu1"], [])
+    assert sender.closed, "the line was left open"
+
+
+def test_profiles_of_two_machines_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the machine that is looked at, and the own ones of this machine: what ships is the same on both."""
+    near, far = fakes.FakeLauncher(), fakes.FakeLauncher()
+    monkeypatch.setattr(fakes.FakeDraft, "choices", choices)
+    launcher = PlacedLauncher(near, far, ("local", "gpu1"), "gpu1", lambda source, to: FakeSender())
+    names = [one.name for one in launcher.entries()]
+    assert names == ["mine", "broken", "cifar", "gpu1:mine", "gpu1:broken"]
+    for name, used in (("mine", near), ("gpu1:mine", far), ("cifar", far)):
+        draft = launcher.draft(name)
+        machine = next(field for field in draft.fields if field.key == "machine")
+        assert (machine.value, machine.choices) == ("gpu1", ("this machine", "gpu1"))
+        values = {field.key: field.value for field in draft.fields}
+        assert (draft.preview(values).host == "gpu1") == (used is near), "what lies there is not sent"
+
+
+def test_what_the_other_machine_says_is_of_the_newest_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, sender = fakes.world(()), FakeSender()
+    placed(monkeypatch, world, sender)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter", "down", "right")
+        await driver.sees("train.py 200")
+        await driver.press("tab", "tab", "tab", "backspace", "7")
+        await driver.sees("train.py 7")
+        await driver.press("shift+tab", "shift+tab", "shift+tab", "left")
+        await driver.sees("--epochs 7")
+        await driver.press("ctrl+s")
+        await driver.until(lambda: world.launcher.form.launched, "the launch here")
+
+    drive(world, play, size=(120, 40))
+    assert not sender.launched
+
+
+def test_a_machine_that_is_not_reached_is_told_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, sender = fakes.world(()), FakeSender("it does not answer")
+    placed(monkeypatch, world, sender)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter", "down", "right")
+        await driver.sees("✗ gpu1: it does not answer")
+        sender.failure = ""
+        await driver.press("ctrl+s")
+        await driver.hears("Not started: its machine has not answered yet")
+        await driver.sees("train.py 200")
+
+    drive(world, play, size=(120, 40))
+    assert not sender.launched
+
+
+def test_options_of_a_scheduler_are_there_while_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = fakes.world(())
+    profile = profile_of_command(("python", "train.py"), cwd=Path("/home/me/project"))
+    fields = scheduler_fields(LaunchChoice(replace(profile, jobs={"slurm": {"partition": "gpu"}})), ())
+    plain = fakes.FakeDraft().fields
+    monkeypatch.setattr(fakes.FakeDraft, "fields", (plain[0], *fields, *plain[1:]))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("partition gpu")
+        await driver.press("down", "left")
+        await driver.until(lambda: "partition" not in driver.text, "no options without a scheduler")
+        await driver.press("right", "down", "down", "2")
+        await driver.sees("nodes▌2")
+        await driver.press("ctrl+s")
+        await driver.until(lambda: world.launcher.form.launched, "the launch")
+
+    drive(world, play, size=(80, 24))
+    values = world.launcher.form.launched[0]
+    choice = LaunchChoice(replace(profile, jobs={"slurm": {"partition": "gpu"}}))
+    assert scheduled(values, choice) == {"on": None, "job": {"nodes": "2"}}
+    assert scheduled({**values, "on": "none"}, choice) == {"on": "local", "job": {}}
+    with pytest.raises(UsageError, match="partition cannot be left out"):
+        scheduled({**values, "job:slurm:partition": ""}, choice)

@@ -31,6 +31,9 @@ class Engine(Protocol):
     arrays: bool
     """Whether several runs can be one submission."""
 
+    usual: Mapping[str, str]
+    """The options that a form offers, each with an example."""
+
     def check(self, options: JobOptions) -> str:
         """What is wrong with the options, as a sentence; empty where nothing is."""
 

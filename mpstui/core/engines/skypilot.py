@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ...wire import heartbeat
 from ...wire.jobs import EngineRule
@@ -44,6 +44,7 @@ class SkyPilot:
     """A scheduler over clouds; the run directory has to be on storage that the task finds under the same path."""
 
     name, title, program, index, arrays = "sky", "SkyPilot", "sky", "MPSTUI_JOB_INDEX", False
+    usual: ClassVar[Mapping[str, str]] = {"gpus": "A100:1", "infra": "aws", "cpus": "8+"}
 
     def check(self, options: JobOptions) -> str:
         """See :class:`.engine.Engine`."""

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from ...wire.jobs import EngineRule
 from ..model.jobs import JobPhase, JobView
@@ -72,6 +73,13 @@ class Slurm:
 
     name, title, program, index = "slurm", "Slurm", "sbatch", "SLURM_ARRAY_TASK_ID"
     arrays = True
+    usual: ClassVar[Mapping[str, str]] = {
+        "partition": "gpu",
+        "nodes": "1",
+        "gpus-per-node": "2",
+        "time": "4:00:00",
+        "account": "vision",
+    }
 
     def check(self, options: JobOptions) -> str:
         """See :class:`.engine.Engine`."""

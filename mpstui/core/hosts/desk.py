@@ -39,6 +39,8 @@ from .calls import Call
 from .codec import form_of
 from .forms import Form
 from .local import LocalServices
+from .offering import Launches
+from .placing import launches_from
 from .view import Counted, FormFace, FormRecipe, Found, LogEnd, Piece, RunRef
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -238,6 +240,10 @@ class Desk:
 
     def completed(self, recipe: FormRecipe, key: str, text: str) -> str | None:
         return self._form(recipe).completed(key, text)
+
+    def launches(self, recipe: FormRecipe, values: Mapping[str, str]) -> Launches:
+        """What a form would start, to be sent to another machine."""
+        return launches_from(self._form(recipe).choices(values), values)
 
     @acts
     def launch(self, call: Call, recipe: FormRecipe, values: Mapping[str, str]) -> str:

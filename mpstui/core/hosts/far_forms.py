@@ -10,6 +10,7 @@ from ..model.snapshot import RunSnapshot
 from ..profiles.library import ProfileEntry
 from .desk import Desk
 from .far import FarHost
+from .offering import Launches
 from .view import FormRecipe
 
 if TYPE_CHECKING:
@@ -48,12 +49,23 @@ class FarDraft:
         self._host, self._recipe, self._restart = host, recipe, restart
         face = host.link.ask(Desk.form, patience=30.0 if recipe.values is not None else None, recipe=recipe)
         self.title, self.description, self.fields = f"{face.title} · on {host.name}", face.description, face.fields
+        self.face_title = face.title
 
     def asking_the_program(self, values: Mapping[str, str]) -> FarDraft:
         return FarDraft(self._host, self._recipe._replace(values=dict(values)), self._restart)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         return self._host.link.ask(Desk.preview, recipe=self._recipe, values=values)
+
+    def examine(self, values: Mapping[str, str]) -> Preview:
+        return self.preview(values)
+
+    def close(self) -> None:
+        """The line stays: it is the screen's."""
+
+    def launches(self, values: Mapping[str, str]) -> Launches:
+        """The same for another machine."""
+        return self._host.link.ask(Desk.launches, recipe=self._recipe, values=values)
 
     def launch(self, values: Mapping[str, str]) -> str:
         about = f"launch of {values.get('name') or self.title}"

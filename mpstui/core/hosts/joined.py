@@ -67,6 +67,12 @@ class JoinedServices(LocalServices):
     def machines(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(["local", *(host.name for host in self.hosts), *super().machines()]))
 
+    def placed_launcher(self) -> Any:
+        far = self._focused
+        if far is None:
+            return super().placed_launcher()
+        return self._placed(super().launcher(), FarLauncher(far, self.actions.asked), far.name)
+
     @property
     def troubles(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(filter(None, (host.link.sentence for host in self.hosts)))

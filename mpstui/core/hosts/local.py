@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...wire import storage
 
@@ -76,8 +76,9 @@ class LocalServices:
         return made
 
     def machines(self) -> tuple[str, ...]:
-        """Other machines that a run can be carried to, by the names that settings give them."""
-        return tuple(self.settings().hosts.named)
+        """The machines that a run can be started on or carried to, ``local`` first, by the names that settings give."""
+        hosts = self.settings().hosts
+        return tuple(dict.fromkeys(["local", *hosts.show, *hosts.named]))
 
     def mover(self, snapshot: RunSnapshot, to: str) -> tuple[Mover, str]:
         """What carries a run to another machine, and the run's id on its own."""
@@ -138,6 +139,27 @@ class LocalServices:
         from ..launching.drafts import Launcher
 
         return Launcher(self.home, self.environ, self._cwd, self.actions, self.clock)
+
+    def placed_launcher(self) -> Any:
+        """:meth:`launcher`, with a field for the machine where others are known; see :class:`.PlacedLauncher`.
+
+        Raises:
+            UsageError: the settings have mistakes.
+        """
+        return self._placed(self.launcher(), None, "local")
+
+    def _placed(self, near: Any, far: Any, at: str) -> Any:
+        names = self.machines()
+        if len(names) < 2:
+            return near
+        near.schedulers = tuple(dict.fromkeys([*near.schedulers, "slurm"]))  # another machine may have it
+        from .placing import PlacedLauncher
+        from .sending import sender
+
+        hosts = self.settings().hosts
+        return PlacedLauncher(
+            near, far, names, at, lambda source, to: sender(source, to, hosts, self.home, self.environ)
+        )
 
     def settings(self) -> Settings:
         """What ``settings.toml`` says.

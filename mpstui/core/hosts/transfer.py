@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..engines.engine import LOCAL, engine_of
 from ..launching.choice import LaunchChoice
 from ..launching.planning import LaunchPlan, launch_all, plan
+from ..launching.scheduling import require_scheduler
 from ..launching.telling import told
 from ..machine import this_machine
-from ..model.errors import UsageError
 from ..model.home import Home, resolve_home
 from .departing import Departure
 from .offering import Offering
@@ -70,10 +68,9 @@ def _plans(asked: dict[str, Any], *, check: bool) -> list[LaunchPlan]:
 
 
 def _started_by(choice: LaunchChoice, on: str | None, job: Mapping[str, str]) -> LaunchChoice:
-    found = engine_of(choice.profile.jobs, on, job)
-    if found is not None and shutil.which(found[0].program) is None:
-        raise UsageError(f"there is no {found[0].title}: no program {found[0].program} is found", field="on")
-    return replace(choice, on=found[0].name if found is not None else LOCAL, job=job)
+    wished = replace(choice, on=on, job=job)
+    require_scheduler(wished)
+    return wished
 
 
 def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:

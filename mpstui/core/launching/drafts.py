@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from ...wire.records import QueueRule
 from ...wire.secrets import HIDDEN, masked_words
 from ..machine import DEVICES, Machine, this_machine
-from ..model.checks import environment_name
 from ..model.errors import OperationError, UsageError
 from ..profiles.first_run import require_own_profile
 from ..profiles.library import ProfileEntry, list_profiles, load_profile
@@ -31,7 +30,6 @@ from .choice import (
     known_key,
     open_axes,
     parse_condition,
-    parse_environment,
     parse_sets,
 )
 from .form_fields import (
@@ -50,7 +48,9 @@ from .form_fields import (
     named,
     read,
     split,
+    variables_of,
 )
+from .scheduling import require_scheduler, scheduled, scheduler_fields, schedulers_here
 
 if TYPE_CHECKING:
     from ...wire.records import Request
@@ -79,6 +79,8 @@ class Launcher:
         self.clock = clock
         self.machine: Machine = this_machine()
         self._cwd = cwd
+        self.schedulers = schedulers_here()
+        """What a form offers beside what its profile names."""
 
     def entries(self) -> Sequence[ProfileEntry]:
         """Every profile that can be found from here."""
@@ -195,6 +197,7 @@ class Draft:
         )
         return (
             Field("name", "name", choice.name or profile.name),
+            *(scheduler_fields(choice, self._launcher.schedulers) if self._starts else ()),
             Field("device", "device", choice.device or profile.device, tuple(DEVICES)),
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
             *command,
@@ -230,7 +233,7 @@ class Draft:
         """What these values would start; whether the device is there is asked when it is started."""
         from .telling import preview_of, told
 
-        choices = self._combinations(values)
+        choices = self.choices(values)
         found = preview_of([told(self._plan(values, choice, check=False)) for choice in choices])
         return replace(
             found,
@@ -238,6 +241,13 @@ class Draft:
             changes=None if self._before is None else tuple(map(str, self._changes(choices[0]))),
             profile=self._choice.profile.slug if self._choice.profile.path else None,
         )
+
+    def examine(self, values: Mapping[str, str]) -> Preview:
+        """:meth:`preview` of a form that another machine has to be asked about."""
+        return self.preview(values)
+
+    def close(self) -> None:
+        """Nobody fills it in any more."""
 
     def launch(self, values: Mapping[str, str], *, call: str = "") -> str:
         """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none.
@@ -248,7 +258,7 @@ class Draft:
         from .planning import launch_all
 
         launcher = self._launcher
-        plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
+        plans = [self._plan(values, choice, check=True) for choice in self.choices(values)]
         return launch_all(plans, launcher.home, launcher.environ, launcher.clock, call)[0]
 
     def restart(
@@ -323,7 +333,7 @@ class Draft:
         if changed:  # then an option that stands in the command is said there, unless its own field says otherwise
             told = {folded(one.key) for words in (self._words, base.command) for one in written_options(words)}
             before |= {key: text for key, text in self._arguments.items() if folded(key) in told}
-        env, drop_env = read(values, VARIABLES, _variables)
+        env, drop_env = read(values, VARIABLES, variables_of)
         return replace(
             base,
             name=values["name"].strip() or None,
@@ -341,6 +351,7 @@ class Draft:
                 **{key: split(text, MORE_SWEPT) for key, text in swept_too.items()},
             },
             queue=QueueRule(group or None, after) if self._starts else self._choice.queue,
+            **scheduled(values, self._choice),
         )
 
     def _rewritten(self, values: Mapping[str, str]) -> tuple[LaunchChoice, bool]:
@@ -365,7 +376,12 @@ class Draft:
             return f"+{key}"
         return key
 
-    def _combinations(self, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
+    def choices(self, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
+        """The runs that these values ask for.
+
+        Raises:
+            UsageError: a value is wrong.
+        """
         chosen = self._chosen(values)
         try:
             return combinations(chosen) if self._sweep or chosen.sweep else (chosen,)
@@ -377,15 +393,7 @@ class Draft:
 
         launcher = self._launcher
         try:
+            require_scheduler(choice)
             return plan(choice, environ=self._environ, machine=launcher.machine, check=check)
         except UsageError as error:
             raise at_field(error, values) from error
-
-
-def _variables(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """``NAME=VALUE``, and ``-NAME`` of those to be left out."""
-    dropped = tuple(word[1:] for word in words if word.startswith("-"))
-    for name in dropped:
-        if why := environment_name(name):
-            raise UsageError(f"-{name} leaves out no variable: {why}", "write it as -NAME", field="env")
-    return parse_environment(word for word in words if not word.startswith("-")), dropped

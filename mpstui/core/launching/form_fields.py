@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ...wire.secrets import HIDDEN
+from ..model.checks import environment_name
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile
 from ..profiles.written import written_options
+from .choice import parse_environment
 
 if TYPE_CHECKING:
     from .command import EnvLine
@@ -24,6 +26,11 @@ SWEEP = "sweep:"
 COMMAND, MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "command", "more", "env", "swept", "queue.after", "queue"
 """Fields for the command itself, for what the profile has no field for, and for when to start."""
 
+ENGINE, JOB, MORE_JOB = "on", "job:", "job"
+"""Fields for the scheduler, for an option of it (``job:slurm:nodes``), and for any further ones."""
+MACHINE = "machine"
+"""The field for where it starts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -35,6 +42,8 @@ class Field:
     choices: tuple[str, ...] = ()
     hint: str = ""
     """Shown in an empty field: what may stand there. An argument left empty is not passed."""
+    when: tuple[str, tuple[str, ...]] | None = None
+    """The field is there only while another one has one of these values: its key, and they. None: always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,12 @@ class Preview:
     epochs: float | None = None
     waits_for: tuple[str, ...] = ()
     """What must be true before it starts: a slot in a queue, the end of other runs."""
+    host: str | None = None
+    """The other machine that it is sent to; it says what it would start, and until it did ``command`` is empty."""
+    travels: tuple[str, ...] = ()
+    """What is sent there, and what stays, in sentences."""
+    sends: bool = False
+    """Whether anything is sent: it may be there already."""
 
 
 def command_line(words: Sequence[str]) -> str:
@@ -98,3 +113,12 @@ def at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
     fields = (*typed, ARGUMENT + argument, SWEEP + argument, MORE) if argument != wrong else (wrong,)
     field = next((key for key in fields if key in values), None)
     return UsageError(error.sentence, error.hint, field=field, near=error.near)
+
+
+def variables_of(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """``NAME=VALUE``, and ``-NAME`` of those to be left out."""
+    dropped = tuple(word[1:] for word in words if word.startswith("-"))
+    for name in dropped:
+        if why := environment_name(name):
+            raise UsageError(f"-{name} leaves out no variable: {why}", "write it as -NAME", field="env")
+    return parse_environment(word for word in words if not word.startswith("-")), dropped

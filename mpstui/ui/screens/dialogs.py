@@ -23,6 +23,7 @@ from ..widgets.lines import LinePanel
 from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
+    from ...core.launching.form_fields import Preview
     from ...core.model.snapshot import RunSnapshot
     from ...core.runs.expected import Expected
     from ...core.runs.removal import Removable
@@ -139,13 +140,18 @@ def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: S
     return Question(f"{name}: {_runs(len(runs))}?", (*lines, *refused), f"{action.name}, all of them")
 
 
-def question_of_launch(names: Sequence[str], known: Expected | None) -> Question:
-    """What is asked before several runs are started at once."""
+def question_of_launch(preview: Preview, known: Expected | None) -> Question:
+    """What is asked before several runs are started at once, or code is sent to another machine."""
     from ...core.runs.expected import expected_sentence
 
-    told = expected_sentence(known, len(names))
-    lines = (*_first([clean(name, 56) for name in names]), "One at a time on each accelerator.", told)
-    return Question(f"Start {_runs(len(names))}?", lines, "start them")
+    names, sent = preview.runs, preview.travels if preview.sends else ()
+    told = [f"{clean(text, 400)}." for text in sent]
+    if names:
+        told += [*_first([clean(name, 56) for name in names]), "One at a time on each accelerator."]
+        told.append(expected_sentence(known, len(names)))
+    on = f" on {clean(preview.host or '', 60)}" if sent else ""
+    start = "start them" if names else "start it"
+    return Question(f"Start {_runs(max(1, len(names)))}{on}?", tuple(told), f"send it and {start}" if sent else start)
 
 
 def _first(lines: Sequence[str]) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal
 from textual.events import DescendantBlur, DescendantFocus, Resize
 from textual.message import Message
 from textual.screen import Screen
@@ -22,8 +22,8 @@ from ...core.present import failed_or_stuck
 from ...core.runs.query import Findable
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
-from ..rows import Row, clean, cut, fit, row, wrap
-from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
+from ..rows import Row, clean, cut, row
+from ..widgets.launching import Choice, Completion, FieldLabel, FieldNote, Fields, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
 from ..widgets.search_line import FilterLine
 from ..widgets.text_field import TextField
@@ -32,11 +32,9 @@ from ..workers.requests import aside
 if TYPE_CHECKING:
     from ...core.launching.cure import Cure
     from ...core.launching.drafts import Draft, Launcher
-    from ...core.launching.form_fields import Field
+    from ...core.launching.form_fields import Field, Preview
     from ...core.profiles.library import ProfileEntry
     from ..context import Context
-
-_LABEL_CELLS = 18
 
 
 class _LaunchingScreen(Screen[None]):
@@ -125,40 +123,6 @@ def _findable(entry: ProfileEntry) -> Findable:
     return Findable((entry.name, entry.title, entry.origin, entry.description))
 
 
-class FieldNote(LinePanel):
-    """The line below a field that says what is wrong with it."""
-
-    text = ""
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        lines = wrap(clean(self.text), width - _LABEL_CELLS - 2, 2)
-        return [
-            row(" " * (_LABEL_CELLS + 1), ("✗ " if place == 0 else "  ", "bad"), (text, "bad"))
-            for place, text in enumerate(lines)
-        ]
-
-    def tell(self, text: str) -> None:
-        self.text = text
-        self.display = bool(text)
-        self.styles.height = max(1, len(wrap(clean(text), max(10, self.app.size.width // 2 - _LABEL_CELLS), 2)))
-        self.repaint()
-
-
-class FieldLabel(LinePanel):
-    """The name of a field, marked while something is entered there."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = clean(text, 100)
-        self.changed = False
-        """Whether the field is other than it was."""
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        here = isinstance(self.parent, Widget) and self.parent.has_focus_within
-        text = fit(("● " if self.changed else "") + self._text, width - 1, "right")
-        return [row((text, "key" if here else "good" if self.changed else "dim"), ("▌" if here else " ", "key"))]
-
-
 class LaunchForm(_LaunchingScreen):
     """One launch; with a snapshot, a new attempt of that run."""
 
@@ -171,9 +135,19 @@ class LaunchForm(_LaunchingScreen):
             super().__init__()
             self.draft = draft
 
+    class Examined(Message):
+        """What another machine would start with these values, or why it cannot."""
+
+        def __init__(self, values: dict[str, str], found: Preview | ReportedError) -> None:
+            super().__init__()
+            self.values, self.found = values, found
+
     def __init__(self, context: Context, draft: Draft, restarting: RunSnapshot | None = None) -> None:
         super().__init__(context)
         self._draft = draft
+        self._asked: dict[str, str] | None = None
+        """The values that another machine is asked about just now."""
+        self._answer: LaunchForm.Examined | None = None
         self._restarting = restarting
         can = restarting.available.get("restart") if restarting else None
         self._caution = can.why if can else ""
@@ -186,7 +160,7 @@ class LaunchForm(_LaunchingScreen):
         cost = BY_ID["restart"].cost(self._restarting, self._caution) if self._restarting else ""
         yield TitleLine(f"{verb} · {self._draft.title}", cost or self._draft.description.strip().partition("\n")[0])
         with Horizontal(id="form"):
-            with VerticalScroll(id="fields", can_focus=False):
+            with Fields(id="fields"):
                 for place, field in enumerate(self._fields):
                     yield from self._field(place, field)
             yield LaunchPreview()
@@ -194,7 +168,8 @@ class LaunchForm(_LaunchingScreen):
         yield KeyLine([key for key in footer_keys(Scope.LAUNCH) if can or key.action != "rehearse"])
 
     def _field(self, place: int, field: Field) -> Iterator[Widget]:
-        with Horizontal(classes="field"):
+        with Horizontal(classes="field", id=f"field-{place}") as line:
+            line.display = self._is_there(field, {one.key: one.value for one in self._fields})
             yield FieldLabel(field.label)
             if field.choices:
                 yield Choice(field.value, field.choices, id=f"value-{place}")
@@ -204,6 +179,10 @@ class LaunchForm(_LaunchingScreen):
         note = FieldNote(id=f"note-{place}")
         note.display = False
         yield note
+
+    @staticmethod
+    def _is_there(field: Field, values: Mapping[str, str]) -> bool:
+        return field.when is None or values[field.when[0]] in field.when[1]
 
     @on(DescendantFocus)
     @on(DescendantBlur)
@@ -231,21 +210,53 @@ class LaunchForm(_LaunchingScreen):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(0.15, self._preview)
-        for label, (key, value) in zip(self.query(FieldLabel), self.values.items(), strict=True):
-            label.changed = value != next(field.value for field in self._fields if field.key == key)
+        values = self.values
+        for place, (label, field) in enumerate(zip(self.query(FieldLabel), self._fields, strict=True)):
+            label.changed = values[field.key] != field.value
             label.repaint()
+            self.query_one(f"#field-{place}").display = self._is_there(field, values)
 
     def _preview(self) -> bool:
-        """Show what the values would start; False when one of them is wrong."""
+        """Show what the values would start; False when one is wrong, or another machine has not answered yet."""
+        values = self.values
         try:
-            preview = self._draft.preview(self.values)
+            preview = self._draft.preview(values)
+            if self._answer is not None and self._answer.values == values:
+                if isinstance(self._answer.found, ReportedError):
+                    raise self._answer.found
+                preview = self._answer.found
         except ReportedError as error:
             self._mark(error.field, " · ".join(part for part in (error.sentence, error.hint) if part))
             self.query_one(LaunchPreview).show(None, error)
             return False
         self._mark(None, "")
         self.query_one(LaunchPreview).show(preview)
+        if preview.host is not None and not preview.command:
+            self._examine(values)
+            return False
         return True
+
+    def _examine(self, values: dict[str, str]) -> None:
+        """Ask the other machine, one question at a time."""
+        if self._asked is not None:
+            return
+        self._asked, draft = values, self._draft
+
+        def examined() -> Message:
+            try:
+                return self.Examined(values, draft.examine(values))
+            except ReportedError as error:
+                return self.Examined(values, error)
+
+        self.context.sends.do("launch", examined, self.post_message)
+
+    @on(Examined)
+    def _show_answer(self, message: Examined) -> None:
+        self._asked, self._answer = None, message
+        self._preview()
+
+    def on_unmount(self) -> None:
+        self.context.sends.let_go(self._draft.close)
 
     def _mark(self, key: str | None, text: str) -> None:
         for place, field in enumerate(self._fields):
@@ -277,8 +288,11 @@ class LaunchForm(_LaunchingScreen):
         self.query_one(LaunchPreview).scroll_rows(by)
 
     def action_start(self, *, rehearse: bool = False) -> None:
+        if self._answer is not None and isinstance(self._answer.found, ReportedError):
+            self._answer = None  # it may be reached by now
         if not self._preview():
-            self.context.say("Not started: correct the marked field.", "warning")
+            why = "its machine has not answered yet" if self._asked is not None else "correct what is marked ✗"
+            self.context.say(f"Not started: {why}.", "warning")
             return
         values, draft, restarting = self.values, self._draft, self._restarting
         if restarting is None:
@@ -302,23 +316,25 @@ class LaunchForm(_LaunchingScreen):
             self.app.push_screen(Confirm(asked), restart)
 
     def _launch(self, values: dict[str, str]) -> None:
-        """Start it; of several it is asked first, with how long they will take."""
+        """Start it; of several it is asked first, with how long they will take, and where something is sent, what."""
         draft, shown = self._draft, self.query_one(LaunchPreview)
         runs, preview = shown.runs, shown.preview
 
         def launch(answer: str | None = "yes") -> None:
             if answer == "yes":
+                elsewhere = preview is not None and preview.host is not None
+                worker = self.context.sends if elsewhere else self.context.requests
                 self.context.say(f"Starting {runs} runs…" if runs > 1 else "Starting…")
-                self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
+                worker.do("launch", lambda: Launched(draft.launch(values), runs))
 
-        if runs == 1 or preview is None:
+        if preview is None or (runs == 1 and not preview.sends):
             launch()
             return
         from ...core.runs.expected import expected
         from .dialogs import Confirm, question_of_launch
 
         known = expected(preview.profile, preview.epochs, self.context.state.snapshots or ())
-        self.app.push_screen(Confirm(question_of_launch(preview.runs, known)), launch)
+        self.app.push_screen(Confirm(question_of_launch(preview, known)), launch)
 
     def _can_rehearse(self) -> bool:
         """Whether there is a failed attempt to compare with."""
@@ -354,7 +370,7 @@ def launch_screen(context: Context, snapshot: RunSnapshot | None, cure: Cure | N
     Raises:
         OperationError: that run's record cannot be read.
     """
-    launcher = context.services.launcher()
+    launcher = context.services.placed_launcher()
     if snapshot is None:
         return ProfilesScreen(context, launcher)
     return LaunchForm(context, launcher.draft_of(snapshot, cure), snapshot)
@@ -366,4 +382,4 @@ def branch_screen(context: Context, snapshot: RunSnapshot, step: float) -> Scree
     Raises:
         OperationError: it cannot, and why.
     """
-    return LaunchForm(context, context.services.launcher().branch_of(snapshot, step))
+    return LaunchForm(context, context.services.placed_launcher().branch_of(snapshot, step))

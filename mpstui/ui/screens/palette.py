@@ -53,7 +53,7 @@ def entries(screen: ActingScreen) -> Iterator[Entry]:
     for run in screen.context.state.snapshots or ():
         look = badge(run)
         yield Entry(clean(run.name), f"run · {look.glyph} {look.word} · {run.run}", partial(_open, screen, run.run))
-    launcher = screen.context.services.launcher()
+    launcher = screen.context.services.placed_launcher()
     for profile in launcher.entries():
         about = f"launch · {clean(profile.title, 200)}"
         yield Entry(
@@ -96,7 +96,7 @@ def _open(screen: ActingScreen, run: str, metric: str = "") -> None:
 def _launch(screen: ActingScreen, name: str) -> None:
     from .launch import open_form
 
-    open_form(screen.context, screen.context.services.launcher(), name, screen.app.push_screen)
+    open_form(screen.context, screen.context.services.placed_launcher(), name, screen.app.push_screen)
 
 
 def matching(known: Iterable[Entry], typed: str) -> list[Entry]:

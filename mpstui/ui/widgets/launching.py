@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
+from textual.containers import VerticalScroll
 from textual.events import Blur, Click, Focus
 from textual.message import Message
 from textual.suggester import Suggester
+from textual.widget import Widget
 
 from ...core.launching.form_fields import Preview
 from ...core.model.errors import ReportedError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ...core.profiles.library import ProfileEntry
 
 _NAME, _ORIGIN = 18, 9
+_LABEL_CELLS = 18
 _LONGEST_COMMAND_LINES = 12
 _MOST_RUNS_NAMED = 3
 
@@ -113,10 +116,14 @@ class Choice(LinePanel, can_focus=True):
 
     def rows(self, width: int, height: int) -> list[Row]:
         arrows = "key" if self.has_focus else "faint"
+        place = self.choices.index(self.value)
+        first = 0  # of those in view: as many before the chosen one as leave it room
+        while first < place and sum(len(one) + 3 for one in self.choices[first : place + 1]) > width:
+            first += 1
         parts: list[tuple[str, str]] = []
-        for choice in self.choices:
+        for choice in self.choices[first:]:
             chosen = choice == self.value
-            parts += [("‹" if chosen else " ", arrows), (choice, "strong" if chosen else "faint")]
+            parts += [("‹" if chosen else " ", arrows), (clean(choice, 60), "strong" if chosen else "faint")]
             parts += [("›" if chosen else " ", arrows), (" ", "")]
         return [row(*parts, base="selected" if self.has_focus else "")]
 
@@ -200,13 +207,21 @@ def preview_rows(
         lines += [hidden, EMPTY] if count > len(named) else [EMPTY]
     for place, text in enumerate(preview.waits_for):
         lines += _marked("waits for " if place == 0 else "and for ", "heading", text, "", width, 2)
+    lines += _elsewhere(preview, width)
+    if preview.host is not None and not preview.command:
+        asking = "" if error else f"asking {clean(preview.host, 60)} what it would start, and what has to be sent…"
+        return [*lines, row((asking, "dim"))]
     title = "the first will run" if preview.runs else "will run"
     folder = cut(clean(preview.cwd, 300), width - len(title) - 6)
     lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))
     # What runs is shown with its invisible characters, which everything else leaves out.
     lines += _marked("$ ", "faint", visible(preview.command), "", width, _LONGEST_COMMAND_LINES)
+    return [*lines, EMPTY, *_environment(preview, width, reasons=reasons)]
+
+
+def _environment(preview: Preview, width: int, *, reasons: bool) -> list[Row]:
     folded = "" if reasons or not preview.environment else "  reasons: page down"
-    lines += [EMPTY, row(("with environment", "heading"), (folded, "faint"))]
+    lines = [row(("with environment", "heading"), (folded, "faint"))]
     if not preview.environment:
         lines.append(row(("  nothing added", "dim")))
     plain = [] if reasons else [line for line in preview.environment if not line.doubtful]
@@ -221,7 +236,53 @@ def preview_rows(
     return lines
 
 
+def _elsewhere(preview: Preview, width: int) -> list[Row]:
+    """The other machine that it starts on, and what is sent there."""
+    if preview.host is None:
+        return []
+    told = [line for text in preview.travels for line in _marked("  ", "", text, "dim", width, 4)]
+    return [row(("starts on ", "heading"), (clean(preview.host, 60), "strong")), *told, EMPTY]
+
+
 def _marked(mark: str, mark_role: str, text: str, role: str, width: int, most: int) -> list[Row]:
     """``text`` in at most so many lines; a mark before the first of them, blanks before the others."""
     lines = wrap(clean(text, 4000), width - len(mark) - 1, most)
     return [row((" " * len(mark) if place else mark, mark_role), (line, role)) for place, line in enumerate(lines)]
+
+
+class FieldNote(LinePanel):
+    """The line below a field that says what is wrong with it."""
+
+    text = ""
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        lines = wrap(clean(self.text), width - _LABEL_CELLS - 2, 2)
+        return [
+            row(" " * (_LABEL_CELLS + 1), ("✗ " if place == 0 else "  ", "bad"), (text, "bad"))
+            for place, text in enumerate(lines)
+        ]
+
+    def tell(self, text: str) -> None:
+        self.text = text
+        self.display = bool(text)
+        self.styles.height = max(1, len(wrap(clean(text), max(10, self.app.size.width // 2 - _LABEL_CELLS), 2)))
+        self.repaint()
+
+
+class FieldLabel(LinePanel):
+    """The name of a field, marked while something is entered there."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = clean(text, 100)
+        self.changed = False
+        """Whether the field is other than it was."""
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        here = isinstance(self.parent, Widget) and self.parent.has_focus_within
+        text = fit(("● " if self.changed else "") + self._text, width - 1, "right")
+        return [row((text, "key" if here else "good" if self.changed else "dim"), ("▌" if here else " ", "key"))]
+
+
+class Fields(VerticalScroll, can_focus=False, inherit_bindings=False):
+    """The fields, as many as there is room for; its keys are the form's: arrows go to the next one."""

@@ -90,6 +90,10 @@ class RequestWorker(Worker):
         """Do something that takes a while and post what came of it, to ``tell`` where only a screen wants to know."""
         self._jobs.put((what, lambda: (tell or self._post)(work())))
 
+    def let_go(self, close: Callable[[], None]) -> None:
+        """Close something after all that was asked for before."""
+        self._jobs.put(("closing", close))
+
     def stop(self) -> None:
         """End; what was asked for and not yet written is dropped."""
         self._stopped.set()
