@@ -156,7 +156,7 @@ def _carried(
     bring: bool = False,
 ) -> int:
     """The exit code of a command on a host; one that only looks until something ends goes on over the next line."""
-    goes_on = words[0] == "wait" or bool(getattr(args, "follow", False))
+    goes_on = words[0] in ("wait", "follow") or bool(getattr(args, "follow", False))
     begun, backoff = time.monotonic(), FIRST_BACKOFF
     place: Mapping[str, Any] = {}
     was_there = False

@@ -46,6 +46,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "show": Command("show", "print everything known about a run"),
         "results": Command("results", "tabulate what runs came to, and the settings in which they differ"),
         "logs": Command("logs:logs", "print a run's output"),
+        "follow": Command("follow", "print what happens to runs, a line an event"),
         "wait": Command("logs:wait", "wait until runs have ended, or one of them has"),
     },
     "share": {

@@ -30,13 +30,18 @@ def known(name: str) -> Any:
 
 def give(data: bytes, **place: Any) -> None:
     """Print bytes, behind which the command is at a place."""
+    put(data)
+    if _descriptor is not None:
+        os.write(_descriptor, json.dumps({"printed": _printed, "place": place}).encode() + b"\n")
+
+
+def put(data: bytes) -> None:
+    """Print bytes that are followed by others before there is a place."""
     global _printed
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
     _printed += len(data)
-    if _descriptor is not None:
-        os.write(_descriptor, json.dumps({"printed": _printed, "place": place}).encode() + b"\n")
 
 
 class Held:

@@ -28,7 +28,7 @@ LINES = [
 def test_every_line_runs(tmp_path: Path) -> None:
     home = Home(state=tmp_path / "home", config=tmp_path / "home")
     resumed_run(home, name="first")
-    RunBuilder(home, "second", NOW + 1).status("ended").launch().exit(code=1)
+    RunBuilder(home, "second", NOW + 1).status("ended").launch().output("no such file\n").exit(code=1)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "mpstui").write_text(f'#!/bin/sh\nexec {sys.executable} -m mpstui "$@"\n')
     (tmp_path / "bin" / "mpstui").chmod(0o755)
@@ -44,4 +44,5 @@ def test_every_line_runs(tmp_path: Path) -> None:
     wrong = {line: errors for line, (_, errors) in said.items() if errors}
     assert not wrong
     assert said["mpstui wait first second --json | jq -r 'select(.state != \"finished\") | .name'"][0] == "second\n"
-    assert all(out for out, _ in said.values())
+    assert [line for line, (out, _) in said.items() if not out] == [line for line in LINES if "checkpoint" in line]
+    assert said[next(line for line in LINES if "@csv" in line)][0].splitlines()[:2] == ["1,1", "2,0.5"]

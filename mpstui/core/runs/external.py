@@ -55,7 +55,7 @@ class ExternalMetrics:
         self.unreadable = False
         """Whether opening it was tried, and failed."""
         self._clock = clock
-        self._pattern = pattern
+        self.pattern = pattern
         self._restarts = 0
         self._reader: ConsoleSource | MetricSource | None = None
         self._previewed = False
@@ -122,7 +122,7 @@ class ExternalMetrics:
         if self._reader is not None:
             return
         if not self.file.unreadable:
-            self._reader = self._opened(self.file) if self._opened else open_source(self.file, self._pattern)
+            self._reader = self._opened(self.file) if self._opened else open_source(self.file, self.pattern)
         self.unreadable = self._reader is None
         self.glance()
 

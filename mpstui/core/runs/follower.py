@@ -183,7 +183,7 @@ class RunFollower:
         if self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
         numbers = NumberWitnesses(
-            Witness(self._own_name, said(own, points)),
+            Witness(self.own_name, said(own, points)),
             Witness(beats.program_name, said(program, {})),
             Witness(external.path.name if external is not None else "", printed),
             Witness("arguments", self._asked or {}),
@@ -191,7 +191,7 @@ class RunFollower:
             sees_losses=own is not None and own.loss_seen == "backward",
             resumed=self._resumed,
         ).joined()
-        by_program = numbers.told_by.get("step") != self._own_name
+        by_program = numbers.told_by.get("step") != self.own_name
         if own is not None and own.reported:  # beside what it says itself stands what the agent has seen
             seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
             numbers = replace(numbers, told_by={**numbers.told_by, **seen})
@@ -199,11 +199,18 @@ class RunFollower:
         return timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
 
     @property
-    def _own_name(self) -> str:
+    def own_name(self) -> str:
+        """Who tells our own records: ``agent``, ``report``, ``heartbeat`` or a file."""
         own = self.heartbeats.own
         if own is None:
             return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
         return REPORT if own.reported else "agent" if own.step_from or own.loss_seen else "heartbeat"
+
+    @property
+    def reports_all(self) -> bool:
+        """Whether what it prints of its numbers is in its own records too."""
+        told = self.heartbeats.own is not None or (self.points is not None and bool(self.points.newest))
+        return self._says_all or (told and self.own_name not in ("agent", REPORT))
 
     @property
     def _says_all(self) -> bool:
@@ -217,7 +224,7 @@ class RunFollower:
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
         read = self.heartbeats.readings.views(names, most=most)
-        told = [(self._own_name, own), (self.external.path.name if self.external is not None else "", printed)]
+        told = [(self.own_name, own), (self.external.path.name if self.external is not None else "", printed)]
         return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
 
     def _written(self) -> list[float]:

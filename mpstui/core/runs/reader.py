@@ -273,7 +273,7 @@ class RunReader(RunFollower):
             return
         if self.external is None:
             told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
-            told = told and self._own_name not in ("agent", REPORT)
+            told = told and self.own_name not in ("agent", REPORT)
             if self._output_changed is not None and not told:
                 self.external = self._opened(output)
         elif self.external.path != output and self.run.path in self.external.path.parents:

@@ -1,0 +1,369 @@
+"""What happens to runs, one object an event: for scripts, which read lines and keep no state.
+
+Each line of a file is told once. Where a later process goes on is a *place*: how far each file of a run was told.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...wire import heartbeat, storage
+from ...wire.liveness import boot_id, system_process_table
+from ...wire.rundir import RunDir, run_dirs
+from ..follow import SLICE_BYTES, Budget, FollowedFile, LineTail, Occasional
+from ..model.home import Home
+from ..model.snapshot import Checkpoint, RunSnapshot
+from ..series.series import NOT_METRICS, SeriesStore
+from .checkpoints import LOOK_SECONDS, CheckpointScanner
+from .external import RUNS_PER_ATTEMPT, ExternalMetrics
+from .files import LocalMachine, parse_lines
+from .find import find_run
+from .follower import RunFollower
+from .reader import RunReader
+from .stored import StoredReader, metrics_of
+from .watching import Watching
+
+Told = dict[str, Any]
+GLANCE_SECONDS = 0.2
+HOLD_SECONDS = 3.0
+"""A program that reports by itself says so within these; until then what it prints waits, or it were told twice."""
+LONGEST_LINE_BYTES = 1 << 20
+SETTLED_SECONDS = 1.0
+"""How often a run that has ended is looked at: somebody may restart it."""
+_PLACES = ("epoch", "step")
+_OF_EVENTS = ("time", "attempt", "event", "text")
+
+
+class HeldFile(FollowedFile):
+    """A file that is renamed away when it is full: what was written before that is read first."""
+
+    _held: int | None = None
+
+    def _open(self) -> int:
+        if self._held is not None:
+            held, named = os.fstat(self._held), storage.stat_of(self.path)
+            if (named is None or named.st_ino != held.st_ino) and held.st_size > self.offset:
+                self.size = held.st_size
+                return os.dup(self._held)
+        descriptor = super()._open()
+        self.close()
+        self._held = os.dup(descriptor)
+        return descriptor
+
+    def close(self) -> None:
+        """It is not read any more."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Records(LineTail):
+    """Records of ours: a longer copy of the same file, as a run that was moved brings it back, is the same."""
+
+    def _is_another(self, descriptor: int, found: os.stat_result) -> bool:
+        if self.witness and found.st_size >= self.offset:
+            return os.pread(descriptor, len(self.witness), self.offset - len(self.witness)) != self.witness
+        return super()._is_another(descriptor, found)
+
+    def take_records(self) -> Iterator[Mapping[str, Any]]:
+        """What was added."""
+        while True:
+            growth = self.read(SLICE_BYTES)
+            yield from parse_lines(growth.data)
+            if not growth.more:
+                return
+
+
+class _Points(SeriesStore):
+    """Takes what is read for the curves, and hands it on point by point."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[Told] = []
+
+    def emptied(self) -> SeriesStore:
+        return self
+
+    def add(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self.taken += (dict(record) for record in records)
+
+    def add_columns(
+        self,
+        attempt: int,
+        columns: Mapping[str, Sequence[float]],
+        *,
+        steps: Sequence[float] | None,
+        epochs: Sequence[float],
+        times: Sequence[float],
+    ) -> None:
+        for at in range(len(epochs)):
+            place = {"time": times[at], "epoch": epochs[at], "step": steps[at] if steps is not None else None}
+            values = {name: column[at] for name, column in columns.items()}
+            self.taken.append({**values, **place, "attempt": attempt})
+
+
+class RunStream:
+    """One run of ours, or what mpstui did not start, from its beginning or from a place on."""
+
+    def __init__(
+        self,
+        reader: RunFollower,
+        machine: LocalMachine,
+        *,
+        log: bool = False,
+        place: Mapping[str, Any] | None = None,
+        only_new: bool = False,
+    ) -> None:
+        """
+        Args:
+            log: its output too, line by line.
+            place: where an earlier stream of it was: see :attr:`place`.
+            only_new: what is there already was told.
+        """
+        self.reader = reader
+        self._run = reader.run if isinstance(reader, RunReader) else None
+        self._machine, self._log, self._skips = machine, log, only_new
+        self.place: Told = {"printed": [0, 0], "log": [0, 0], "saved": {}, "state": None, **(place or {})}
+        """JSON: what was told of it so far."""
+        self._tails: dict[str, _Records] = {}
+        self._points = _Points()
+        self._printed: ExternalMetrics | None = None
+        self._counted = self._known = 0
+        """Points that were taken from that file, and those of them that were told before."""
+        self._output: HeldFile | None = None
+        self._torn = b""
+        self._scanner, self._found = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
+        self.snapshot: RunSnapshot | None = None
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether nothing more comes, unless somebody starts it again."""
+        over = self._run is None and self.snapshot is not None and not self.snapshot.state.active
+        return over or self.reader.settled
+
+    def read(self) -> Iterator[Told]:
+        """What has happened since the last call."""
+        seen = self.snapshot = self.reader.refresh(full=False, budget=Budget(GLANCE_SECONDS))
+        skips, self._skips = self._skips, False
+        for kind, parts in self._parts(seen, skips):
+            moment, attempt = parts.pop("time", None), parts.pop("attempt", seen.attempt)
+            if not skips:
+                yield {"kind": kind, "run": seen.run, "time": moment, "attempt": attempt, **parts}
+
+    def _parts(self, seen: RunSnapshot, skips: bool) -> Iterator[tuple[str, Told]]:
+        state = [seen.state, seen.health, seen.attempt, seen.moved_to]
+        if state != self.place["state"]:
+            before, self.place["state"] = self.place["state"], state
+            moment = seen.ended if seen.ended is not None else seen.seen
+            told = {"state": seen.state, "health": seen.health, "reason": seen.reason, "moved_to": seen.moved_to}
+            yield "state", {"time": moment, "name": seen.name, **told, "before": before and before[0]}
+        if isinstance(self.reader, RunReader):
+            run = self.reader.run
+            for record in self._added("events", run.events, skips):
+                told = {name: record.get(name) for name in _OF_EVENTS}
+                yield "event", {**told, "details": {k: v for k, v in record.items() if k not in _OF_EVENTS}}
+            source = "agent" if self.reader.own_name == "agent" else "reported"
+            for record in self._added("points", run.metrics, skips):
+                if point := _point(record):
+                    yield "point", {**point, "source": source}
+            yield from (("checkpoint", told) for told in self._saved(seen, self.reader))
+        yield from (("point", {**told, "source": "printed"}) for told in self._read_printed(seen, skips))
+        if self._log:
+            yield from (("log", told) for told in self._read_log(seen, skips))
+
+    def _added(self, name: str, path: Path, skips: bool) -> Iterator[Mapping[str, Any]]:
+        tail = self._tails.get(name)
+        if tail is None:
+            start = self.place.get(name, 0)
+            tail = self._tails[name] = _Records(path, start=_end_of_lines(path) if skips and not start else start)
+        yield from tail.take_records()
+        self.place[name] = tail.offset
+
+    def _saved(self, seen: RunSnapshot, reader: RunReader) -> Iterator[Told]:
+        """Checkpoints that are whole; one that is written again is told again."""
+
+        def look() -> tuple[Checkpoint, ...]:
+            return self._scanner.of_run(reader.run.path, reader.witnesses.seen, seen.numbers.checkpoint, ())
+
+        found = self._found.get(self._machine.monotonic(), (seen.numbers.checkpoint, seen.state), look)
+        known, self.place["saved"] = self.place["saved"], {str(one.path): one.time for one in found if one.complete}
+        for one in reversed(found):
+            if one.complete and known.get(str(one.path)) != one.time:
+                told = {"path": str(one.path), "bytes": one.size_bytes, "step": one.step, "best": one.best}
+                yield {"time": one.time, **told}
+
+    def _read_printed(self, seen: RunSnapshot, skips: bool) -> Iterator[Told]:
+        """The points that are read in the output of each attempt, one after the other, or in another file."""
+        chosen = self.reader.external
+        if chosen is None or self._reports_itself(seen):
+            return
+        run = self._run if self._run and self._run.path in chosen.path.parents else None
+        newest = seen.attempt if run else 1
+        attempt, told = self.place["printed"]
+        for number in range(newest if skips else max(1, attempt), newest + 1):
+            path = run.attempt(number).output if run else chosen.path
+            if self._printed is None or self._printed.path != path:
+                self._printed = self._opened(path, chosen.pattern)
+                self._counted, self._known = 0, told if number == attempt else 0
+            for record in self._taken(self._printed):
+                if self._counted > self._known and (point := _point(record)):
+                    yield {**point, "attempt": number if run else 1 + (point.get("attempt", 0) // RUNS_PER_ATTEMPT)}
+            self.place["printed"] = [number, max(self._counted, self._known)]
+
+    def _opened(self, path: Path, pattern: str | None) -> ExternalMetrics:
+        clock = self._machine.clock
+        if isinstance(self.reader, StoredReader):
+            found = metrics_of(Path(self.reader.stored.key), clock, self._points)
+            return found[0] if found else ExternalMetrics(path, clock, store=self._points)
+        return ExternalMetrics(path, clock, pattern, store=self._points, file=HeldFile(path))
+
+    def _taken(self, printed: ExternalMetrics) -> Iterator[Told]:
+        """The points that were added to a file, counted as the file has them."""
+        while True:
+            before = printed.file.offset, printed.file.restarts
+            printed.poll()
+            printed.read(Budget(GLANCE_SECONDS))
+            if printed.file.restarts != before[1]:
+                self._counted = self._known = 0
+            taken, self._points.taken = self._points.taken, []
+            for record in taken:
+                self._counted += 1
+                yield record
+            if (printed.file.offset, printed.file.restarts) == before:
+                return
+
+    def _reports_itself(self, seen: RunSnapshot) -> bool:
+        """Whether what it prints is, or may still turn out to be, what it reports."""
+        if self.reader.reports_all or self._run is None:
+            return self.reader.reports_all
+        begun = seen.attempt_started
+        is_young = begun is not None and self._machine.clock() - begun < HOLD_SECONDS
+        return self.reader.heartbeats.own is None and is_young and seen.state.active
+
+    def _read_log(self, seen: RunSnapshot, skips: bool) -> Iterator[Told]:
+        run = self._run
+        attempt, offset = self.place["log"]
+        newest = seen.attempt if run else 1
+        for number in range(newest if skips else max(1, attempt), newest + 1):
+            path = run.attempt(number).output if run else seen.output
+            if path is None:
+                return
+            if self._output is None or self._output.path != path:
+                start = _end_of_lines(path) if skips else offset if number == attempt else 0
+                self._output, self._torn = HeldFile(path, start=start), b""
+            while data := self._output.take(SLICE_BYTES):
+                *lines, self._torn = (self._torn + data).split(b"\n")
+                if len(self._torn) >= LONGEST_LINE_BYTES:
+                    lines, self._torn = [*lines, self._torn], b""
+                yield from ({"attempt": number, "text": _text(line)} for line in lines)
+            if self._torn and (number < newest or (run and not seen.state.active)):
+                yield {"attempt": number, "text": _text(self._torn)}
+                self._torn = b""
+            self.place["log"] = [number, max(0, self._output.offset - len(self._torn))]
+
+
+class Streams:
+    """Several runs, or all of a home and those that come."""
+
+    def __init__(
+        self,
+        home: Home,
+        names: Sequence[str],
+        *,
+        log: bool = False,
+        places: Mapping[str, Any] | None = None,
+        only_new: bool = False,
+    ) -> None:
+        """
+        Args:
+            names: runs, logs and folders; none: every run of ours.
+            places: what :meth:`places` was; what has none there begins at its beginning.
+            only_new: of what is there now only what comes is told.
+
+        Raises:
+            UsageError: there is no such run, or several.
+        """
+        self._home, self._names, self._log, self._only_new = home, names, log, only_new
+        self._machine = LocalMachine(table=system_process_table(), boot_id=boot_id())
+        self._places = dict(places or {})
+        self._streams: dict[str, RunStream] = {}
+        self._next: dict[str, float] = {}
+        watching = Watching(self._machine, None, home.state)
+        for name in names:
+            path = Path(name).expanduser()
+            if "/" in name and path.exists():
+                for key in watching.watch(path):
+                    self._open(key, watching[key])
+            else:
+                self._open_ours(find_run(home, name))
+
+    @property
+    def have_settled(self) -> bool:
+        """Whether all that was named has ended, and been told to its end."""
+        return bool(self._names) and all(one.has_settled for one in self._streams.values())
+
+    @property
+    def places(self) -> Mapping[str, Any]:
+        """What was told so far, as JSON: where another process can go on."""
+        return {**self._places, **{name: one.place for name, one in self._streams.items()}}
+
+    def read(self) -> Iterator[Iterator[Told]]:
+        """What has happened since the last call, run by run, the oldest first; :attr:`places` holds between two."""
+        for run in () if self._names else reversed(run_dirs(self._home.runs)):
+            if run.run not in self._streams:
+                self._open_ours(run)
+        self._only_new = self._only_new and bool(self._names)
+        now = self._machine.monotonic()
+        for name, one in list(self._streams.items()):
+            if self._next.get(name, 0.0) <= now:
+                yield one.read()
+                self._next[name] = now + SETTLED_SECONDS if one.has_settled else 0.0
+
+    def _open_ours(self, run: RunDir) -> None:
+        self._open(run.run, RunReader(run, self._machine))
+
+    def _open(self, key: str, reader: RunFollower) -> None:
+        place = self._places.get(key)
+        self._streams[key] = RunStream(
+            reader, self._machine, log=self._log, place=place, only_new=self._only_new and place is None
+        )
+
+
+def _point(record: Mapping[str, Any]) -> Told | None:
+    """One line of ``metrics.jsonl``, or one that was printed; None where it measures nothing."""
+    values = {
+        name: value
+        for name, value in record.items()
+        if name not in NOT_METRICS and (value is None or (isinstance(value, int | float) and value is not True))
+    }
+    if not values:
+        return None
+    lost = [name for name, value in values.items() if value is None or not math.isfinite(value)]
+    values |= dict.fromkeys(lost)
+    where = {name: heartbeat.number(record.get(name)) for name in _PLACES}
+    whole = {name: int(at) if at is not None and at % 1 == 0 else at for name, at in where.items()}
+    told: Told = {"time": heartbeat.number(record.get("time")), **whole, "values": values}
+    told |= {"nonfinite": lost} if lost else {}
+    return told | ({"attempt": record["attempt"]} if isinstance(record.get("attempt"), int) else {})
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def _end_of_lines(path: Path) -> int:
+    """Behind the last line that is whole; 0 while there is none."""
+    try:
+        with storage.open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            start = max(0, size - LONGEST_LINE_BYTES)
+            return start + os.pread(file.fileno(), size - start, start).rfind(b"\n") + 1
+    except OSError:
+        return 0

@@ -1,0 +1,139 @@
+"""What happens to runs, told once each: over polls, attempts, renamed logs, moved runs and processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.model.home import Home
+from mpstui.core.runs.stream import Streams, Told
+from tests.core.runs.build import NOW, RunBuilder
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Home:
+    return Home(state=tmp_path, config=tmp_path)
+
+
+def told(streams: Streams, kind: str = "") -> list[Told]:
+    found = [one for events in streams.read() for one in events]
+    assert json.loads(json.dumps(found)) is not None
+    return [one for one in found if one["kind"] == kind] if kind else found
+
+
+def at_once(streams: Streams) -> Streams:
+    """One that looks at ended runs each time, too."""
+    streams._machine.monotonic = clock().__next__
+    return streams
+
+
+def clock() -> Iterator[float]:
+    moment = 0.0
+    while True:
+        moment += 10.0
+        yield moment
+
+
+def point(step: int, **values: Any) -> dict[str, Any]:
+    return {"time": NOW + step, "attempt": 1, "epoch": 1, "step": step, **values}
+
+
+def test_each_line_is_told_once_and_another_process_goes_on(home: Home) -> None:
+    run = RunBuilder(home).status("running").launch().beat().points(point(1, loss=0.5)).event("launched", "go", n=1)
+    streams = at_once(Streams(home, []))
+    state, event, one = told(streams)
+    assert (state["kind"], state["name"], state["attempt"]) == ("state", "CIFAR ten", 1)
+    assert (event["event"], event["text"], event["details"]) == ("launched", "go", {"n": 1})
+    assert one == {
+        **{"kind": "point", "run": run.run.run, "time": NOW + 1, "attempt": 1, "epoch": 1, "step": 1},
+        **{"values": {"loss": 0.5}, "source": "reported"},
+    }
+    assert told(streams) == []
+    with run.run.metrics.open("a") as file:
+        file.write('{"time": 3, "step": 2, "loss": nu')
+        file.flush()
+        assert told(streams) == [], "a torn line is not there yet"
+        file.write('ll, "nonfinite": ["loss"]}\n')
+    run.points(point(3, val_loss=0.25, device="cpu"))
+    broken, good = told(streams)
+    assert (broken["values"], broken["nonfinite"], good["values"]) == ({"loss": None}, ["loss"], {"val_loss": 0.25})
+    places = json.loads(json.dumps(streams.places))
+    run.points(point(4, loss=0.1))
+    again = at_once(Streams(home, [], places=places))
+    assert [one["step"] for one in told(again)] == [4]
+    other = RunBuilder(home, "later").status("ended").launch().exit(code=1)
+    assert [(one["run"], one["state"]) for one in told(again, "state")] == [(other.run.run, "failed")]
+
+
+def test_only_what_comes_is_told_where_that_is_asked(home: Home) -> None:
+    run = RunBuilder(home, created=1e9).status("running").launch().output("step 1 loss 0.5\nstep 2 loss 0.4\n").hold()
+    old = RunBuilder(home, "old").status("ended").launch().exit(code=0).points(point(1, loss=0.5))
+    streams = at_once(Streams(home, [], log=True, only_new=True))
+    assert told(streams) == []
+    run.output("step 3 loss 0.3\n")
+    assert [(one["kind"], one.get("step"), one.get("text")) for one in told(streams)] == [
+        ("point", 3, None),
+        ("log", None, "step 3 loss 0.3"),
+    ]
+    run.release()
+    old.points(point(2, loss=0.25))
+    assert [one["step"] for one in told(streams, "point")] == [2]
+
+
+def test_attempts_follow_each_other_and_what_is_brought_back_is_the_same(home: Home) -> None:
+    run = RunBuilder(home).status("ended").launch().output("step 1 loss 0.5\nno newline").exit(code=1)
+    streams = at_once(Streams(home, [run.run.run], log=True))
+    assert [one["text"] for one in told(streams, "log")] == ["step 1 loss 0.5", "no newline"]
+    assert streams.have_settled
+    run.launch(2).status("ended", 2).output("step 2 loss 0.4\n", attempt=2).exit(2, code=0).points(point(7, acc=0.5))
+    found = told(streams)
+    assert [(one["attempt"], one["step"]) for one in found if one["kind"] == "point"] == [(1, 7)]
+    assert [(one["attempt"], one["text"]) for one in found if one["kind"] == "log"] == [(2, "step 2 loss 0.4")]
+    content = run.run.metrics.read_bytes()
+    run.run.metrics.unlink()
+    run.run.metrics.write_bytes(content + json.dumps(point(8, acc=0.75)).encode() + b"\n")
+    assert [one["step"] for one in told(streams, "point")] == [8]
+
+
+def test_a_log_that_is_renamed_away_is_read_to_its_end(home: Home, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "train.log"
+    log.parent.mkdir()
+    log.write_text("step 1 loss 0.9\n")
+    streams = at_once(Streams(home, [str(log)], log=True))
+    assert [one["kind"] for one in told(streams)] == ["state", "point", "log"]
+    with log.open("a") as file:
+        log.rename(log.with_suffix(".1"))
+        log.write_text("step 3 loss 0.7\n")
+        file.write("step 2 loss 0.8\n")
+    found = told(streams) + told(streams)
+    assert [one["text"] for one in found if one["kind"] == "log"] == ["step 2 loss 0.8", "step 3 loss 0.7"]
+    assert [one["step"] for one in found if one["kind"] == "point"] == [2, 3]
+
+
+def test_a_checkpoint_is_told_when_it_is_whole_and_again_when_it_is_another(home: Home) -> None:
+    run = RunBuilder(home).status("ended").launch().exit(code=0)
+    run.run.checkpoints.mkdir()
+    one, torn = run.run.checkpoints / "step_10.pt", run.run.checkpoints / "last.pt"
+    one.write_bytes(b"weights")
+    torn.write_bytes(b"PK\x03\x04")
+    streams = at_once(Streams(home, []))
+    assert [(Path(found["path"]).name, found["step"]) for found in told(streams, "checkpoint")] == [("step_10.pt", 10)]
+    torn.write_bytes(b"PK\x03\x04 PK\x05\x06")
+    assert [Path(found["path"]).name for found in told(streams, "checkpoint")] == ["last.pt"]
+    assert told(streams) == []
+
+
+def test_a_program_that_reports_is_not_told_twice(home: Home) -> None:
+    run = RunBuilder(home).status("running").launch().output("step 1 loss 0.5\n").beat(step=1).hold()
+    run.points(point(1, loss=0.5))
+    assert [one["source"] for one in told(at_once(Streams(home, [])), "point")] == ["reported"]
+    run.release()
+    seen = RunBuilder(home, "agent").status("running").launch().output("step 1 loss 0.5\n").hold()
+    seen.beat(step=1, step_from="optimizer", loss_seen="backward").points(point(1, loss=0.5))
+    sources = [one["source"] for one in told(at_once(Streams(home, [seen.run.run])), "point")]
+    assert sources == ["agent", "printed"]
+    seen.release()
