@@ -1,0 +1,1 @@
+"""The pages whose commands people copy."""
