@@ -282,7 +282,7 @@ class _Run:
         """See :meth:`Report.phase`."""
         if self.speaks or self._begin():
             self.read_rest()
-            self.doing = name, expect_seconds
+            self.doing = (name, expect_seconds) if not self.stop_asked else ("saving", SAVING_SECONDS)
             self._told_at = 0.0  # a long evaluation is no usual pause
             self.beat()
 

@@ -1,0 +1,172 @@
+"""Lightning: ``Trainer(callbacks=[MpstuiCallback()])``, with or without ``logger=MpstuiLogger()``.
+
+Tried with lightning 2.6. The callback reports all that the module logs; the logger is for who wants a logger.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers.logger import Logger
+
+from ..reporting import report
+from .requests import clear_cache_if_asked, number
+
+EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
+_LOSSES = ("train_loss_step", "train_loss", "loss_step", "loss", "train/loss_step", "train/loss", "training_loss")
+_NO_METRICS = frozenset(("epoch", "step"))
+
+
+class MpstuiLogger(Logger):
+    """Reports what the module logs, its settings and the checkpoints."""
+
+    @property
+    def name(self) -> str:
+        return "mpstui"
+
+    @property
+    def version(self) -> str:
+        return report.version
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        report(_named(metrics), step=step)
+
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        report.config(dict(params) if isinstance(params, Mapping) else vars(params))
+
+
+class MpstuiCallback(Callback):
+    """Reports a training, and saves, evaluates, clears the cache or stops when somebody asks the run to.
+
+    Saved is what ``Trainer.save_checkpoint`` writes, on request beside the checkpoints of ModelCheckpoint.
+    """
+
+    def __init__(self) -> None:
+        self._step = self._began_step = -1
+        self._began = 0.0
+        self._batch = 0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.loggers and not any(isinstance(one, MpstuiLogger) for one in trainer.loggers):
+            report.config(dict(getattr(pl_module, "hparams", None) or {}))
+        self._batch = _batch_size(trainer)
+        self._tell_of_checkpoints(trainer)
+        if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith("lightning"):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its own raises an error; it is restored behind the fit
+        validates = ("evaluate",) if trainer.enable_validation else ()
+        report.takes("save", "clear_cache", "stop", *validates)
+        report(**_place(trainer), device=trainer.strategy.root_device.type)
+        self._begin(trainer)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step == self._step:
+            return  # gradients are accumulated
+        self._step = trainer.global_step
+        report(**_place(trainer), **self._numbers(trainer, outputs), **self._speed(trainer))
+        clear_cache_if_asked()
+        if report.requested("save"):
+            trainer.save_checkpoint(_own_path(trainer))
+        if trainer.enable_validation and report.requested("evaluate"):
+            _validate_once(trainer)
+        if report.requested("stop"):
+            trainer.save_checkpoint(_own_path(trainer))
+            trainer.fit_loop.min_epochs = trainer.fit_loop.epoch_loop.min_steps = None
+            trainer.should_stop = True
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        seconds = EVALUATION_SECONDS
+        report.phase("setup" if trainer.sanity_checking else "evaluating", expect_seconds=seconds)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.sanity_checking:
+            return
+        found = {name: value for name, value in trainer.callback_metrics.items() if name not in _LOSSES}
+        report(_named(found), step=trainer.global_step)
+        best = trainer.checkpoint_callback.best_model_score if trainer.checkpoint_callback is not None else None
+        if best is not None:
+            report(best_metric=number(best))
+        self._begin(trainer)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        report.phase("saving", expect_seconds=SAVING_SECONDS)
+
+    def _begin(self, trainer: Any) -> None:
+        self._began, self._began_step = time.monotonic(), trainer.global_step
+        report.phase("training")
+
+    def _numbers(self, trainer: Any, outputs: Any) -> dict[str, Any]:
+        """The loss and the learning rate, and each ``log_every_n_steps`` what the module logs."""
+        logged = _named(trainer.logged_metrics) if trainer.global_step % trainer.log_every_n_steps == 0 else {}
+        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        if not any(name in trainer.callback_metrics for name in _LOSSES) and loss is not None:
+            logged["loss"] = loss.detach() * trainer.accumulate_grad_batches
+        if trainer.optimizers:
+            logged["lr"] = number(trainer.optimizers[0].param_groups[0].get("lr"))
+        return logged
+
+    def _speed(self, trainer: Any) -> dict[str, float]:
+        seconds, steps = time.monotonic() - self._began, trainer.global_step - self._began_step
+        return {"samples_per_second": self._batch * steps / seconds} if self._batch and seconds > 1 and steps else {}
+
+    def _tell_of_checkpoints(self, trainer: Any) -> None:
+        save: Callable[..., Any] = trainer.save_checkpoint
+        if hasattr(save, "tells"):
+            return
+
+        def saved(filepath: Any, *args: Any, **kwargs: Any) -> Any:
+            with report.phase("saving", expect_seconds=SAVING_SECONDS):
+                result = save(filepath, *args, **kwargs)
+            if trainer.is_global_zero and "://" not in str(filepath):
+                best = getattr(trainer.checkpoint_callback, "best_model_path", "") == str(filepath)
+                report.checkpoint(filepath, step=trainer.global_step, best=best)
+            return result
+
+        saved.tells = True  # type: ignore[attr-defined]
+        trainer.save_checkpoint = saved
+
+
+def _place(trainer: Any) -> dict[str, Any]:
+    epochs, steps = trainer.max_epochs, trainer.estimated_stepping_batches
+    found = {"step": trainer.global_step, "epoch": trainer.current_epoch + 1}
+    if epochs is not None and epochs > 0:
+        found["epochs"] = epochs
+    if isinstance(steps, int) and steps > 0:
+        found["steps"] = steps
+    batches = trainer.num_training_batches
+    if isinstance(batches, int):
+        found["epoch_steps"] = math.ceil(batches / trainer.accumulate_grad_batches)
+    return found
+
+
+def _named(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics as they are reported: the loss of a step, whatever it is called, is ``loss``."""
+    of_step = next((name for name in _LOSSES if name in metrics), None)
+    known = {name: value for name, value in metrics.items() if name not in _NO_METRICS}
+    return {"loss" if name == of_step else name: value for name, value in known.items()}
+
+
+def _batch_size(trainer: Any) -> int:
+    size = getattr(trainer.train_dataloader, "batch_size", None) or 0
+    return int(size * trainer.accumulate_grad_batches * trainer.world_size)
+
+
+def _own_path(trainer: Any) -> str:
+    folder = getattr(trainer.checkpoint_callback, "dirpath", None) or os.path.join(trainer.default_root_dir, "saved")
+    return os.path.join(folder, f"epoch={trainer.current_epoch}-step={trainer.global_step}-asked.ckpt")
+
+
+def _validate_once(trainer: Any) -> None:
+    """Let the loop validate behind this batch: it asks its own rule, which says yes once."""
+    loop = trainer.fit_loop.epoch_loop
+
+    def asked(*args: Any) -> bool:
+        del loop._should_check_val_fx
+        return True
+
+    loop._should_check_val_fx = asked

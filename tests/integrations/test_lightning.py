@@ -1,0 +1,58 @@
+"""Lightning, launched, asked, stopped and continued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.integrations.conftest import Training
+
+GIVEN = """
+import torch
+from lightning.pytorch import LightningModule, Trainer
+class Module(LightningModule):
+    def __init__(self, width=2):
+        super().__init__()
+        self.save_hyperparameters()
+        self.layer = torch.nn.Linear(8, width)
+    def loss(self, batch):
+        return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+    def training_step(self, batch):
+        time.sleep(0.03)
+        LOG
+        return self.loss(batch)
+    def validation_step(self, batch): self.log("val_loss", self.loss(batch))
+    def configure_optimizers(self): return torch.optim.SGD(self.parameters(), lr=0.05)
+def loader(count):
+    x = torch.randn(count, 8)
+    return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, (x.sum(1) > 0).long()), batch_size=8)
+module, train, validation = Module(), loader(1600), loader(64)
+import functools
+Trainer = functools.partial(Trainer, accelerator="cpu", enable_progress_bar=False, log_every_n_steps=5)
+"""
+
+
+@pytest.mark.parametrize("how", ["callback", "logger"])
+def test_a_training_of_lightning(
+    how: str, example: Callable[[str, str], str], train: Callable[[str, str], Training]
+) -> None:
+    logs = 'self.log("train_loss", self.loss(batch))' if how == "logger" else "pass"
+    program = example("Lightning", GIVEN.replace("LOG", logs))
+    if how == "logger":
+        program = program.replace("import MpstuiCallback", "import MpstuiCallback, MpstuiLogger")
+        program = program.replace("callbacks=[", "logger=MpstuiLogger(), callbacks=[")
+    training = train("lightning", program)
+    shown = training.until(lambda shown: (shown["step"] or 0) > 20 and shown["loss"], "twenty steps")
+    assert (shown["epoch"], shown["epochs"], shown["steps"]) == (1, 3, 600)
+    assert {shown["told_by"][name] for name in ("step", "steps", "epoch", "epochs", "loss", "lr")} == {"report"}
+    assert not {"train_loss", "train_loss_step"} & shown["metrics"].keys()
+    training.until(lambda shown: shown["eta_seconds"] and shown["samples_per_second"], "a remaining time")
+    if how == "callback":
+        training.ask("save")
+        training.ask("evaluate")
+        training.ask("clear-cache")
+        training.until(lambda shown: "val_loss" in shown["metrics"], "the evaluation")
+    stopped, again = training.stop_and_go_on()
+    assert again["steps"] == 600
+    assert again["step"] > stopped["step"] >= 20
