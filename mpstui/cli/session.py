@@ -56,16 +56,15 @@ def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
     Raises:
         UsageError: there is none, or several of ours are meant.
     """
-    from ..core.formats.stores import require_path
+    from ..core.formats.stores import find_runs, require_path
     from ..core.runs.find import find_run
 
-    path = Path(word).expanduser()
+    path = Path(word).expanduser().absolute()
     if "/" not in word:
         return [find_run(home, word).run]
-    keys = monitor.watch_all(path)
-    if keys == [str(path.absolute())]:
+    if not find_runs(path):
         require_path(path)
-    return keys
+    return monitor.watch_all(path)
 
 
 def one_run(monitor: Monitor, home: Home, word: str) -> str:

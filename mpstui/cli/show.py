@@ -110,7 +110,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
         verb = "up" if snapshot.ended is None else "ran"
         attempt += f"started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
     if snapshot.is_ours or started is not None:
-        yield "attempt" if snapshot.is_ours else "began", attempt.removesuffix(", ")
+        yield "attempt" if snapshot.is_ours else "time", attempt.removesuffix(", ")
     counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
     known = [one for one in counted if one[1:] != (None, None)]
     parts = (

@@ -70,10 +70,12 @@ class Rows:
         return found
 
     def column(self, name: str, steps: Sequence[float], times: Sequence[float], values: Sequence[float]) -> list[Point]:
-        """The points of one metric that is kept apart from the others."""
-        if steps:
-            self._learn(Row({name: values[0]}, steps[0], times[0]))
+        """The points of one metric that is kept apart from the others, once `learn` knows it."""
         return self._points({name: values}, steps, times, array("d", [_NAN]) * len(steps))
+
+    def learn(self, names: Sequence[str]) -> None:
+        """Take notice of metrics that are about to come, each in a column of its own."""
+        self._learn(Row(dict.fromkeys(names, 1.0), _NAN, _NAN))
 
     def summary(self, standing: Standing, read_in_part: str | None) -> ParsedLog:
         """What was told so far."""

@@ -45,6 +45,8 @@ class StoredReader(RunFollower):
         self._whole = False
         """All of its curves are held, not only what a list shows."""
         self._told = RunTold()
+        self._told_at: object = None
+        """What its files were like then."""
 
     @property
     def settled(self) -> bool:
@@ -117,10 +119,16 @@ class StoredReader(RunFollower):
         return None if self._reader is None else MetricSource(file, self._reader)
 
     def _what_is_told(self) -> RunTold:
+        file = self.external.file if self.external is not None else None
+        read = self._reader.position if self._reader is not None else 0
+        mark = (file and file.changed_at, file and file.size, read)
+        if mark == self._told_at:
+            return self._told
         try:
             told = self.stored.told(self._reader)
         except OSError:
             return self._told
+        self._told_at = mark
         if told is not self._told and (told.argv, told.config) != (self._told.argv, self._told.config):
             self._asked = asked_totals(told.argv, told.config)
         return told

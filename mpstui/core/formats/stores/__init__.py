@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 DEEPEST = 6
 MOST_FOLDERS = 50_000
 """Looked into for runs; what is left then is found by naming a folder further down."""
+DATABASES = (".db", ".sqlite", ".sqlite3")
 SEPARATOR = "#"
 """Between a database and one of its runs."""
-_SKIPPED = frozenset(("node_modules", "site-packages", "__pycache__", "venv", ".venv", ".git", ".cache"))
+_SKIPPED = frozenset((".trash", "node_modules", "site-packages", "__pycache__", "venv", ".venv", ".git", ".cache"))
 
 
 class StoredRun:
@@ -98,11 +99,14 @@ def find_runs(path: Path, known: Callable[[str], bool] = lambda _: False) -> lis
         dated = [(_changed(run), place, run) for place, (run, _) in enumerate(found)]
         return [run for _, _, run in sorted(dated, key=lambda one: (-one[0], one[1]))]
     if path.is_file():
-        return next((runs for store in stores() if (runs := store.runs_of(path))), [])
+        return _of_file(path)
     if separator and Path(name).is_file():
-        runs = next((runs for store in stores() if (runs := store.runs_of(Path(name)))), [])
-        return [run for run in runs if run.key == str(path)]
+        return [run for run in _of_file(Path(name)) if run.key == str(path)]
     return []
+
+
+def _of_file(file: Path) -> list[StoredRun]:
+    return next((runs for store in stores() if (runs := store.runs_of(file))), [])
 
 
 def require_path(path: Path) -> None:
@@ -132,6 +136,8 @@ def _walk(folder: Path, known: Callable[[str], bool]) -> Iterator[tuple[StoredRu
                     names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
             except OSError:
                 continue  # gone, or nobody's business
+            for name in sorted(name for name in names if name.endswith(DATABASES) and not names[name]):
+                yield from ((run, True) for run in _of_file(Path(one, name)))
             found = _claimed(Path(one), names)
             if found is not None:
                 yield from found

@@ -1,0 +1,77 @@
+"""Databases of SQLite that another program writes: read without a lock, without a trace, and without trust.
+
+A reader in rollback mode holds up whoever writes, and one of a write-ahead log makes files beside it. So a database
+without such a log is read as if nobody wrote, and what was read counts if it was still the same file afterwards. Where
+a log is there, its writer has made the shared files already, and readers disturb nobody.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ....wire import storage
+
+SIGNATURE = b"SQLite format 3\0"
+LONGEST_QUERY_SECONDS = 2.0
+_STEPS_BETWEEN_LOOKS = 100_000
+_PATIENCE_SECONDS = 0.1
+_MOST_MISSES = 3
+"""A database that is written all the time is asked with a lock then, for as long as one short query takes."""
+
+
+class Database:
+    """One database file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._misses = 0
+
+    def files(self) -> tuple[Path, ...]:
+        """What changes when something is written."""
+        return self.path, self._beside("-wal")
+
+    def tables(self) -> frozenset[str]:
+        """The names of its plain tables; none where it is no database. Raises OSError."""
+        with storage.open_file(self.path) as file:
+            if file.read(len(SIGNATURE)) != SIGNATURE:
+                return frozenset()
+        found = self.read("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        return frozenset(str(name) for name, made in found if "VIRTUAL" not in str(made).upper())
+
+    def read(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query; raises OSError where it cannot be read now."""
+        logged = storage.stamp(self._beside("-wal")) is not None
+        alone = not logged and self._misses < _MOST_MISSES
+        before = self._stamps()
+        try:
+            found = self._asked(f"{'immutable=1' if alone else 'mode=ro'}", statement, arguments)
+        except sqlite3.Error as error:
+            self._misses += 1
+            raise OSError(f"{self.path.name}: {error}") from error
+        if alone and (self._stamps() != before or before[1] is not None):
+            self._misses += 1
+            raise OSError(f"{self.path.name} was being written")
+        self._misses = 0
+        return found
+
+    def _asked(self, mode: str, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+        end = time.monotonic() + LONGEST_QUERY_SECONDS
+        address = f"file:{quote(str(self.path.absolute()))}?{mode}"
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS)) as connection:
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")
+            connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS_BETWEEN_LOOKS)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA query_only = ON")
+            return connection.execute(statement, tuple(arguments)).fetchall()
+
+    def _stamps(self) -> tuple[object, object]:
+        return storage.stamp(self.path), storage.stamp(self._beside("-journal"))
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(self.path.name + ending)

@@ -1,0 +1,168 @@
+"""MLflow's folders and databases: every value, the states that it records, and no lock on who writes."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.formats.stores import _sqlite, find_runs
+from mpstui.core.formats.stores._sqlite import Database
+from mpstui.core.model.snapshot import State
+from mpstui.core.runs.monitor import Monitor
+from tests.core.runs.build import FakeClock, make_home, make_monitor
+
+START = 1_700_000_000_000
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Monitor:
+    return make_monitor(make_home(tmp_path), FakeClock())
+
+
+def folder_run(root: Path, status: int = 3, name: str = "try 1") -> Path:
+    run = root / "mlruns" / "17" / f"run{status}"
+    for folder in ("metrics/val", "params", "tags", "artifacts"):
+        (run / folder).mkdir(parents=True)
+    (run.parent / "meta.yaml").write_text("experiment_id: '17'\nname: cifar\n")
+    end = START + 9000 if status > 2 else "null"
+    meta = f"artifact_uri: file:///x\nend_time: {end}\nrun_id: abc\nrun_name: '{name}'\n"
+    meta += f"start_time: {START}\nstatus: {status}\n"
+    (run / "meta.yaml").write_text(meta)
+    (run / "metrics" / "train_loss").write_text("".join(f"{START + i} {1 / (i + 1)!r} {i}\n" for i in range(40)))
+    (run / "metrics" / "val" / "acc").write_text(f"{START} 0.5 3 data 12ab\n{START} nan 4 data 12ab\n{START} 0.")
+    (run / "params" / "lr").write_text("0.1")
+    (run / "tags" / "team").write_text("vision")
+    (run / "tags" / "mlflow.note.content").write_text("a note")
+    (run / "tags" / "mlflow.source.name").write_text("train.py")
+    return run
+
+
+SCHEMA = """
+CREATE TABLE runs (
+    run_uuid TEXT, name TEXT, status TEXT, start_time INT, end_time INT, lifecycle_stage TEXT, experiment_id INT
+);
+CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INT, run_uuid TEXT, step INT, is_nan BOOLEAN);
+CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE experiments (experiment_id INT, name TEXT);
+INSERT INTO experiments VALUES (1, 'cifar');
+"""
+
+
+def database(path: Path, mode: str = "DELETE") -> sqlite3.Connection:
+    writer = sqlite3.connect(path)
+    writer.execute(f"PRAGMA journal_mode = {mode}")
+    writer.executescript(SCHEMA)
+    states = [
+        ("a", "FINISHED", "active"),
+        ("b", "RUNNING", "active"),
+        ("c", "KILLED", "active"),
+        ("d", "FAILED", "deleted"),
+    ]
+    for place, (run, status, stage) in enumerate(states):
+        end = None if status == "RUNNING" else START + 9000
+        writer.execute(
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, 1)", (run, f"run {run}", status, START + place, end, stage)
+        )
+        rows = [("train_loss", 1 / (step + 1), START + step, run, step, 0) for step in range(50)]
+        odd = [("odd", 0.0, START, run, 1, 1), ("odd", 1.7976931348623157e308, START, run, 2, 0)]
+        writer.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows + odd)
+        writer.execute("INSERT INTO params VALUES ('lr', '0.1', ?)", (run,))
+    writer.commit()
+    return writer
+
+
+def test_a_folder(monitor: Monitor, tmp_path: Path) -> None:
+    shown = monitor.snapshot(monitor.watch(folder_run(tmp_path)))
+    assert (shown.name, shown.note, shown.tags, shown.state) == ("try 1", "a note", ("team=vision",), State.FINISHED)
+    assert (shown.reason, shown.store) == ("MLflow has recorded its end: FINISHED", "MLflow")
+    assert (shown.settings, shown.argv, shown.started, shown.ended) == (
+        {"lr": "0.1"},
+        ("train.py",),
+        START / 1e3,
+        START / 1e3 + 9,
+    )
+    loss, accuracy = shown.series["loss"], shown.series["val/acc"]
+    assert list(loss.values) == [1 / (i + 1) for i in range(40)]
+    assert list(loss.x) == list(range(40))
+    assert loss.times[3] == (START + 3) / 1e3
+    assert (accuracy.values[0], math.isnan(accuracy.values[1]), accuracy.count) == (0.5, True, 2)  # the last is torn
+    assert not shown.loading
+
+
+def test_states_of_folders_and_their_growth(monitor: Monitor, tmp_path: Path) -> None:
+    live = folder_run(tmp_path, 1)
+    folder_run(tmp_path, 4)
+    (tmp_path / "mlruns" / "17" / "models" / "m-1" / "metrics").mkdir(parents=True)
+    assert monitor.watch(tmp_path / "mlruns") == ""
+    found = {one.dir.name: one for one in monitor.refresh_whole()}
+    assert {name: one.state for name, one in found.items()} == {"run1": State.WATCHED, "run4": State.FAILED}
+    assert found["run1"].reason.startswith("MLflow says RUNNING; last written")
+    assert monitor.snapshot(found["run1"].run).series["loss"].count == 40
+    with (live / "metrics" / "train_loss").open("a") as file:
+        file.write(f"{START} 0.01 40\n")
+    (live / "metrics" / "lr").write_text(f"{START} 0.1 1\n")
+    meta = (live / "meta.yaml").read_text()
+    (live / "meta.yaml").write_text(meta.replace("status: 1", "status: 5"))
+    shown = monitor.snapshot(str(live))
+    assert (shown.state, shown.series["loss"].count, shown.series["lr"].last) == (State.KILLED, 41, 0.1)
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_a_database_that_is_being_written(monitor: Monitor, tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "mlflow.db"
+    writer = database(path, mode)
+    before = sorted(tmp_path.iterdir())
+    assert monitor.watch(path) == ""
+    found = {one.name: one for one in monitor.refresh_whole()}
+    assert {name: one.state for name, one in found.items()} == {
+        "run a": State.FINISHED, "run b": State.WATCHED, "run c": State.KILLED,
+    }  # fmt: skip
+    live = found["run b"].run
+    assert live == f"{path}#b"
+    shown = monitor.snapshot(live)
+    assert shown.series["loss"].count == 50
+    assert (shown.series["odd"].count, shown.series["odd"].minimum, shown.settings) == (2, None, {"lr": "0.1"})
+    writer.execute("PRAGMA busy_timeout = 0")
+    writer.execute("INSERT INTO metrics VALUES ('train_loss', 0.001, ?, 'b', 50, 0)", (START,))
+    writer.execute("UPDATE runs SET status = 'FAILED', end_time = ? WHERE run_uuid = 'b'", (START + 1,))
+    writer.commit()
+    shown = monitor.snapshot(live)
+    assert (shown.state, shown.series["loss"].count, shown.numbers.loss) == (State.FAILED, 51, 0.001)
+    assert sorted(tmp_path.iterdir()) == before
+    assert [run.key for run in find_runs(Path(live))] == [live]
+    writer.close()
+
+
+def test_what_somebody_writes_meanwhile_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mlflow.db"
+    writer, reader = database(path), Database(path)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("INSERT INTO params VALUES ('x', 'y', 'a')")
+    monkeypatch.setattr(_sqlite, "_PATIENCE_SECONDS", 0.01)
+    with pytest.raises(OSError, match=r"mlflow\.db"):
+        reader.read("SELECT 1 FROM runs")
+    writer.commit()
+    assert len(reader.read("SELECT key FROM params WHERE run_uuid = 'a'")) == 2
+    writer.close()
+
+
+def test_no_database_of_a_stranger_keeps_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "evil.db"
+    writer = sqlite3.connect(path)
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS run_uuid FROM n"
+    for name in ("runs", "metrics", "params", "tags", "experiments"):
+        writer.execute(f"CREATE VIEW {name} AS {endless}")
+    writer.commit()
+    writer.close()
+    assert find_runs(path) == []
+    monkeypatch.setattr(_sqlite, "LONGEST_QUERY_SECONDS", 0.05)
+    with pytest.raises(OSError, match="interrupted"):
+        Database(path).read("SELECT * FROM runs")
+    whole = path.read_bytes()
+    for end in (17, 100, 5000):
+        path.write_bytes(whole[:end] + b"\xff" * 3000)
+        assert find_runs(path) == []
