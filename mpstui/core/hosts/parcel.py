@@ -21,8 +21,8 @@ from ..model.errors import OperationError
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
 _MOST_STEPS = 1000
-_LEVEL = 1
-"""Of the compression: weights do not shrink, and code is small."""
+_LARGE_BYTES = 8 << 20
+"""Larger files are weights: they do not shrink, and to try takes longer than most lines take for them."""
 HINT = "nothing was changed here; try again, with the same mpstui on both sides"
 BESIDE = ".cwd"
 """Names of a run's files that lie in the training's working folder, and not in the run's, begin so."""
@@ -140,9 +140,11 @@ def pack(files: Iterable[tuple[Item, Path]], wanted: Collection[str], out: Binar
     Raises:
         OperationError: a file has changed since it was listed.
     """
-    missing = set(wanted)
+    missing, files = set(wanted), list(files)
+    sizes = {one.digest: one.size for one, _ in files if one.digest in missing}
+    level = 1 if 2 * sum(size for size in sizes.values() if size > _LARGE_BYTES) < sum(sizes.values()) else 0
     with (
-        gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
+        gzip.GzipFile(fileobj=out, mode="wb", compresslevel=level, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for one, path in files:

@@ -168,7 +168,7 @@ def read_only(machines: Machines, run: str, *, has_code: bool) -> None:
 
 
 CLOCK = """
-import os, time
+import os, subprocess, time
 _ahead, _time, _rename = float(os.environ["CLOCK_AHEAD"]), time.time, os.rename
 time.time = lambda: _time() + _ahead
 def rename(old, new, **named):
@@ -176,7 +176,12 @@ def rename(old, new, **named):
     if str(new).endswith(".json"):
         os.utime(new, (time.time(), time.time()))
 os.rename = rename
+_begin = subprocess.Popen.__init__
+def begin(self, args, *rest, **named):
+    _begin(self, [word for word in args if word not in ("-I", "-S")], *rest, **named)
+subprocess.Popen.__init__ = begin
 """
+"""In the far process, in the supervisors that it starts, and in their trainings."""
 
 
 def other_clock(machines: Machines, run: str, chance: random.Random, folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.hosts.parcel import pack
+from mpstui.core.hosts.parcel import Item, digest_of, pack, unpack
 from mpstui.core.hosts.sources import SourceTree, code_of, manifest_of, source_tree
 from mpstui.core.hosts.staging import code_folder
 from mpstui.core.hosts.stowing import arrived, lacking, stow
@@ -222,6 +222,22 @@ def test_what_arrives_in_part_or_as_something_else_leaves_nothing_behind(folder:
     with pytest.raises(OperationError):
         stow(manifest, io.BytesIO(data), far)
     assert list(code_folder(far).iterdir()) == []
+
+
+def test_weights_are_sent_as_they_are_and_logs_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpstui.core.hosts.parcel._LARGE_BYTES", 1000)
+    for name, size in (("weights", 100_000), ("log", 900)):
+        (tmp_path / name).write_bytes(b"x" * size)
+    files = {name: (Item(name, *digest_of(tmp_path / name)), tmp_path / name) for name in ("weights", "log")}
+
+    def sent(*names: str) -> int:
+        out = io.BytesIO()
+        pack(iter(files.values()), [files[name][0].digest for name in names], out)
+        assert set(unpack(io.BytesIO(out.getvalue()), tmp_path / "new")) == {files[name][0].digest for name in names}
+        return len(out.getvalue())
+
+    assert sent("log") < 900
+    assert sent("weights", "log") > 100_900
 
 
 @pytest.mark.parametrize(
