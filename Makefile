@@ -9,7 +9,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
 PEERS  := .venv-integrations
-FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite
+FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite wandb mlflow trackio tensorboard
 
 .PHONY: run demo test lint types contracts unit sshd setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
 
@@ -65,7 +65,7 @@ faults: setup
 cluster: setup
 	MPSTUI_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 -rs tests/cluster $(CLUSTER)
 
-# The callbacks of mpstui/integrations inside the real frameworks, in an environment of their own, some ten minutes.
+# The callbacks of mpstui/integrations inside the real frameworks, and what export writes read by the real trackers, in an environment of their own, some ten minutes.
 integrations: setup
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python $(PIP) $(TORCH) $(FRAMEWORKS)

@@ -103,10 +103,10 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
 
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
     """What the command would write there is written here, under the name it would have here, and again if it does."""
-    from .share import picture_of_told
+    from .share import HERE, picture_of, told_run, write_tracked
 
-    pictured = getattr(args, "to", "") in ("svg", "png")
-    if pictured:
+    made_here = getattr(args, "to", "") in HERE
+    if made_here:
         words = [words[0], "--undrawn", *words[1:]]
     written: dict[str, Path] = {}
     brought: list[tuple[str, bytes]] = []
@@ -114,7 +114,10 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
     def write(name: str, content: bytes) -> None:
         path = written.setdefault(name, _path_here(name, args))
         try:
-            storage.write_bytes(path, picture_of_told(content, args) if pictured else content)
+            if made_here and args.to not in ("svg", "png"):
+                written[name], _ = write_tracked(told_run(content), args)
+            else:
+                storage.write_bytes(path, picture_of(told_run(content), args) if made_here else content)
         except OSError as error:
             raise OperationError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -139,9 +142,6 @@ def _path_here(name: str, args: argparse.Namespace) -> Path:
     from ..core.sharing.export import unused_path
 
     folder = Path(args.output or "")
-    if getattr(args, "to", "") == "tensorboard":
-        folder = args.output or Path(f"{args.run}-tensorboard")
-        folder.mkdir(parents=True, exist_ok=True)
     own = args.output is not None and not folder.is_dir()
     return folder if own else unused_path(folder, Path(name).stem, Path(name).suffix.lstrip("."))
 

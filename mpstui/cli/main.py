@@ -52,7 +52,8 @@ _GROUPS: dict[str, dict[str, Command]] = {
     "share": {
         "report": Command("share:report", "write runs as one self-contained HTML page"),
         "export": Command(
-            "share:export", "write a run's metrics as CSV, Parquet or TensorBoard, a chart as SVG or PNG"
+            "share:export",
+            "write a run as CSV or Parquet, for TensorBoard, W&B, MLflow or Trackio, a chart as SVG or PNG",
         ),
     },
     "act": {

@@ -14,7 +14,9 @@ from ..wire import storage
 from .session import RUN_OR_PATH_HELP, Session, keys_of, one_run, say, warn
 
 FOLLOW_SECONDS = 10.0
-_TO = ("csv", "parquet", "tensorboard", "svg", "png")
+HERE = ("tensorboard", "wandb", "mlflow", "trackio", "svg", "png")
+"""What is made on this machine of a run of any: folders of several files, and pictures."""
+_TO = ("csv", "parquet", *HERE)
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +80,9 @@ A table has a row for each moment at which something was measured: step, epoch, 
 each metric. What a restarted attempt measured again counts once. Examples:
   mpstui export RUN --to csv
   mpstui export RUN --to tensorboard -o logs/    then: tensorboard --logdir logs
+  mpstui export RUN --to wandb                   then: wandb sync wandb/offline-run-*
+  mpstui export RUN --to mlflow                  then: mlflow ui --backend-store-uri ./mlruns
+  mpstui export RUN --to trackio                 then: TRACKIO_DIR=trackio trackio show
   mpstui export RUN --to svg --metric val_loss   the chart as a picture"""
     parser.add_argument("run", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("--to", required=True, choices=_TO, help="what to write")
@@ -96,19 +101,21 @@ def run_export(args: argparse.Namespace) -> int:
     snapshot = monitor.snapshot(one_run(monitor, session.home, args.run))
     if not snapshot.series:
         raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
-    ending = {"tensorboard": "tfevents"}.get(args.to, args.to)
+    thinned: Sequence[str] = ()
     try:
-        target = _target(args.output, [snapshot], ending)
-        if pictured:
-            storage.write_bytes(target, _told(snapshot) if args.undrawn else picture_of(snapshot, args))
-        elif args.to == "tensorboard":
-            target = _event_file(args.output, snapshot)
-            export.write_tensorboard(snapshot, target)
-        else:
+        target = _target(args.output, [snapshot], args.to)
+        if args.undrawn:
+            storage.write_bytes(target, _told(snapshot))
+        elif pictured:
+            storage.write_bytes(target, picture_of(snapshot, args))
+        elif args.to in export.TABLES:
             table = export.table_of(snapshot)
             export.TABLES[args.to](table, target)
-            for name in table.thinned:
-                warn(f"{name} has more points than {export.MOST_POINTS:,}: every few of them are one row")
+            thinned = table.thinned
+        else:
+            target, thinned = write_tracked(snapshot, args)
+        for name in thinned:
+            warn(f"{name} has more points than {export.MOST_POINTS:,}: every few of them are one row")
     except OSError as error:
         where = error.filename or args.output or "the file"
         raise OperationError(f"{where} cannot be written: {error.strerror or error}") from error
@@ -150,12 +157,28 @@ def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:
     return make(snapshot, args.metric, dark=args.theme == "dark")
 
 
-def picture_of_told(data: bytes, args: argparse.Namespace) -> bytes:
-    """The same, of a run on a machine that has no screen, and so nothing to draw with."""
+def write_tracked(snapshot: RunSnapshot, args: argparse.Namespace) -> tuple[Path, Sequence[str]]:
+    """Write what a tracker keeps of a run, with all that is told of it; where it is, and metrics that were thinned."""
+    from ..core.sharing import trackers
+
+    run = trackers.tracked(snapshot)
+    if args.to == "tensorboard":
+        from ..core.sharing.event_file import write_event_file
+
+        target = _event_file(args.output, snapshot)
+        write_event_file(snapshot, run, target)
+    else:
+        target = trackers.write(run, args.to, args.output or Path(trackers.FOLDERS[args.to]))
+    return target, run.thinned
+
+
+def told_run(data: bytes) -> RunSnapshot:
+    """A run of another machine, which is drawn or written here: there is no screen there, and nothing to draw with."""
     from ..core.hosts.codec import form_of
     from ..core.hosts.forms import EXACT
 
-    return picture_of(form_of(RunSnapshot).decode(storage.load_object(data), EXACT), args)
+    found: RunSnapshot = form_of(RunSnapshot).decode(storage.load_object(data), EXACT)
+    return found
 
 
 def _told(snapshot: RunSnapshot) -> bytes:

@@ -1,17 +1,15 @@
-"""The points of a run for other programs: CSV, Parquet, TensorBoard. Nothing is thinned unless it is said."""
+"""The points of a run for other programs: CSV and Parquet. Nothing is thinned unless it is said."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from ...wire import storage
-from ..formats.files.tensorboard import masked_crc32c
 from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot
 
@@ -84,57 +82,6 @@ def write_parquet(table: Table, path: Path) -> None:
     made = [pyarrow.array(column, type=pyarrow.float64()) for column in columns]
     with storage.create_file(path) as file:
         parquet.write_table(pyarrow.table(made, names=list(table.names)), file)
-
-
-def write_tensorboard(snapshot: RunSnapshot, path: Path) -> None:
-    """One event file with every point of every metric.
-
-    TensorBoard asks for whole steps and for a time: what has no step counts by its own axis, rounded; what has no time
-    has that of the run's start.
-    """
-    start = snapshot.started or snapshot.updated or 0.0
-    with storage.create_file(path) as file:
-        _write_event(file, struct.pack("<Bd", 0x09, start) + _text(3, "brain.Event:2"))
-        for view in snapshot.series.values():
-            for x, time, value in zip(view.x, view.times, view.values, strict=True):
-                step = round(x) if math.isfinite(x) else 0
-                point = _text(1, view.name) + struct.pack("<Bf", 0x15, _single(value))
-                moment = start if math.isnan(time) else time
-                event = struct.pack("<Bd", 0x09, moment) + b"\x10" + _varint(step) + _block(5, _block(1, point))
-                _write_event(file, event)
-
-
-def _single(value: float) -> float:
-    """What is too large for 32 bits is infinite there."""
-    try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]  # type: ignore[no-any-return]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _write_event(file: BinaryIO, data: bytes) -> None:
-    """A record of the event file: see :mod:`mpstui.core.formats.files.tensorboard` for its frame."""
-    length = struct.pack("<Q", len(data))
-    checks = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(data))
-    file.write(length + checks[0] + data + checks[1])
-
-
-def _block(field: int, data: bytes) -> bytes:
-    return bytes([field << 3 | 2]) + _varint(len(data)) + data
-
-
-def _text(field: int, text: str) -> bytes:
-    return _block(field, text.encode("utf-8", "replace"))
-
-
-def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; a negative one as the two's complement of 64 bits."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 TABLES: dict[str, Callable[[Table, Path], None]] = {"csv": write_csv, "parquet": write_parquet}

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from mpstui.core.model.home import Home
+from mpstui.wire import labels
 from tests.core.runs.build import NOW, RunBuilder
 
 POISON = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b]52;c;eA==\x07\u202e\"'&"
@@ -40,3 +41,19 @@ def poisoned_run(home: Home, *, age: float = 0) -> str:
 
 def home_in(folder: Path) -> Home:
     return Home(folder, folder)
+
+
+def labelled_run(home: Home, steps: int = 3000) -> str:
+    """Loss each step, one of them NaN, and a validation; settings, a secret, tags, a note and a checkpoint."""
+    run = RunBuilder(home, "digits", NOW).status("ended").launch().exit(code=0, ended=NOW + 500)
+    record = json.loads(run.run.attempt(1).launch.read_text())
+    words = ["python", "t.py", "--lr", "0.5", "--api-key", "s3cr"]
+    run.run.attempt(1).launch.write_text(json.dumps({**record, "argv": words}))
+    for at in range(1, steps + 1):
+        loss = math.nan if at == 20 else 1 / at
+        run.points({"time": NOW + at, "epoch": 1 + at // 2000, "step": at, "loss": loss, "attempt": 1})
+    run.points({"time": NOW + steps + 1, "epoch": 2, "step": steps, "val/acc": 0.5, "attempt": 1})
+    labels.edit(run.run, lambda said: said._replace(note='one "quoted"\nline', tags=("good", "keep")))
+    run.run.checkpoints.mkdir()
+    (run.run.checkpoints / f"step_{steps}.pt").write_bytes(b"weights")
+    return run.run.run

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-import struct
 from pathlib import Path
 
 import pytest
 
-from mpstui.core.formats.files import read_log
-from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.model.errors import OperationError
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.sharing import export
@@ -56,25 +53,6 @@ def test_steps_that_nobody_told_leave_their_column_empty(tmp_path: Path) -> None
     run.output("".join(f"epoch {at} train_loss {1 / at:.3f} val_loss {2 / at:.3f}\n" for at in (1, 2, 3, 4)))
     made = table(tmp_path, run.run.run)
     assert [(row[0], row[1]) for row in made.rows] == [(None, 1.0), (None, 2.0), (None, 3.0), (None, 4.0)]
-
-
-def test_tensorboard_reads_what_is_written(tmp_path: Path) -> None:
-    run = resumed_run(home_in(tmp_path))
-    snapshot = Monitor(home_in(tmp_path), columns=export.MOST_POINTS).snapshot(run)
-    file = tmp_path / "events.out.tfevents.1.x"
-    export.write_tensorboard(snapshot, file)
-    data, at, events = file.read_bytes(), 0, 0
-    while at < len(data):  # the frames, by the format's own description
-        (length,) = struct.unpack_from("<Q", data, at)
-        assert struct.unpack_from("<I", data, at + 8)[0] == masked_crc32c(data[at : at + 8])
-        body = data[at + 12 : at + 12 + length]
-        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked_crc32c(body)
-        at, events = at + 16 + length, events + 1
-    assert events == 1 + 40 + 4
-    found = read_log(file)
-    assert found.step == 40
-    assert set(found.metrics) >= {"val_loss"}
-    assert masked_crc32c(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def test_parquet_says_what_it_needs_or_writes_nulls(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""An event file of TensorBoard: every point of every metric, the settings for its table of runs, and texts."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from ...wire import storage
+from ..formats.files.tensorboard import masked_crc32c
+from ..formats.protobuf import block, double, single, text, whole
+from ..model.snapshot import RunSnapshot, State
+from .trackers import TrackedRun, Value, details_of
+
+_WALL_TIME, _STEP, _VERSION, _SUMMARY = 1, 2, 3, 5
+_TAG, _SIMPLE, _TENSOR, _METADATA = 1, 2, 8, 9
+_TEXT_TYPE, _FLOAT_TYPE = 7, 1
+_SESSION_START, _SESSION_END = 3, 4
+_OUTCOMES = {State.FINISHED: 1, State.STOPPED: 1, State.FAILED: 2, State.KILLED: 2, State.LOST: 2}
+
+
+def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None:
+    """Write it whole.
+
+    TensorBoard asks for whole steps and for a time: what has no step counts by its own axis, rounded; what has no time
+    has that of the run's start.
+    """
+    with storage.create_file(path) as file:
+        _write(file, double(_WALL_TIME, run.started) + text(_VERSION, "brain.Event:2"))
+        for said in _told(run):
+            _write(file, double(_WALL_TIME, run.started) + block(_SUMMARY, block(1, said)))
+        for view in snapshot.series.values():
+            for x, time, value in zip(view.x, view.times, view.values, strict=True):
+                step = round(x) if math.isfinite(x) else 0
+                point = text(_TAG, view.name) + single(_SIMPLE, value)
+                moment = run.started if math.isnan(time) else time
+                _write(file, double(_WALL_TIME, moment) + whole(_STEP, step) + block(_SUMMARY, block(1, point)))
+        if run.state in _OUTCOMES and run.ended is not None:
+            told = whole(1, _OUTCOMES[run.state]) + double(2, run.ended)
+            _write(file, double(_WALL_TIME, run.ended) + block(_SUMMARY, block(1, _hparams(_SESSION_END, told))))
+
+
+def _told(run: TrackedRun) -> list[bytes]:
+    """What is no curve: settings, and the rest in words."""
+    settings = b"".join(block(1, text(1, name) + block(2, _value(value))) for name, value in run.config.items())
+    start = settings + text(4, run.name) + double(5, run.started)
+    words = {
+        "command": " ".join(run.argv),
+        "note": run.note,
+        "tags": " ".join(f"#{tag}" for tag in run.tags),
+        "state": str(run.state),
+        "checkpoints": "\n".join(f"    {json.dumps(details_of(one))}" for one in run.checkpoints),
+    }
+    return [_hparams(_SESSION_START, start), *(_words(name, said) for name, said in words.items() if said)]
+
+
+def _value(value: Value) -> bytes:
+    """As ``google.protobuf.Value`` holds it."""
+    if value is None or isinstance(value, bool):
+        return whole(1, 0) if value is None else whole(4, value)
+    return text(3, value) if isinstance(value, str) else double(2, value)
+
+
+def _hparams(field: int, told: bytes) -> bytes:
+    """The hparams plugin reads the metadata of an empty number, and no more of it."""
+    name = "session_start_info" if field == _SESSION_START else "session_end_info"
+    plugin = block(1, text(1, "hparams") + block(2, whole(1, 0) + block(field, told)))
+    empty = whole(1, _FLOAT_TYPE) + block(2, b"") + block(5, struct.pack("<f", 0.0))
+    return text(_TAG, f"_hparams_/{name}") + block(_METADATA, plugin) + block(_TENSOR, empty)
+
+
+def _words(name: str, said: str) -> bytes:
+    plugin = block(1, text(1, "text"))
+    tensor = whole(1, _TEXT_TYPE) + block(2, block(2, whole(1, 1))) + text(8, said)
+    return text(_TAG, f"{name}/text_summary") + block(_METADATA, plugin) + block(_TENSOR, tensor)
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    """A record of the event file: see :mod:`mpstui.core.formats.files.tensorboard` for its frame."""
+    length = struct.pack("<Q", len(data))
+    checks = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(data))
+    file.write(length + checks[0] + data + checks[1])

@@ -1,0 +1,141 @@
+"""A run as experiment trackers keep it: files that their own programs open, without account and package."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..model.snapshot import Checkpoint, RunSnapshot, State
+from ..runs.comparison import is_named, settings_of
+from .export import Table, file_stem, table_of
+
+PROJECT = "mpstui"
+Value = bool | int | float | str | None
+
+
+class LoggedRow(NamedTuple):
+    """What was measured at one step."""
+
+    step: int
+    time: float | None
+    """Unix seconds, of what was measured last; None: nobody knows."""
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """What every tracker asks of a run."""
+
+    id: str
+    name: str
+    state: State
+    code: int | None
+    config: Mapping[str, Value]
+    argv: Sequence[str]
+    tags: Sequence[str]
+    note: str
+    started: float
+    ended: float | None
+    rows: Sequence[LoggedRow]
+    counts_rows: bool
+    """Nothing tells a whole step for each row, or a metric was measured twice at one: steps are the numbers of rows."""
+    checkpoints: Sequence[Checkpoint]
+    thinned: Sequence[str]
+    """Metrics of which not every point is here."""
+
+    @property
+    def newest(self) -> Mapping[str, float]:
+        """The last value of each metric."""
+        return {name: value for row in self.rows for name, value in row.values.items()}
+
+
+def tracked(snapshot: RunSnapshot) -> TrackedRun:
+    """A run that was read with :data:`.export.MOST_POINTS` columns; secrets in its settings are masked already."""
+    table = table_of(snapshot)
+    rows, counts_rows = _rows(table)
+    return TrackedRun(
+        id=file_stem(snapshot.run),
+        name=snapshot.name,
+        state=snapshot.state,
+        code=snapshot.exit.code if snapshot.exit else None,
+        config={name: _typed(text) for name, text in settings_of(snapshot).items() if is_named(name)},
+        argv=snapshot.argv,
+        tags=snapshot.tags,
+        note=snapshot.note,
+        started=snapshot.started or next((row.time for row in rows if row.time), snapshot.updated) or 0.0,
+        ended=snapshot.ended,
+        rows=rows,
+        counts_rows=counts_rows,
+        checkpoints=[one for one in snapshot.checkpoints if one.complete],
+        thinned=table.thinned,
+    )
+
+
+def _rows(table: Table) -> tuple[list[LoggedRow], bool]:
+    """One row a step. Where that cannot be, one for each moment, which says its step as a value."""
+    places = table.names.index("time") + 1
+    found: dict[int, tuple[float | None, dict[str, float]]] = {}
+    for row in table.rows:
+        step, time, values = row[0], row[2], _measured(table, row, places)
+        if step is None or step % 1 or not values.keys().isdisjoint(found.get(int(step), (None, {}))[1]):
+            break
+        before, held = found.setdefault(int(step), (time, {}))
+        held |= {"epoch": row[1]} if row[1] is not None else {}
+        found[int(step)] = (max(filter(None, (before, time)), default=None), held | values)
+    else:
+        return [LoggedRow(step, *found[step]) for step in sorted(found)], False
+    every = []
+    for number, row in enumerate(table.rows):
+        where = {name: at for name, at in zip(table.names[:places], row, strict=False) if at is not None}
+        every.append(LoggedRow(number, where.pop("time", None), where | _measured(table, row, places)))
+    return every, True
+
+
+def _measured(table: Table, row: Sequence[float | None], places: int) -> dict[str, float]:
+    """Of another axis than steps and epochs too."""
+    cells = zip(table.names[places:], row[places:], strict=True)
+    return {name: value for name, value in cells if value is not None}
+
+
+def _typed(text: str) -> Value:
+    """A number where it is one: trackers sort by them."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float) and math.isfinite(value) else text
+
+
+def number_text(value: float) -> str:
+    """Every digit; ``NaN``, ``Infinity`` as all of them write it."""
+    return json.dumps(int(value) if math.isfinite(value) and value % 1 == 0 and abs(value) < 2**53 else value)
+
+
+def _writers() -> Mapping[str, Callable[[TrackedRun, Path], Path]]:
+    from .mlflow_store import write_mlflow
+    from .trackio_database import write_trackio
+    from .wandb_folder import write_wandb
+
+    return {"wandb": write_wandb, "mlflow": write_mlflow, "trackio": write_trackio}
+
+
+FOLDERS = {"wandb": "wandb", "mlflow": "mlruns", "trackio": "trackio"}
+"""Where each of them looks for runs, below the folder in which a training was started."""
+
+
+def write(run: TrackedRun, tracker: str, folder: Path) -> Path:
+    """Write a run below a folder, which is made; returns what was written.
+
+    Raises:
+        OSError: there is no room, or the folder cannot be written.
+    """
+    return _writers()[tracker](run, folder)
+
+
+def details_of(one: Checkpoint) -> dict[str, Any]:
+    """A checkpoint by reference."""
+    return {"path": str(one.path), "bytes": one.size_bytes, "step": one.step, "time": one.time, "best": one.best}

@@ -1,0 +1,117 @@
+"""What experiment trackers open: every value as it was measured, and what is told of the run.
+
+`make integrations` reads the same with their own libraries; here our own readers do, which read what those write.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.formats.files import read_log
+from mpstui.core.formats.files.tensorboard import masked_crc32c
+from mpstui.core.formats.files.wandb import TransactionLog
+from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.sharing import export, trackers
+from mpstui.core.sharing.event_file import write_event_file
+from tests.core.runs.build import NOW, RunBuilder
+
+from .build import home_in, labelled_run, resumed_run
+
+
+@pytest.fixture(name="snapshot")
+def _snapshot(tmp_path: Path) -> RunSnapshot:
+    home = home_in(tmp_path / "home")
+    return Monitor(home, columns=export.MOST_POINTS).snapshot(labelled_run(home))
+
+
+def expected(snapshot: RunSnapshot) -> dict[str, list[tuple[float, float]]]:
+    """Every point but the one that is no number."""
+    curves = snapshot.series.items()
+    return {name: [(x, v) for x, v in zip(view.x, view.values, strict=True) if v == v] for name, view in curves}
+
+
+def test_a_wandb_folder_holds_every_point_and_comes_back_as_it_was(snapshot: RunSnapshot, tmp_path: Path) -> None:
+    made = trackers.write(trackers.tracked(snapshot), "wandb", tmp_path / "wandb")
+    assert made.name == "offline-run-20270115_080001-20270115-080000-digits"
+    monitor = Monitor(home_in(tmp_path / "other"), columns=export.MOST_POINTS)
+    key = monitor.watch(made)
+    back = monitor.snapshot(key)
+    assert {name: points for name, points in expected(back).items() if name in snapshot.series} == expected(snapshot)
+    assert back.series["loss"].count == 3000, "NaN is a point too"
+    assert list(back.series["loss"].times)[:-1] == list(snapshot.series["loss"].times)[:-1]
+    assert back.series["loss"].times[-1] == NOW + 3001, "a step has one time there"
+    assert (back.name, back.state, back.tags, back.note) == ("digits", State.FINISHED, ("good", "keep"), snapshot.note)
+    assert (back.settings["lr"], back.ended, back.exit and back.exit.code) == ("0.5", NOW + 500, 0)
+    log = next(made.glob("*.wandb"))
+    records = list(TransactionLog(log).read())
+    assert log.stat().st_size > 5 * 32768
+    assert len(records) == 1 + 1 + 3000 + 1 + 1 + 1, "header, run, history, summary, artifact, exit"
+    assert b"s3cr" not in log.read_bytes()
+    assert (snapshot.checkpoints[0].path.as_uri()).encode() in records[-2]
+
+
+def test_an_mlflow_store_has_a_file_for_each_metric(snapshot: RunSnapshot, tmp_path: Path) -> None:
+    made = trackers.write(trackers.tracked(snapshot), "mlflow", tmp_path / "mlruns")
+    lines = [line.split() for line in (made / "metrics" / "loss").read_text().splitlines()]
+    assert [(float(step), float(value)) for _, value, step in lines if value != "nan"] == expected(snapshot)["loss"]
+    assert lines[0][0] == str(int(NOW + 1) * 1000)
+    assert (made / "metrics" / "val" / "acc").read_text() == f"{int(NOW + 3001) * 1000} 0.5 3000\n"
+    assert (made / "params" / "lr").read_text() == "0.5"
+    assert (made / "tags" / "mlflow.note.content").read_text() == snapshot.note
+    meta = dict(line.split(": ", 1) for line in (made / "meta.yaml").read_text().splitlines())
+    assert (meta["status"], meta["run_name"], json.loads(meta["end_time"])) == ("3", '"digits"', (NOW + 500) * 1000)
+    assert json.loads((made / "artifacts" / "checkpoints.json").read_text())[0]["step"] == 3000
+
+
+def test_a_trackio_database_holds_runs_beside_each_other_and_none_twice(snapshot: RunSnapshot, tmp_path: Path) -> None:
+    run = trackers.tracked(snapshot)
+    for _ in range(2):
+        path = trackers.write(run, "trackio", tmp_path / "trackio")
+    with sqlite3.connect(path) as database:
+        rows = database.execute("SELECT step, timestamp, metrics FROM metrics ORDER BY step").fetchall()
+        (config,) = database.execute("SELECT config FROM configs").fetchone()
+    database.close()
+    assert [step for step, _, _ in rows] == list(range(1, 3001))
+    assert json.loads(rows[19][2])["loss"] == "NaN"
+    assert json.loads(rows[-1][2]) == {"epoch": 2, "loss": 1 / 3000, "val/acc": 0.5}
+    assert (json.loads(config)["lr"], json.loads(config)["tags"]) == (0.5, ["good", "keep"])
+
+
+def test_an_event_file_is_framed_and_tells_settings_and_words(snapshot: RunSnapshot, tmp_path: Path) -> None:
+    file = tmp_path / "events.out.tfevents.1.x"
+    write_event_file(snapshot, trackers.tracked(snapshot), file)
+    data, at, events = file.read_bytes(), 0, list[bytes]()
+    while at < len(data):  # the frames, by the format's own description
+        (length,) = struct.unpack_from("<Q", data, at)
+        assert struct.unpack_from("<I", data, at + 8)[0] == masked_crc32c(data[at : at + 8])
+        body = data[at + 12 : at + 12 + length]
+        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked_crc32c(body)
+        events.append(body)
+        at += 16 + length
+    assert len(events) == 1 + 3000 + 1 + 7, "version; points; settings, five texts and how it ended"
+    assert b"hparams" in events[1]
+    found = read_log(file)
+    assert (found.step, "val/acc" in found.metrics) == (3000, True)
+    assert masked_crc32c(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def test_where_steps_do_not_tell_the_rows_apart_rows_are_counted(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    run = RunBuilder(home, "epochs", NOW).status("ended").launch().exit(code=0)
+    run.output("".join(f"epoch {at} train_loss {1 / at:.3f} val_loss {2 / at:.3f}\n" for at in (1, 2, 3, 4)))
+    made = trackers.tracked(Monitor(home, columns=export.MOST_POINTS).snapshot(run.run.run))
+    assert made.counts_rows
+    assert [(row.step, row.values["epoch"], row.values["loss"]) for row in made.rows][:2] == [(0, 1, 1.0), (1, 2, 0.5)]
+    resumed = trackers.tracked(Monitor(home, columns=export.MOST_POINTS).snapshot(resumed_run(home)))
+    assert (resumed.counts_rows, [row.step for row in resumed.rows]) == (False, list(range(1, 41)))
+    folder = tmp_path / "full"
+    folder.write_text("a file")
+    for tracker in trackers.FOLDERS:
+        with pytest.raises(OSError):
+            trackers.write(made, tracker, folder)
