@@ -540,7 +540,7 @@ class FakeDraft(Draft):
         (self.rehearsed if rehearse else self.restarted).append(snapshot.run)
         return Request("r9", "restart", snapshot.attempt, "me@here:1", NOW, {})
 
-    def save(self, values: Mapping[str, str], name: str) -> Path:
+    def save(self, values: Mapping[str, str], name: str, *, again: bool = False) -> Path:
         self.saved.append(name)
         return Path("/home/me/.config/mpstui/profiles") / f"{name}.toml"
 

@@ -261,7 +261,7 @@ class Desk:
 
     @acts
     def save_profile(self, call: Call, recipe: FormRecipe, values: Mapping[str, str], name: str) -> Path:
-        return self._form(recipe).save(values, name)
+        return self._form(recipe).save(values, name, again=call.again)
 
     def _form(self, recipe: FormRecipe) -> Draft:
         key = repr(recipe)

@@ -285,11 +285,11 @@ class Draft:
         told = self._cure.changes if self._cure else ()
         return changes_between(self._before, choice, told) if self._before is not None else ()
 
-    def save(self, values: Mapping[str, str], name: str) -> Path:
+    def save(self, values: Mapping[str, str], name: str, *, again: bool = False) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""
         from .editing import save_profile
 
-        return save_profile(self._chosen(values), name, self._launcher.home)
+        return save_profile(self._chosen(values), name, self._launcher.home, again=again)
 
     def completed(self, key: str, text: str) -> str | None:
         """``text`` with the file or folder that it begins to name, for a field that holds a path; None for any other.

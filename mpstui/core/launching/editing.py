@@ -166,7 +166,7 @@ def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) ->
     return environment_again(then, choice.profile, recipe, choice.env, environ=environ, machine=machine)
 
 
-def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool = False) -> Path:
+def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool = False, again: bool = False) -> Path:
     """Save a launch as a profile of the user's and return its path. Secrets are left out; folders become absolute.
 
     Raises:
@@ -193,7 +193,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool
         },
         "env": {**choice_json(choice)["env"], **dict.fromkeys(choice.drop_env)},
     }
-    return save_profile_text(frozen_text(profile), name, home, changes, replace=overwrite)
+    return save_profile_text(frozen_text(profile), name, home, changes, replace=overwrite, again=again)
 
 
 def typed_value(value: Any) -> Any:

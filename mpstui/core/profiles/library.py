@@ -143,13 +143,16 @@ def _files(home: Home, cwd: Path) -> Iterator[tuple[Path, str]]:
         yield from ((file, origin) for file in files if not file.name.startswith("."))
 
 
-def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, Any], *, replace: bool = False) -> Path:
+def save_profile_text(
+    text: str, name: str, home: Home, changes: Mapping[str, Any], *, replace: bool = False, again: bool = False
+) -> Path:
     """Write a profile into the user's folder and return its path.
 
     Args:
         text: the TOML it starts from; its comments and order are kept.
         name: what it will be launched by.
         changes: top-level keys and tables to set; a table's keys are set one by one, None takes a key out.
+        again: it may have been saved by whoever tried this before.
 
     Raises:
         UsageError: the name is no file name, or there is a profile of that name and ``replace`` was not said.
@@ -174,7 +177,7 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
             finally:
                 temporary.unlink()
     except FileExistsError:
-        if storage.read_bytes(path) == data:  # it was saved before
+        if again and storage.read_bytes(path) == data:
             return path
         raise UsageError(
             f"there is a profile {name!r} already: {path}", "choose another name, or say --replace", field="name"

@@ -98,7 +98,7 @@ def saving(home: Home, folder: Path) -> tuple[Work, Check]:
     def check(told: dict[str, Any]) -> None:
         assert [str(path) for path in home.user_profiles.iterdir() if path.suffix == ".toml"] == [told["path"]]
 
-    return lambda call: {"path": str(save_profile(choice, "mine", home))}, check
+    return lambda call: {"path": str(save_profile(choice, "mine", home, again=call.again))}, check
 
 
 def dies_at(place: int, work: Callable[[], object]) -> bool:
