@@ -6,6 +6,7 @@ import argparse
 import time
 from dataclasses import replace
 
+from ..core.engines.engine import LOCAL
 from ..core.launching.branching import branch_at, branch_choice
 from ..core.launching.choice import parse_environment, parse_sets
 from ..core.launching.planning import launch_all, plan
@@ -14,6 +15,7 @@ from ..core.model.errors import UsageError
 from ..core.present import whole
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
+from .launch import where
 from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, warn
 
 
@@ -21,14 +23,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 The run itself stays as it is, and goes on if it trains. Its checkpoint is read, never written. Examples:
   mpstui branch RUN --set lr=1e-4                 # from its newest checkpoint
-  mpstui branch RUN --at 12000 --set lr=1e-4      # from the newest one from step 12,000 or before"""
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+  mpstui branch RUN --at 12000 --set lr=1e-4      # from the newest one from step 12,000 or before
+  mpstui branch gpu1:RUN                          # here, from a checkpoint of another machine
+  mpstui branch RUN --on gpu1                     # and on another machine, from one of here"""
+    parser.add_argument("run", metavar="[HOST:]RUN", help=f"{RUN_HELP}; behind the machine that it is on")
+    add_repeatable(
+        parser, "--on", "HOST|slurm|local", "start it on another machine, as a job of Slurm, or here (default)"
+    )
     parser.add_argument("--at", type=int, metavar="STEP", help="where to leave it (default: its newest checkpoint)")
     add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
     add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train")
     parser.add_argument("--name", metavar="NAME", help="name of the new run")
     parser.add_argument("--dry-run", action="store_true", help="print from where and what would be started")
+    parser.add_argument("--yes", action="store_true", help="do not ask before something is sent")
     parser.add_argument("--json", action="store_true", help='print {"run": ID, "branch": {...}}')
 
 
@@ -36,10 +44,17 @@ def run(args: argparse.Namespace) -> int:
     if args.at is not None and args.at < 0:
         raise UsageError(f"--at {args.at} is no step", "a step is 0 or more", field="at")
     session = Session()
-    snapshot = Monitor(session.home).snapshot(find_run(session.home, args.run).run)
+    source, _, name = args.run.rpartition(":")
+    host, engine = where(args.on)
+    if source not in ("", LOCAL) or host is not None:
+        from .elsewhere import branch_on
+
+        return branch_on(session, args, source or LOCAL, name, host or LOCAL, engine)
+    snapshot = Monitor(session.home).snapshot(find_run(session.home, name).run)
     branch = branch_at(snapshot, args.at if args.at is not None else float("inf"))
     choice = branch_choice(snapshot, branch, parse_sets(args.set), parse_environment(args.env))
     choice = replace(choice, name=args.name or choice.name, device=args.device or choice.device)
+    choice = replace(choice, on=engine or choice.on)
     planned = plan(choice, environ=session.environ, machine=this_machine(), check=not args.dry_run)
     for warning in planned.warnings:
         warn(warning)

@@ -44,6 +44,13 @@ The run goes on when this terminal closes; several runs are queued. Examples:
     parser.add_argument("profile", nargs="?", metavar="PROFILE", help="a profile's name, or the path of its file")
     add_repeatable(parser, "--set", "KEY=VALUE", "override an argument of the profile")
     add_repeatable(parser, "--sweep", "KEY=V1,V2", "queue a run for each value, and for each combination")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="[HOST:]RUN",
+        help="begin from a checkpoint of a run, of another machine too",
+    )
+    parser.add_argument("--at", type=int, metavar="STEP", help="of --from: the newest one from that step or before it")
     _add_launch_options(parser)
 
 
@@ -85,7 +92,18 @@ def run_launch(args: argparse.Namespace) -> int:
     if not args.dry_run:
         introduce(profile, session, args.profile)
     sweep = {key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()}
-    return _launch(session, args, LaunchChoice(profile, sets=parse_sets(args.set), sweep=sweep))
+    choice = LaunchChoice(profile, sets=parse_sets(args.set), sweep=sweep)
+    if args.start is None and args.at is None:
+        return _launch(session, args, choice)
+    from ..core.hosts.holding import let_go
+    from .elsewhere import beginning
+
+    branch = beginning(session, args, profile)
+    try:
+        return _launch(session, args, replace(choice, branch=branch))
+    finally:
+        if branch is not None:
+            let_go(Path(branch.checkpoint).parent)
 
 
 def introduce(profile: Profile, session: Session, named: str) -> None:

@@ -123,7 +123,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     elif "loss" not in snapshot.series:
         yield "loss", shown.number(numbers.loss)
     if snapshot.branch is not None:
-        yield "branch", f"from step {shown.whole(snapshot.branch.step)} of {snapshot.branch.run}"
+        yield "branch", f"from step {shown.whole(snapshot.branch.step)} of {snapshot.branch.left}"
     memory = [f"{name} {shown.size(value)}" for name, value in numbers.memory._asdict().items() if value is not None]
     if memory:
         yield "memory", ", ".join(memory)

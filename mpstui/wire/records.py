@@ -218,6 +218,13 @@ class Branch(NamedTuple):
     step: int
     checkpoint: str
     """Its path. It belongs to the other run: it is read, never written or deleted."""
+    host: Optional[str] = None
+    """The machine that the other run is on; then the checkpoint is a copy in the directory of this one. None: here."""
+
+    @property
+    def left(self) -> str:
+        """The run that it left, as commands take it."""
+        return f"{self.host}:{self.run}" if self.host else self.run
 
 
 class Spec(NamedTuple):

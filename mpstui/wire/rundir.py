@@ -126,6 +126,8 @@ class RunDir(_Run):
     """Held by the screen that writes :attr:`telemetry`."""
     requests = _File("requests")
     """One request a file, its answer beside it."""
+    brought = _File("brought")
+    """The checkpoint of another machine that it began from."""
     checkpoints = _File("checkpoints")
     """Where the shipped trainers save."""
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from ...wire import storage
+from ...wire.records import Branch
+from ..launching.branching import branch_at, branch_choice
 from ..launching.choice import LaunchChoice
 from ..model.home import Home
-from .parcel import Item, pack
+from ..runs.find import find_run
+from ..runs.monitor import Monitor
+from .holding import checkpoint_files
+from .parcel import Item, below, pack
 from .relocation import Places, choice_message, relocated
 from .sources import SourceTree, Staying, code_of, manifest_of
 from .talk import Ends, Place
@@ -20,20 +27,25 @@ class Launches(NamedTuple):
     """Runs to be launched together, as one machine tells another."""
 
     told: Sequence[Mapping[str, Any]]
-    """Each as :func:`.choice_message` has it."""
+    """Each as :func:`.choice_message` has it; none: a checkpoint alone is wanted."""
     cwd: str
     """Where they would run on the machine that they come from."""
     on: str | None = None
     """The scheduler that is to start them; None: as their profile says, where that scheduler is there."""
     job: Mapping[str, str] = {}
     """Options of the scheduler."""
+    branch: Sequence[Any] | None = None
+    """The :class:`.Branch` that they begin from, whose checkpoint lies on the machine that they come from."""
 
 
 def launches_of(
     choices: Sequence[LaunchChoice], on: str | None = None, job: Mapping[str, str] | None = None
 ) -> Launches:
     """Runs that were chosen here."""
-    return Launches([choice_message(one) for one in choices], str(choices[0].profile.cwd.resolve()), on, job or {})
+    first = choices[0]
+    told = [choice_message(one) for one in choices]
+    branch = list(first.branch) if first.branch is not None else None
+    return Launches(told, str(first.profile.cwd.resolve()), on, job or {}, branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,8 @@ class Offer:
     code: Mapping[str, Any] | None = None
     """As :func:`.manifest_of` has it."""
     staying: Sequence[Staying] = ()
+    checkpoint: Mapping[str, Any] | None = None
+    """The files of the checkpoint that it begins from."""
 
     @property
     def files(self) -> list[Item]:
@@ -62,7 +76,17 @@ class Source(Protocol):
         """
 
     def send(self, lacking: Sequence[str], out: BinaryIO) -> None:
-        """Write what the other machine lacks of what was offered last."""
+        """Write what the other machine lacks of what was offered last, code and checkpoint."""
+
+    def branch(self, asked: Mapping[str, Any]) -> Launches:
+        """The launch of a branch of a run that is there.
+
+        Args:
+            asked: ``run``, ``at`` (the step; None: its newest checkpoint), ``sets``, ``env``, ``name`` and ``device``.
+
+        Raises:
+            UsageError: there is no such run. OperationError: it cannot be branched, and why.
+        """
 
 
 class Offering:
@@ -71,20 +95,42 @@ class Offering:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._files: tuple[tuple[Item, Path], ...] = ()
+        self._weights: tuple[object, tuple[tuple[Item, Path], ...]] = None, ()
+        """Of the checkpoint that was offered last: it may be large, and is read through once."""
 
     def answers(self) -> dict[str, Callable[[dict[str, Any], Ends], Mapping[str, Any]]]:
         """What :func:`.talk.serve` answers with."""
         return {
             "offer": lambda asked, ends: _written(self.offer(Launches(*asked["launches"]))),
             "offered": lambda asked, ends: self._send(asked, ends),
+            "branch": lambda asked, ends: {"launches": list(self.branch(asked))},
         }
 
     def offer(self, launches: Launches) -> Offer:
         """See :class:`Source`."""
-        choice = relocated(launches.told[0], Path(launches.cwd), Places([]))
-        tree: SourceTree | None = code_of(choice.profile, self._home, choice.sets)
+        tree: SourceTree | None = None
+        if launches.told:
+            choice = relocated(launches.told[0], Path(launches.cwd), Places([]))
+            tree = code_of(choice.profile, self._home, choice.sets)
         self._files = tuple(tree.paths()) if tree is not None else ()
-        return Offer() if tree is None else Offer(str(tree.root), manifest_of(tree), tree.staying)
+        found = Offer() if tree is None else Offer(str(tree.root), manifest_of(tree), tree.staying)
+        if launches.branch is None:
+            return found
+        checkpoint = Path(Branch(*launches.branch).checkpoint)
+        stamps = checkpoint, *(storage.stamp(one) for one in (checkpoint, *below(checkpoint)))
+        if self._weights[0] != stamps:
+            self._weights = stamps, checkpoint_files(checkpoint)
+        weights = self._weights[1]
+        self._files += weights
+        return replace(found, checkpoint={"files": [list(one) for one, _ in weights]})
+
+    def branch(self, asked: Mapping[str, Any]) -> Launches:
+        """See :class:`Source`."""
+        snapshot = Monitor(self._home).snapshot(find_run(self._home, str(asked["run"])).run)
+        left = branch_at(snapshot, inf if asked["at"] is None else asked["at"])
+        choice = branch_choice(snapshot, left, asked["sets"], asked["env"])
+        name, device = asked["name"] or choice.name, asked["device"] or choice.device
+        return launches_of([replace(choice, name=name, device=device)])
 
     def send(self, lacking: Sequence[str], out: BinaryIO) -> None:
         """See :class:`Source`."""
@@ -105,7 +151,11 @@ class FarOffering:
     def offer(self, launches: Launches) -> Offer:
         """See :class:`Source`."""
         told = self._place.ask("offer", {"launches": list(launches)})
-        return Offer(told["root"], told["code"], [Staying(*one) for one in told["staying"]])
+        return Offer(told["root"], told["code"], [Staying(*one) for one in told["staying"]], told["checkpoint"])
+
+    def branch(self, asked: Mapping[str, Any]) -> Launches:
+        """See :class:`Source`."""
+        return Launches(*self._place.ask("branch", asked)["launches"])
 
     def send(self, lacking: Sequence[str], out: BinaryIO) -> None:
         """See :class:`Source`."""
@@ -114,4 +164,5 @@ class FarOffering:
 
 
 def _written(offer: Offer) -> dict[str, Any]:
-    return {"root": offer.root, "code": offer.code, "staying": [list(one) for one in offer.staying]}
+    staying = [list(one) for one in offer.staying]
+    return {"root": offer.root, "code": offer.code, "staying": staying, "checkpoint": offer.checkpoint}

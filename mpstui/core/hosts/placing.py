@@ -79,15 +79,16 @@ class PlacedLauncher:
         Raises:
             OperationError: it cannot, and why.
         """
-        return self._of(snapshot).branch_of(snapshot, step)
+        source = snapshot.host or LOCAL
+        return self._placed(self._of(snapshot).branch_of(snapshot, step), source, source)
 
     def _of(self, snapshot: RunSnapshot) -> Any:
         return self._near if self._far is None or snapshot.host in (None, LOCAL) else self._far
 
-    def _placed(self, draft: Any, source: str) -> Any:
+    def _placed(self, draft: Any, source: str, at: str = "") -> Any:
         if len(self._names) < 2:
             return draft
-        return PlacedDraft(draft, source, self._names, self._at, self._connecting)
+        return PlacedDraft(draft, source, self._names, at or self._at, self._connecting)
 
 
 class PlacedDraft:
@@ -153,7 +154,7 @@ class PlacedDraft:
 
     def _told(self, found: Shipment) -> Preview:
         here = HERE if self._to == LOCAL else self._to
-        sends = bool(found.lacking)
+        sends = found.sends
         return replace(preview_of(found.runs), host=here, travels=tuple(found.sentences), sends=sends)
 
     def _launches(self, values: Mapping[str, str]) -> Launches:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ...wire.records import Branch
 from ..model.errors import UsageError
 from ..model.home import Home
 from ..present import size
 from ..settings import HostsSettings
+from .holding import held, hold
 from .moving import paths_between
 from .offering import FarOffering, Launches, Offer, Offering, Source
+from .parcel import Item, items_of
 from .ssh import LOCAL, connect
 from .talk import Place
 
@@ -44,10 +48,40 @@ class Shipment:
     """Digests of the files that it lacks."""
     lacking_bytes: int = 0
     """Of those, before they are compressed."""
+    held: str | None = None
+    """Where the same checkpoint lies there already."""
+
+    @property
+    def branch(self) -> Branch | None:
+        """What it begins from."""
+        return Branch(*self.launches.branch) if self.launches.branch is not None else None
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Of the checkpoint that it begins from; 0: there is none."""
+        return sum(Item(*one).size for one in (self.offer.checkpoint or {"files": ()})["files"])
+
+    @property
+    def sends(self) -> bool:
+        """Whether anything is sent: it may be there already."""
+        return bool(self.lacking) or (self.offer.checkpoint is not None and self.held is None)
 
     @property
     def sentences(self) -> list[str]:
         """What travels and what stays, a line each."""
+        return [*self._of_checkpoint(), *self._of_code()]
+
+    @property
+    def _called(self) -> str:
+        return "this machine" if self.host == LOCAL else self.host
+
+    def _of_checkpoint(self) -> list[str]:
+        if (branch := self.branch) is None:
+            return []
+        called = f"the checkpoint from step {branch.step:,} of {branch.left} ({size(self.checkpoint_bytes)})"
+        return [f"{self._called} {f'gets {called}' if self.held is None else f'has {called} already'}"]
+
+    def _of_code(self) -> list[str]:
         if self.offer.code is None:
             return []
         source, files = self.offer.code["provenance"], self.offer.files
@@ -58,16 +92,24 @@ class Shipment:
         whole = f"{_counted(len(files), 'file')} of {self.offer.root} ({size(total)}{commit})"
         if self.lacking:
             sent = f"{_counted(len(self.lacking), 'file')}, {size(self.lacking_bytes)}"
-            lines = [f"{self.host} gets {whole}" + (f"; new there: {sent}" if self.lacking_bytes < total else "")]
+            lines = [f"{self._called} gets {whole}" + (f"; new there: {sent}" if self.lacking_bytes < total else "")]
         else:
-            lines = [f"{self.host} has {whole} already"]
+            lines = [f"{self._called} has {whole} already"]
         return [*lines, *stays_here(self.offer.staying)]
 
     def json(self) -> dict[str, Any]:
         """The same with its fields."""
+        branch = self.branch
         return {
             "host": self.host,
             "runs": list(self.runs),
+            "checkpoint": None
+            if branch is None
+            else {
+                **branch._asdict(),
+                "bytes": self.checkpoint_bytes,
+                "sent_bytes": self.checkpoint_bytes if self.held is None else 0,
+            },
             "code": {
                 "folder": self.offer.root,
                 "files": len(self.offer.files),
@@ -98,10 +140,24 @@ class Sender:
     """Launches of one machine on another one, over a line that stays open. A context."""
 
     def __init__(
-        self, host: str, source: Source, target: Place, paths: Sequence[tuple[str, str]], places: Sequence[Place] = ()
+        self,
+        host: str,
+        source: Source,
+        target: Place,
+        paths: Sequence[tuple[str, str]],
+        places: Sequence[Place] = (),
+        come_from: str = "",
     ) -> None:
-        """``host``: what the target is called here; ``paths``: where folders of the source lie on it."""
+        """One between two machines.
+
+        Args:
+            host: what the target is called here.
+            paths: where folders of the source lie on it.
+            places: further lines that end with this one.
+            come_from: what the source is called there.
+        """
         self._host, self._source, self._target, self._paths = host, source, target, paths
+        self._come_from = come_from or platform.node()
         self._places = (target, *places)
 
     def look(self, launches: Launches) -> Shipment:
@@ -110,15 +166,23 @@ class Sender:
         Raises:
             OperationError, UsageError: it cannot be sent, or not be started there. HostError: the line broke.
         """
+        if launches.branch is not None:
+            left = Branch(*launches.branch)
+            launches = launches._replace(branch=list(left._replace(host=left.host or self._come_from)))
         offer = self._source.offer(launches)
         there: dict[str, Any] = {"folder": None, "lacking": [], "bytes": 0, "place": ""}
         if offer.code is not None:
             there = self._target.ask("code", offer.code)
         asked = self._asked(launches, offer, there["folder"] or there["place"])
         told = self._target.ask("plan", asked)
+        held = self._target.ask("held", offer.checkpoint)["folder"] if offer.checkpoint is not None else None
         return Shipment(
-            self._host, launches, offer, told["runs"], there["folder"], there["lacking"], int(there["bytes"])
+            self._host, launches, offer, told["runs"], there["folder"], there["lacking"], int(there["bytes"]), held
         )
+
+    def branch(self, asked: Mapping[str, Any]) -> Launches:
+        """The launch of a branch of a run of the source; see :class:`.Source`."""
+        return self._source.branch(asked)
 
     def launch(self, found: Shipment) -> dict[str, Any]:
         """Send what is missing and start the runs there; ``runs`` and ``warnings`` of the answer.
@@ -130,14 +194,19 @@ class Sender:
         if folder is None and found.offer.code is not None:
             told = self._target.ask("stow", found.offer.code, lambda out: self._source.send(found.lacking, out))
             folder = str(told["folder"])
-        return self._target.ask("launch", self._asked(found.launches, found.offer, folder or ""))
+        asked, held = self._asked(found.launches, found.offer, folder or ""), found.held
+        if found.offer.checkpoint is not None and held is None:
+            lacking = sorted({Item(*one).digest for one in found.offer.checkpoint["files"]})
+            told = self._target.ask("hold", found.offer.checkpoint, lambda out: self._source.send(lacking, out))
+            held = str(told["folder"])
+        return self._target.ask("launch", {**asked, "held": held})
 
     def _asked(self, launches: Launches, offer: Offer, folder: str) -> dict[str, Any]:
         cwd, places = "", [list(one) for one in self._paths]
         if offer.root and folder:
             cwd = str(PurePosixPath(folder) / PurePosixPath(launches.cwd).relative_to(offer.root))
             places.append([offer.root, folder])
-        wishes = {"on": launches.on, "job": dict(launches.job)}
+        wishes = {"on": launches.on, "job": dict(launches.job), "branch": launches.branch}
         return {"cwd": cwd, "places": places, "launches": list(launches.told), **wishes}
 
     def close(self) -> None:
@@ -150,6 +219,25 @@ class Sender:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def fetched(place: Place, asked: Mapping[str, Any], home: Home) -> Branch:
+    """A checkpoint of a run of another machine, brought here; ``asked`` as :meth:`.Source.branch` has it.
+
+    Raises:
+        UsageError: there is no such run. OperationError: it cannot be branched, or did not arrive.
+    """
+    source = FarOffering(place)
+    branch = source.branch(asked).branch
+    assert branch is not None
+    left = Branch(*branch)._replace(host=place.host)
+    manifest = source.offer(Launches((), "", branch=branch)).checkpoint or {}
+    folder = held(manifest, home)
+    if folder is None:
+        lacking, kept = sorted({one.digest for one in items_of(manifest)}), list[Path]()
+        place.ask("offered", {"lacking": lacking}, receive=lambda reads: kept.append(hold(manifest, reads, home)))
+        (folder,) = kept
+    return left._replace(checkpoint=str(folder / Path(left.checkpoint).name))
 
 
 def sender(
@@ -172,4 +260,4 @@ def sender(
     except BaseException:
         place.close()
         raise
-    return Sender(target, FarOffering(other), place, paths, (other,))
+    return Sender(target, FarOffering(other), place, paths, (other,), source)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...wire.records import Branch
 from ..launching.choice import LaunchChoice
 from ..launching.planning import LaunchPlan, launch_all, plan
 from ..launching.scheduling import require_scheduler
@@ -16,6 +17,7 @@ from ..launching.telling import told
 from ..machine import this_machine
 from ..model.home import Home, resolve_home
 from .departing import Departure
+from .holding import held, hold, let_go
 from .offering import Offering
 from .parcel import items_of
 from .relocation import Places, relocated
@@ -34,6 +36,8 @@ def main(words: Sequence[str]) -> int:
                 "code": lambda asked, ends: _code(asked, home),
                 "stow": lambda asked, ends: {"folder": str(stow(asked, ends.receiving(), home))},
                 "plan": lambda asked, ends: {"runs": [told(one) for one in _plans(asked, check=False)]},
+                "held": lambda asked, ends: {"folder": str(found) if (found := held(asked, home)) else None},
+                "hold": lambda asked, ends: {"folder": str(hold(asked, ends.receiving(), home))},
                 "launch": lambda asked, ends: _launch(asked, home),
                 **Offering(home).answers(),
                 **arrival.answers(),
@@ -63,6 +67,10 @@ def _plans(asked: dict[str, Any], *, check: bool) -> list[LaunchPlan]:
     choices = [relocated(one, cwd, places) for one in asked["launches"]]
     if asked["on"] is not None or asked["job"]:
         choices = [_started_by(one, asked["on"], asked["job"]) for one in choices]
+    if asked.get("branch") is not None and asked.get("held") is not None:
+        left = Branch(*asked["branch"])
+        own = left._replace(checkpoint=str(Path(asked["held"]) / Path(left.checkpoint).name))
+        choices = [replace(one, branch=own) for one in choices]
     machine, environ = this_machine(), dict(os.environ)
     return [plan(one, environ=environ, machine=machine, check=check) for one in choices]
 
@@ -74,7 +82,11 @@ def _started_by(choice: LaunchChoice, on: str | None, job: Mapping[str, str]) ->
 
 
 def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:
-    """Start runs from code that has arrived."""
-    plans = _plans(asked, check=True)
-    warnings = list(dict.fromkeys(warning for made in plans for warning in made.warnings))
-    return {"warnings": warnings, "runs": launch_all(plans, home, dict(os.environ), time.time)}
+    """Start runs from code that has arrived, and from a checkpoint that has."""
+    try:
+        plans = _plans(asked, check=True)
+        warnings = list(dict.fromkeys(warning for made in plans for warning in made.warnings))
+        return {"warnings": warnings, "runs": launch_all(plans, home, dict(os.environ), time.time)}
+    finally:
+        if asked.get("held") is not None:
+            let_go(Path(asked["held"]))

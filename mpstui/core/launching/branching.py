@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...wire.records import Branch, QueueRule
 from ...wire.rundir import RunDir
@@ -14,6 +18,9 @@ from ..present import whole, why_not_its_own
 from .choice import LaunchChoice
 from .editing import recorded_choice
 from .record import read_run
+
+if TYPE_CHECKING:
+    from .planning import LaunchPlan
 
 
 def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
@@ -62,3 +69,25 @@ def branch_choice(
         queue=QueueRule(choice.queue.group),
         branch=branch,
     )
+
+
+def brought_along(plan: LaunchPlan, run: RunDir) -> LaunchPlan:
+    """The plan of a run with a copy of its own of the checkpoint that another machine sent; other plans as they are.
+
+    Raises:
+        OSError: it cannot be copied.
+    """
+    branch = plan.choice.branch
+    if branch is None or branch.host is None:
+        return plan
+    sent = Path(branch.checkpoint).parent
+    shutil.copytree(sent, run.brought, copy_function=_linked)
+    own = branch._replace(checkpoint=str(run.brought / Path(branch.checkpoint).name))
+    return replace(plan, choice=replace(plan.choice, branch=own))
+
+
+def _linked(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -293,6 +293,10 @@ def launch(
     try:
         run = create_run_dir(home.runs, plan.name, now)
         try:
+            if plan.choice.branch is not None:
+                from .branching import brought_along
+
+                plan = brought_along(plan, run)
             storage.write_json(run.spec, spec_json(plan, run, now, home, call))
         except OSError:  # leave no unreadable run behind
             shutil.rmtree(run.path, ignore_errors=True)

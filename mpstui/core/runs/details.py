@@ -75,6 +75,8 @@ def _run(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     if snapshot.profile:
         path = spec.profile_path if spec is not None else None
         yield "profile", snapshot.profile + (f" ({path})" if path else "")
+    if snapshot.branch is not None:
+        yield "branch", f"from step {shown.whole(snapshot.branch.step)} of {snapshot.branch.left}"
     if snapshot.job is not None:
         yield "job", snapshot.job.sentence() + snapshot.job.silence()
     if spec is not None and spec.engine is not None:
