@@ -15,6 +15,7 @@ from typing import Any
 
 from ...wire import liveness, storage
 from ...wire.moves import Move
+from ...wire.records import Status
 from ...wire.rundir import RunDir, event
 from ..launching.actions import Actions
 from ..launching.editing import recorded_choice
@@ -138,7 +139,7 @@ class Departure:
                 self._ask(snapshot, "save", SAVE_SECONDS)
             if self._was_active:
                 self._ask(snapshot, "stop", END_SECONDS)
-            self._hold(run)
+            self._hold(run, snapshot.attempt)
             return self._listed(run, to)
         except (OSError, OperationError) as error:
             self.stay(name)
@@ -228,11 +229,14 @@ class Departure:
         if not answer.ok and action == "stop":
             raise OperationError(f"{snapshot.name} is not moved, it did not end: {answer.text}")
 
-    def _hold(self, run: RunDir) -> None:
-        """Take the supervisor's place as soon as it has left."""
+    def _hold(self, run: RunDir, attempt: int) -> None:
+        """Take the supervisor's place as soon as it has left, unless another attempt has begun by then."""
         deadline = time.monotonic() + END_SECONDS
         while self._lock is None:
             self._lock = liveness.acquire(run.supervisor_lock)
+            status = storage.read_or_none(Status, run.status)
+            if status is not None and status.attempt > attempt:
+                raise OperationError(f"{run.run} is not moved: somebody has just begun it anew")
             if self._lock is None and time.monotonic() > deadline:
                 raise OperationError(f"{run.run} is not moved: its supervisor did not leave")
         if liveness.is_held(run.run_lock):

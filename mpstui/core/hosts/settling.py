@@ -19,36 +19,26 @@ import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...wire import liveness, storage
 from ...wire.moves import Move
-from ...wire.records import Spec, Status
-from ...wire.rundir import RunDir, event
-from ..engines.engine import LOCAL
+from ...wire.records import Spec
+from ...wire.rundir import RunDir
 from ..launching.actions import Actions
-from ..launching.choice import LaunchChoice
-from ..launching.devices import accelerator
-from ..launching.editing import recorded_choice
-from ..launching.planning import LaunchPlan, plan, spec_json
-from ..machine import require_disk_space, this_machine
+from ..machine import require_disk_space
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home, require_own
 from ..runs.monitor import Monitor
 from ..runs.waiting import restart_is_wished
+from .continuing import plan_here, write_records
 from .parcel import BESIDE, HINT, STAYS, Item, below, digest_of, has, items_of, unpack
-from .relocation import Places, relocated
 from .staging import is_taken, remove_abandoned, run_stage, take
 from .talk import Ends
 
 ACCEPT_SECONDS = 20.0
 """What the far end of a line that was cut may take to see that, and to let go of what arrived over it."""
-
-_ITS_OWN = ("run", "name", "created", "by", "profile", "profile_path", "branch")
-"""What a run's record keeps wherever it is; secrets of a profile are found again where its file is."""
 
 
 class Arrival:
@@ -81,7 +71,7 @@ class Arrival:
         if is_taken(self._stage(name)):
             raise _is_arriving(name)
         require_disk_space(self._home.state, int(asked.get("bytes", 0)))
-        made = self._plan(asked, Path.home())
+        made = plan_here(asked, Path.home(), self._home, self._environ)
         return {"device": made.device, "warnings": list(made.warnings)}
 
     def lacks(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +164,12 @@ class Arrival:
             run.path.rename(stage / "earlier")
         for path in below(stage / "earlier"):  # checkpoints that did not travel, and what belongs to this machine
             where = path.relative_to(stage / "earlier")
-            if not (new / where).exists() and not _is_passing(where):
+            there = storage.stat_of(new / where)
+            if there is None:
+                is_kept = not _is_passing(where)
+            else:  # what people said of it meanwhile, here or there
+                is_kept = where.name == run.labels.name and path.stat().st_mtime > there.st_mtime
+            if is_kept:
                 _into_place(path, new / where)
         new.rename(run.path)
         storage.sync_folder(self._home.runs)
@@ -232,19 +227,19 @@ class Arrival:
             if has(run.path, one):  # of an earlier try
                 (run.path / one.name).rename(new / one.digest)
         shutil.rmtree(run.path, ignore_errors=True)
-        made, at_hand, left = self._plan(asked, cwd), self._at_hand(asked), Counter(one.digest for one in items)
+        made = plan_here(asked, cwd, self._home, self._environ)
+        at_hand, left = self._at_hand(asked), Counter(one.digest for one in items)
         storage.make_private_folder(run.path)
         for one in items:
             source, path = at_hand.get(one.digest), run.path / one.name
             left[one.digest] -= 1
             if source is None or not _put(source, path, one, moves=source.parent == new and not left[one.digest]):
                 raise OperationError(f"{one.name} did not arrive whole", HINT)
-            os.utime(
-                path, ns=(int(times[one.name]) + round(ahead * 1e9),) * 2
-            )  # the newest checkpoint is told by its time
+            moment = int(times[one.name]) + round(ahead * 1e9)
+            os.utime(path, ns=(moment, moment))  # the newest checkpoint is told by its time
         storage.make_private_folder(run.requests)
         run.job.unlink(missing_ok=True)  # of another machine's scheduler
-        self._write_records(asked, run, made)
+        write_records(asked, run, made, self._home, self._clock())
         shutil.rmtree(new, ignore_errors=True)
 
     def _require_place(self, path: Path, cwd: Path, one: Item, name: str) -> None:
@@ -255,84 +250,11 @@ class Arrival:
         if before is None or before.launch.cwd != str(cwd):
             raise OperationError(f"{path} is there already, and is another file", "move it away")
 
-    def _write_records(self, asked: Mapping[str, Any], run: RunDir, made: LaunchPlan) -> None:
-        """The records that say where and how it goes on: those of this machine."""
-        now, attempt = self._clock(), int(asked["attempt"])
-        before, last = storage.read_json(run.spec), storage.read_or_none(Status, run.status)
-        if before is None:
-            raise OperationError(f"spec.json of {asked['run']} did not arrive", HINT)
-        spec = spec_json(made, run, now, self._home)
-        spec |= {name: before[name] for name in _ITS_OWN if name in before}
-        spec["secret_env"] = sorted({*spec["secret_env"], *before.get("secret_env", ())})
-        spec["origin"] = {**spec["origin"], "folder": str(self._home.runs / run.run)}
-        storage.write_json(run.spec, spec)
-        status = Status(run.run, "ended", attempt, now, restarts=last.restarts if last is not None else [])
-        storage.write_json(run.status, storage.to_json(status))
-        if ahead := float(asked.get("ahead", 0.0)):
-            _tell_in_our_time(run, ahead)
-        origin, device = str(asked["from"]), made.device
-        storage.append_line(run.events, event(now, attempt, "moved", f"arrived from {origin}"))
-        move = Move(str(asked["token"]), origin, now, attempt, device)
-        storage.write_json(run.arrived, storage.to_json(move), durable=True)
-
-    def _plan(self, asked: Mapping[str, Any], cwd: Path) -> LaunchPlan:
-        """The launch as it is made here: on the device that was asked for, else on the best one that it can use."""
-        machine = this_machine()
-        places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
-        choice = self._as_before(relocated(asked["launch"], cwd, places), str(asked.get("run", "-")))
-        if asked.get("on"):
-            choice = replace(choice, on=str(asked["on"]), job=dict(asked.get("job") or {}))
-        check = bool(asked["cwd"])
-        if asked.get("device"):
-            return plan(
-                replace(choice, device=str(asked["device"])), environ=self._environ, machine=machine, check=check
-            )
-        # Of a scheduler's job nobody here knows what its nodes have.
-        best = "auto" if choice.on not in (None, LOCAL) else accelerator("auto", self._environ, machine)
-        with suppress(UsageError):
-            return plan(replace(choice, device=best), environ=self._environ, machine=machine, check=check)
-        return plan(replace(choice, device=None), environ=self._environ, machine=machine, check=check)
-
-    def _as_before(self, choice: LaunchChoice, name: str) -> LaunchChoice:
-        """With the interpreter that the run had when it was here."""
-        run = RunDir(self._home.runs / name)
-        if not run.moved.exists():
-            return choice
-        with suppress(OperationError):  # its record cannot be read any more
-            before, (first, *rest) = recorded_choice(run).profile, choice.profile.command
-            command = (before.command[0] if first == "{python}" else first, *rest)
-            return replace(choice, profile=replace(choice.profile, python=before.python, command=command))
-        return choice
-
 
 def _is_arriving(name: str) -> OperationError:
     return OperationError(
         f"{name} is just arriving there", "somebody else moves it; try again in a moment", field="held"
     )
-
-
-def _tell_in_our_time(run: RunDir, ahead: float) -> None:
-    """Move the times in its records to this clock: by them a checkpoint is told from those of other runs."""
-    for number in run.attempt_numbers():
-        for path in (run.attempt(number).launch, run.attempt(number).exit):
-            if (record := storage.read_json(path)) is not None:
-                storage.write_json(path, _later(record, ahead))
-    for path in (run.metrics, run.events):
-        if not path.exists():
-            continue
-        times, fresh = path.stat(), path.with_name(f".{path.name}.new")
-        with storage.open_file(path) as lines, storage.create_file(fresh) as out:
-            for line in lines:
-                with suppress(storage.UnreadableRecord):
-                    line = storage.dump_bytes(_later(storage.load_object(line), ahead))
-                out.write(line)
-        os.utime(fresh, ns=(times.st_mtime_ns,) * 2)
-        fresh.replace(path)
-
-
-def _later(record: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    moments = {name: record[name] for name in ("time", "started", "ended") if isinstance(record.get(name), float | int)}
-    return {**record, **{name: moment + seconds for name, moment in moments.items()}}
 
 
 def _is_passing(where: Path) -> bool:

@@ -118,7 +118,6 @@ def test_a_list_that_cannot_be_true_is_refused_and_nothing_takes_the_runs_place(
     pack([(Item(name, DIGEST, 1), tmp_path / "a")], [DIGEST], packed)
     packed.seek(0)
     arrival, ends = Arrival(home, os.environ), SimpleNamespace(receiving=lambda: packed)
-    monkeypatch.setattr(arrival, "_plan", lambda asked, cwd: None)
     asked = {"run": "r", "cwd": "", "times": times, "files": [[name, DIGEST, 1]]}
     with pytest.raises(OperationError, match="the list of files cannot be used"):
         arrival.settle(asked, ends)  # type: ignore[arg-type]

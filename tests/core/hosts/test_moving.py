@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from mpstui.core.hosts.continuing import plan_here
 from mpstui.core.hosts.moving import MovePlan
-from mpstui.core.hosts.settling import Arrival
 from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import OperationError
@@ -124,12 +124,12 @@ def test_what_cannot_go_on_there_is_refused_before_anything_changes(machines: Ma
     assert machines.alive("a", stubborn)
     assert isinstance(planned, MovePlan)
     # A scheduler of the other machine can be asked for, and can be left out.
-    arrival = Arrival(machines.homes["b"], os.environ)
-    asked = {"launch": planned.survey["launch"], "places": [], "cwd": "", **planned.wishes}
-    made = arrival._plan(asked, machines.code)
+    asked = {"run": run, "launch": planned.survey["launch"], "places": [], "cwd": "", **planned.wishes}
+    made = plan_here(asked, machines.code, machines.homes["b"], os.environ)
     assert made.engine is not None
     assert (made.engine.name, made.device) == ("slurm", "auto")
-    assert arrival._plan({**asked, "on": "local", "job": {}}, machines.code).engine is None
+    asked |= {"on": "local", "job": {}}
+    assert plan_here(asked, machines.code, machines.homes["b"], os.environ).engine is None
 
 
 @pytest.mark.parametrize(("question", "when"), [("leave", "during"), ("accept", "died before")])

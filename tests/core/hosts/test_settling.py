@@ -26,7 +26,7 @@ from mpstui.core.launching.editing import profile_toml, recorded_choice
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import profile_of_command
-from mpstui.wire import liveness, storage
+from mpstui.wire import labels, liveness, storage
 from mpstui.wire.moves import Move
 from mpstui.wire.records import Branch, ExitRecord, LaunchRecord, Spec
 from mpstui.wire.rundir import RunDir
@@ -127,12 +127,14 @@ def test_a_checkpoint_beside_the_run_is_put_there_when_the_run_is_taken_over(tra
 
 
 def test_a_run_that_comes_back_finds_what_it_had_left_there(travel: Travel) -> None:
+    labels.edit(travel.run, lambda said: said._replace(note="before"))
     travel.settle(travel.arrival()).accept(travel.run.run, "t")
     home = RunDir(travel.home.runs / travel.run.run)
     storage.write_json(home.moved, Move("u", "here", NOW, 1))
     for name in ("checkpoints/step-1.json", "checkpoints/old/.metadata", "telemetry.jsonl", "requests/1.json"):
         (home.path / name).parent.mkdir(parents=True, exist_ok=True)
         (home.path / name).write_text("old")
+    labels.edit(home, lambda said: said._replace(note="written while it was away"))
     travel.beside.write_text("newer weights")
     travel.settle(travel.arrival(), token="v").accept(travel.run.run, "v")
     assert (home.path / "checkpoints/step-1.json").read_text() == "old"
@@ -140,6 +142,7 @@ def test_a_run_that_comes_back_finds_what_it_had_left_there(travel: Travel) -> N
     assert (home.path / "telemetry.jsonl").exists()
     assert list(home.requests.iterdir()) == []
     assert not home.moved.exists()
+    assert labels.read(home).note == "written while it was away"
     assert (travel.cwd / "out/1.json").read_text() == "newer weights"
 
 

@@ -1,0 +1,116 @@
+"""How a run that arrives goes on here: its launch as this machine makes it, and the records that say so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...wire import storage
+from ...wire.moves import Move
+from ...wire.records import Status
+from ...wire.rundir import RunDir, event
+from ..engines.engine import LOCAL
+from ..launching.choice import LaunchChoice
+from ..launching.devices import accelerator
+from ..launching.editing import recorded_choice
+from ..launching.planning import LaunchPlan, plan, spec_json
+from ..machine import this_machine
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
+from .parcel import HINT
+from .relocation import Places, relocated
+
+_ITS_OWN = ("run", "name", "created", "by", "profile", "profile_path", "branch")
+"""What a run's record keeps wherever it is; secrets of a profile are found again where its file is."""
+
+
+def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[str, str]) -> LaunchPlan:
+    """The launch on the device that was asked for, else on the best one that it can use.
+
+    Args:
+        asked: ``launch``, ``places``, ``run``; ``device``, ``on`` and ``job`` where they were asked for; ``cwd`` once
+            the code is there, so that what must exist can be looked for.
+        cwd: where it runs.
+
+    Raises:
+        UsageError, OperationError: it cannot be started here.
+    """
+    machine = this_machine()
+    places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
+    choice = _as_before(relocated(asked["launch"], cwd, places), RunDir(home.runs / str(asked["run"])))
+    if asked.get("on"):
+        choice = replace(choice, on=str(asked["on"]), job=dict(asked.get("job") or {}))
+    check = bool(asked["cwd"])
+    if asked.get("device"):
+        return plan(replace(choice, device=str(asked["device"])), environ=environ, machine=machine, check=check)
+    # Of a scheduler's job nobody here knows what its nodes have.
+    best = "auto" if choice.on not in (None, LOCAL) else accelerator("auto", environ, machine)
+    with suppress(UsageError):
+        return plan(replace(choice, device=best), environ=environ, machine=machine, check=check)
+    return plan(replace(choice, device=None), environ=environ, machine=machine, check=check)
+
+
+def _as_before(choice: LaunchChoice, run: RunDir) -> LaunchChoice:
+    """With the interpreter that the run had when it was here."""
+    if not run.moved.exists():
+        return choice
+    with suppress(OperationError):  # its record cannot be read any more
+        before, (first, *rest) = recorded_choice(run).profile, choice.profile.command
+        command = (before.command[0] if first == "{python}" else first, *rest)
+        return replace(choice, profile=replace(choice.profile, python=before.python, command=command))
+    return choice
+
+
+def write_records(asked: Mapping[str, Any], run: RunDir, made: LaunchPlan, home: Home, now: float) -> None:
+    """Make the records of ``run``, which has not taken its place yet, those of this machine; the last is ``arrived``.
+
+    Args:
+        asked: ``token``, ``from``, ``attempt``, and ``ahead``: how far this clock is ahead of that of the records.
+
+    Raises:
+        OperationError: the run's own record did not arrive. OSError: the disk is full.
+    """
+    attempt, origin = int(asked["attempt"]), str(asked["from"])
+    before, last = storage.read_json(run.spec), storage.read_or_none(Status, run.status)
+    if before is None:
+        raise OperationError(f"spec.json of {run.run} did not arrive", HINT)
+    spec = spec_json(made, run, now, home)
+    spec |= {name: before[name] for name in _ITS_OWN if name in before}
+    spec["secret_env"] = sorted({*spec["secret_env"], *before.get("secret_env", ())})
+    spec["origin"] = {**spec["origin"], "folder": str(home.runs / run.run)}
+    storage.write_json(run.spec, spec)
+    status = Status(run.run, "ended", attempt, now, restarts=last.restarts if last is not None else [])
+    storage.write_json(run.status, storage.to_json(status))
+    if ahead := float(asked.get("ahead", 0.0)):
+        _tell_in_our_time(run, ahead)
+    storage.append_line(run.events, event(now, attempt, "moved", f"arrived from {origin}"))
+    move = Move(str(asked["token"]), origin, now, attempt, made.device)
+    storage.write_json(run.arrived, storage.to_json(move), durable=True)
+
+
+def _tell_in_our_time(run: RunDir, ahead: float) -> None:
+    """Move the times in its records to this clock: by them a checkpoint is told from those of other runs."""
+    for number in run.attempt_numbers():
+        for path in (run.attempt(number).launch, run.attempt(number).exit):
+            if (record := storage.read_json(path)) is not None:
+                storage.write_json(path, _later(record, ahead))
+    for path in (run.metrics, run.events):
+        if not path.exists():
+            continue
+        times, fresh = path.stat(), path.with_name(f".{path.name}.new")
+        with storage.open_file(path) as lines, storage.create_file(fresh) as out:
+            for line in lines:
+                with suppress(storage.UnreadableRecord):
+                    line = storage.dump_bytes(_later(storage.load_object(line), ahead))
+                out.write(line)
+        os.utime(fresh, ns=(times.st_mtime_ns,) * 2)
+        fresh.replace(path)
+
+
+def _later(record: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    moments = {name: record[name] for name in ("time", "started", "ended") if isinstance(record.get(name), float | int)}
+    return {**record, **{name: moment + seconds for name, moment in moments.items()}}
