@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing is not imported for the same reason that nothing else is
-if TYPE_CHECKING:
-    from .reporting import report as report
-
 __version__ = "0.1.0"
-_LAZY = {"report": ".reporting"}
-"""What a program imports from here, and the module that has it: `import mpstui` alone stays light."""
+_LAZY = {"report": ".reporting", **dict.fromkeys(("runs", "run", "launch", "Run", "Curve"), ".api")}
+"""What a program imports from here, and the module that has it: `import mpstui` alone stays light.
+
+Their types are told in ``__init__.pyi``."""
 
 
 def __getattr__(name: str) -> object:

@@ -28,7 +28,7 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit(
 """
 
 
-_INSIDE = {"wait", "show", "ps", "logs", "kill"}
+_INSIDE = {"wait", "show", "ps", "logs", "kill", "follow"}
 _LOOKED_AT_BY_A_START = ("PYTHON", "LC_", "LANG")
 
 

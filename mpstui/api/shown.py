@@ -1,0 +1,114 @@
+"""How a notebook is given curves and tables: columns of numbers, and a little HTML."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from ..core import present
+from ..core.model.snapshot import RunSnapshot, SeriesView
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    Column = NDArray[numpy.float64]
+
+_PICTURE = (240, 40)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """All points of one metric, in columns as long as each other: numpy arrays, or ``array('d')`` without numpy.
+
+    NaN stands for what nobody told, and for a value that was measured and is no finite number. What a resumed attempt
+    measured again is here once.
+    """
+
+    name: str
+    axis: str
+    """What it is drawn over: ``step``, ``sample``, ``epoch`` or ``time``."""
+    x: Column
+    step: Column
+    epoch: Column
+    time: Column
+    """When it was measured, Unix seconds."""
+    value: Column
+    thinned: bool = False
+    """There are more points than are here."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def _repr_html_(self) -> str:
+        return f"<b>{escape(self.name)}</b>, {len(self):,} points<br>{_picture(self.value)}"
+
+
+def last_of(view: SeriesView) -> float:
+    """The newest value."""
+    return view.last if view.last is not None else math.nan
+
+
+def curve_of(view: SeriesView) -> Curve:
+    """All that is known of a metric, read with as many columns as it has points."""
+    nobody = array("d", [math.nan]) * len(view.x)
+    held = sum(len(piece.x) for piece in view.superseded) + len(view.x)
+    return Curve(
+        name=view.name,
+        axis=view.axis,
+        x=_column(view.x),
+        step=_column(view.x if view.axis == "step" else nobody),
+        epoch=_column(view.x if view.axis == "epoch" else view.epochs),
+        time=_column(view.x if view.axis == "time" else view.times),
+        value=_column(view.values),
+        thinned=view.count > held,
+    )
+
+
+def _column(values: Sequence[float]) -> Column:
+    try:
+        import numpy
+    except ImportError:
+        return array("d", values)  # type: ignore[return-value]  # told in Curve
+    return numpy.array(values, dtype=numpy.float64)
+
+
+def cells(seen: RunSnapshot) -> tuple[str, ...]:
+    """Name, state, where it stands."""
+    numbers = seen.numbers
+    loss = present.number(numbers.loss) if numbers.loss_is_finite else present.NOT_FINITE
+    counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
+    places = (
+        f"{what} {present.whole(done)}" + (f"/{present.whole(of)}" if of is not None else "")
+        if done is not None
+        else ""
+        for what, done, of in counted
+    )
+    return (seen.name, str(seen.state), *places, f"loss {loss}")
+
+
+def table(found: Iterable[RunSnapshot]) -> str:
+    """As HTML, a row a run."""
+    rows = []
+    for seen in found:
+        curve = seen.series.get("loss")
+        told = "".join(f"<td>{escape(cell)}</td>" for cell in cells(seen))
+        rows.append(f"<tr>{told}<td>{_picture(curve.mean) if curve else ''}</td></tr>")
+    return f"<table>{''.join(rows)}</table>" if rows else "no runs yet"
+
+
+def _picture(values: Sequence[float] | Column) -> str:
+    """A small curve."""
+    every = max(1, len(values) // _PICTURE[0])
+    points = [(place, float(values[place])) for place in range(0, len(values), every) if math.isfinite(values[place])]
+    if len(points) < 2:
+        return ""
+    low, high = min(value for _, value in points), max(value for _, value in points)
+    across, up = _PICTURE[0] / points[-1][0], _PICTURE[1] / ((high - low) or 1.0)
+    line = " ".join(f"{place * across:.1f},{(high - value) * up:.1f}" for place, value in points)
+    size = f'width="{_PICTURE[0]}" height="{_PICTURE[1]}"'
+    return f'<svg {size}><polyline points="{line}" fill="none" stroke="currentColor"/></svg>'

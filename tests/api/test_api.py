@@ -1,0 +1,128 @@
+"""`import mpstui` in a notebook: every value as it was measured, from any thread; the examples of docs/python.md."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+import threading
+from array import array
+from pathlib import Path
+
+import pytest
+
+import mpstui
+from mpstui.api import shown
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
+from tests.contract.test_house_rules import ROOT
+from tests.core.runs.build import NOW, RunBuilder
+from tests.core.sharing.build import labelled_run, poisoned_run, resumed_run
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return Home(state=tmp_path / "home", config=tmp_path / "home")
+
+
+def test_the_import_is_light_and_the_names_are_there() -> None:
+    code = "import sys, mpstui; print(*(name for name in sys.modules if name.startswith('mpstui'))); mpstui.runs"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["mpstui"]
+    with pytest.raises(AttributeError):
+        mpstui.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_no_runs_are_an_empty_list(home: Home) -> None:
+    assert mpstui.runs() == []
+    assert mpstui.runs()._repr_html_() == "no runs yet"
+    with pytest.raises(UsageError, match="there is no run 'digits'"):
+        mpstui.run("digits")
+    with pytest.raises(UsageError):
+        mpstui.runs("lr>>1")
+
+
+def test_a_run_tells_what_the_screen_does(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = mpstui.run(resumed_run(home))
+    assert (run.name, run.state, run.step, run.loss, run.dir.name) == ("digits", "finished", 40, 0.025, run.id)
+    loss = run.series("loss")
+    assert list(loss.step) == list(range(1, 41)), "what the resumed attempt measured again counts once"
+    assert (loss.value[29], loss.time[29], loss.epoch[29], loss.axis) == (1 / 30, NOW + 30, 3, "step")
+    assert math.isnan(loss.value[19])
+    assert run.metrics == {"loss": 0.025, "val_loss": 0.05}
+    assert run.logs() == ["step 1", "WARNING: slow", "RuntimeError: none"]
+    assert (run.logs(lines=1), run.logs(lines=0), run.logs(attempt=1)) == (["RuntimeError: none"], [], [])
+    assert (run.wait(), run.config["device"]) == ("finished", "cpu")
+    with pytest.raises(KeyError, match="it has loss, val_loss"):
+        run.series("acc")
+    assert "<polyline" in run._repr_html_()
+    assert "<polyline" in loss._repr_html_()
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert isinstance(run.series("loss").value, array)
+
+
+def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpstui.api.FRESH_SECONDS", 0.0)
+    live = RunBuilder(home, "live").status("running").launch().beat(step=1).hold()
+    live.points({"time": NOW, "step": 1, "loss": 0.5, "attempt": 1})
+    [run] = mpstui.runs("live")
+    assert (run.state, run.step, len(run.series())) == ("running", 1, 1)
+    with pytest.raises(TimeoutError):
+        run.wait(timeout=0)
+    live.points(*({"time": NOW, "step": at, "loss": 0.25, "attempt": 1} for at in range(2, 500)))
+    live.beat(step=499, seq=2)
+    seen: list[tuple[int | None, int]] = []
+    threads = [threading.Thread(target=lambda: seen.append((run.step, len(run.series())))) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert seen == [(499, 499)] * 8
+    live.beat(step=499, seq=3, phase="done").exit(code=0).status("ended").release()
+    assert run.state == "finished"
+    with pytest.raises(UsageError, match="no action"):
+        run.act("dance")
+
+
+def test_what_mpstui_did_not_start_is_looked_at(home: Home, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {at} loss {1 / at:.4f}\n" for at in range(1, 50)))
+    run = mpstui.run(str(log))
+    assert (run.state, run.step, len(run.series()), run.logs(lines=1)) == ("watched", 49, 49, ["step 49 loss 0.0204"])
+    with pytest.raises(UsageError, match="not started by mpstui"):
+        run.stop()
+
+
+def test_names_of_others_are_no_html(home: Home) -> None:
+    poisoned_run(home)
+    told = mpstui.runs()._repr_html_() + mpstui.run(mpstui.runs()[0].id).series("loss")._repr_html_()
+    assert "<script" not in told
+    assert "<img" not in told
+
+
+def test_thinning_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = mpstui.run(labelled_run(home))
+    assert not run.series().thinned
+    monkeypatch.setattr("mpstui.api.MOST_POINTS", 2048)
+    thin = mpstui.run("digits").series()
+    assert (thin.thinned, len(thin) <= 2048, thin.value[-1]) == (True, True, 1 / 3000)
+    assert shown._picture([math.nan]) == ""
+
+
+def test_every_example_runs(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    labelled_run(home, steps=60)
+    (home.config / "profiles").mkdir()
+    program = '["{python}", "-c", "import time; time.sleep(60)"]'
+    (home.config / "profiles" / "quickstart.toml").write_text(
+        f'name = "tried"\ncommand = {program}\n[args]\nepochs = 2\n'
+    )
+    text = (ROOT / "docs" / "python.md").read_text()
+    names: dict[str, object] = {}
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(example, names)
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("digits finished 2 0.0166")
+    assert out[-1] == "stopped"
