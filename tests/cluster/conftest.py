@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.ssh_lab import SshLab, ssh_lab
+
 from .lab import Lab, missing
+
+__all__ = ["ssh_lab"]
 
 if not os.environ.get("MPSTUI_TEST_CLUSTER"):
     collect_ignore_glob = ["test_*.py"]
@@ -55,13 +59,14 @@ class User:
 
     def __init__(self, folder: Path, lab: Lab) -> None:
         self.lab, self.folder = lab, folder
-        self.profile = folder / "training.toml"
+        (folder / "project").mkdir()
+        self.profile = folder / "project" / "training.toml"
         self.profile.write_text(TRAINING)
-        self._environ = {**os.environ, **lab.environ, "MPSTUI_HOME": str(folder / "home")}
+        self.environ = {**os.environ, **lab.environ, "MPSTUI_HOME": str(folder / "home")}
 
     def run(self, *words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "mpstui", *words], env=self._environ, capture_output=True, text=True, timeout=120
+            [sys.executable, "-m", "mpstui", *words], env=self.environ, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
@@ -70,13 +75,16 @@ class User:
         """Ids of the runs."""
         return self.run("launch", str(self.profile), *words).split()
 
-    def see(self, run: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("show", run, "--json"))
+    def see(self, run: str, *on: str) -> dict[str, Any]:
+        """What is known of a run, here or ``--host NAME``."""
+        found: dict[str, Any] = json.loads(self.run(*on, "show", run, "--json"))
         return found
 
-    def wait(self, run: str, condition: Callable[[dict[str, Any]], object], seconds: float = 240) -> dict[str, Any]:
+    def wait(
+        self, run: str, condition: Callable[[dict[str, Any]], object], *on: str, seconds: float = 240
+    ) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
-        while not condition(found := self.see(run)):
+        while not condition(found := self.see(run, *on)):
             told = {name: found[name] for name in ("state", "reason", "job", "step", "attempt")}
             assert time.monotonic() < deadline, (told, [event["text"] for event in found["events"]])
             time.sleep(0.5)
@@ -94,6 +102,25 @@ class User:
         folder = self.folder / "home" / "runs" / run / "checkpoints"
         newest = max(folder.glob("step-*.pt"))
         return torch.load(newest, weights_only=True)["model"]
+
+
+class Hosts(User):
+    """Somebody at a desk, with a machine to train on and a login node of the cluster, both over ssh."""
+
+    def __init__(self, folder: Path, lab: Lab, ssh: SshLab) -> None:
+        super().__init__(folder, lab)
+        ssh.host("gpu1")
+        ssh.host("login", first=f"export SLURM_CONF={lab.environ['SLURM_CONF']}")
+        self.environ["MPSTUI_SSH"] = ssh.environ["MPSTUI_SSH"]
+        del self.environ["SLURM_CONF"]
+        (folder / "home").mkdir()
+        python = "".join(f'[hosts.{name}]\npython = "{sys.executable}"\n' for name in ("gpu1", "login"))
+        (folder / "home" / "settings.toml").write_text(python)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, lab: Lab, ssh_lab: SshLab) -> Hosts:
+    return Hosts(tmp_path, lab, ssh_lab)
 
 
 @pytest.fixture

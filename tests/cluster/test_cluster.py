@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
-from .conftest import User
+from .conftest import Hosts, User
 from .lab import Lab
 
 PARTITIONS = ("low", "spot")
 ENDED = ("finished", "stopped", "failed", "killed", "lost")
 
 
-def has_trained(steps: int) -> object:
-    return lambda seen: (seen["step"] or 0) >= steps and seen["state"] == "running"
+def has_trained(steps: int) -> Callable[[dict[str, Any]], object]:
+    def condition(seen: dict[str, Any]) -> bool:
+        assert not has_ended(seen), (seen["state"], seen["reason"])
+        return (seen["step"] or 0) >= steps and seen["state"] == "running"
+
+    return condition
 
 
 def has_ended(seen: dict[str, object]) -> bool:
@@ -34,7 +41,7 @@ def test_a_training_over_two_nodes(user: User, lab: Lab) -> None:
     assert (seen["state"], seen["step"]) == ("finished", seen["steps"])
     assert len(seen["ranks"]) == 2
     (run,) = user.launch("--on", "slurm", "--job", "nodes=2", "--set", "epochs=500")
-    user.wait(run, has_trained(2))  # type: ignore[arg-type]
+    user.wait(run, has_trained(2))
     user.run("stop", run)
     seen = user.see(run)
     assert (seen["state"], seen["survivors"]) == ("stopped", [])
@@ -53,7 +60,7 @@ def test_a_preempted_training_goes_on_bit_for_bit(user: User, lab: Lab) -> None:
     (plain,) = user.launch("--on", "local", "--set", "epochs=8")
     # Slurm puts the one back into the queue, and cancels the other.
     both = [user.launch("--on", "slurm", "--job", f"partition={name}", "--set", "epochs=8")[0] for name in PARTITIONS]
-    jobs = [user.wait(run, has_trained(5))["job"]["id"] for run in both]  # type: ignore[arg-type]
+    jobs = [user.wait(run, has_trained(5))["job"]["id"] for run in both]
     lab.ask("sbatch", "--partition=p", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 8")
     for run in both:
         seen = user.wait(run, lambda seen: seen["state"] == "queued")
@@ -81,7 +88,7 @@ def test_a_time_limit_of_two_minutes_is_survived_bit_for_bit(user: User, lab: La
 
 def test_a_cancellation_behind_our_back_is_told(user: User, lab: Lab) -> None:
     (run,) = user.launch("--on", "slurm", "--set", "epochs=500")
-    user.wait(run, has_trained(2))  # type: ignore[arg-type]
+    user.wait(run, has_trained(2))
     lab.ask("scancel", user.see(run)["job"]["id"])
     seen = user.wait(run, has_ended)
     assert (seen["state"], seen["exit"] and seen["exit"]["requested_by"]) in (("killed", None), ("killed", "Slurm"))
@@ -91,7 +98,7 @@ def test_a_cancellation_behind_our_back_is_told(user: User, lab: Lab) -> None:
 
 def test_a_controller_that_is_away_for_a_while(user: User, lab: Lab) -> None:
     (run,) = user.launch("--on", "slurm", "--set", "epochs=120")
-    user.wait(run, has_trained(2))  # type: ignore[arg-type]
+    user.wait(run, has_trained(2))
     (waiting,) = user.launch("--on", "slurm", "--set", "epochs=1", "--job", "nodelist=n1", "--job", "begin=now+40")
     lab.stop_controller()
     try:
@@ -108,3 +115,19 @@ def test_a_controller_that_is_away_for_a_while(user: User, lab: Lab) -> None:
     user.run("stop", run)
     assert user.wait(run, has_ended)["state"] == "stopped"
     assert user.wait(waiting, has_ended)["state"] == "finished"
+
+
+def test_a_run_that_moves_three_times_ends_as_one_that_never_moved(desk: Hosts, lab: Lab) -> None:
+    plain, run = (desk.launch("--on", "local", "--set", "epochs=14")[0] for _ in range(2))
+    seen = desk.wait(run, has_trained(4))
+    here: tuple[str, ...] = ()
+    for source, host, *on in (("", "gpu1"), ("gpu1:", "login", "--on", "slurm"), ("login:", "local", "--on", "local")):
+        desk.run("move", source + run, "--to", host, *on, "--yes")
+        here = () if host == "local" else ("--host", host)
+        seen = desk.wait(run, has_trained(seen["step"] + 4), *here)
+        assert (seen["job"] is not None) == (host == "login")
+    seen = desk.wait(run, has_ended, *here)
+    assert (seen["state"], seen["attempt"]) == ("finished", 4)
+    assert desk.wait(plain, has_ended)["state"] == "finished"
+    assert not lab.ask("squeue", "-h").strip()
+    same_end(desk, plain, run)

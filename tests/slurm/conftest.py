@@ -51,6 +51,7 @@ partition = "gpu"
 def _afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     board.board_of.cache_clear()
     monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 0.25)
+    monkeypatch.setattr(board, "EASY_TIMES", 0.0)
     monkeypatch.setattr(board, "JUST_SUBMITTED_SECONDS", 0.0)
 
 

@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("sbatch", "squeue", "scontrol", "scancel", "srun")
-_FIELD = {"%i": "id", "%T": "state", "%r": "reason", "%N": "nodes", "%P": "partition", "%S": "start", "%e": "end"}
+_FIELD = {
+    "%i": "id",
+    "%T": "state",
+    "%r": "reason",
+    "%N": "nodes",
+    "%P": "partition",
+    "%S": "start",
+    "%e": "end",
+    "%Q": "priority",
+}
 
 
 class FakeCluster:
@@ -143,7 +152,7 @@ def _sbatch(cluster: FakeCluster, words: list[str]) -> int:
             "nodes": "",
         }
         job |= {"partition": options.get("partition", "p"), "command": words, "options": options, "restarts": 0}
-        job |= {"start": "N/A", "end": "N/A"}
+        job |= {"start": "N/A", "end": "N/A", "priority": 17}
         cluster.write({**job, "output": options["output"], "environ": dict(os.environ), "pid": None})
     print(f"{number};lab")
     print("sbatch: warning of something", file=sys.stderr)
@@ -180,8 +189,8 @@ def _scontrol(cluster: FakeCluster, words: list[str]) -> int:
     elif verb == "show":
         print(f"JobId={name} JobName=x\n   JobState={job['state']}\n   StdOut={job['output']}\n   Power=")
     else:
-        reason = {"hold": "JobHeldUser", "release": "Priority"}.get(verb, job["reason"])
-        cluster.write(job, reason=reason, top=verb == "top")
+        held = {"hold": ("JobHeldUser", 0), "release": ("Priority", 17)}.get(verb, (job["reason"], job["priority"]))
+        cluster.write(job, reason=held[0], priority=held[1], top=verb == "top")
     return 0
 
 

@@ -17,7 +17,8 @@ RUNNING = Status("r", "running", 1, 5.0, boot_id="another", trainer=ProcessIdent
 
 
 def job(state: str, reason: str = "None", nodes: str = "", silent: float | None = None) -> JobView:
-    (found,) = Slurm().listed("\x1f".join(["17", state, reason, nodes, "p", "N/A", "N/A", "me", "a\x1fb"]))
+    priority = "0" if reason.startswith("JobHeld") else "4294901745"
+    (found,) = Slurm().listed("\x1f".join(["17", state, reason, nodes, "p", "N/A", "N/A", priority, "me", "a\x1fb"]))
     assert found.name == "a\x1fb"
     return JobView(**{**{name: getattr(found, name) for name in JobView.__slots__}, "silent_since": silent})
 

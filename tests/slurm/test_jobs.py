@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.engines import board
+from mpstui.core.engines.engine import engine_named
 from mpstui.core.engines.slurm import Slurm
 from mpstui.core.hosts.relocation import Places, choice_message, relocated
 from mpstui.core.launching.actions import Actions
@@ -158,6 +159,46 @@ def test_a_job_that_the_scheduler_has_forgotten_keeps_its_last_word(runs: Cluste
     while (cluster.folder / "calls").stat().st_size == before:
         assert runs.see(run).state is State.KILLED
     assert runs.see(run).state is State.KILLED
+
+
+def test_the_accounting_tells_what_squeue_has_forgotten_and_is_not_asked_for_ever(
+    runs: Cluster, cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sacct, told, calls = cluster.folder / "bin" / "sacct", tmp_path / "told", tmp_path / "calls"
+    sacct.write_text(f'#!/bin/sh\necho "$@" >> {calls}\ncat {told}\n')
+    sacct.chmod(0o700)
+    (run,) = runs.launch()
+    (cluster.folder / "jobs" / "10.json").unlink()  # it ended, and was forgotten, while nobody looked
+    told.write_text("\x1f".join(("10", "TIMEOUT", "None", "n1", "gpu", "100", "200", "7", "me", "a\x1fb")) + "\n")
+    seen = runs.see(run)
+    assert (seen.state, "ran into its time limit" in seen.reason) == (State.KILLED, True)
+    assert seen.job is not None
+    assert (seen.job.starts, seen.job.ends) == (100.0, 200.0)
+    told.unlink()  # as where no accounting is kept
+    monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 0.01)
+    asked = board.JobBoard(engine_named("slurm"), runs.home.state / "cache" / "jobs-slurm.json")
+    before = (cluster.folder / "calls").read_text().count('"squeue"')
+    while (cluster.folder / "calls").read_text().count('"squeue"') < before + 4:
+        assert asked.view("99").phase is JobPhase.GONE
+        time.sleep(0.01)
+    assert calls.read_text().count("--jobs=99") == 3
+
+
+def test_a_scheduler_that_takes_long_is_asked_less_often(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    path = runs.home.state / "cache" / "jobs-slurm.json"
+    asked = board.JobBoard(engine_named("slurm"), path, lambda: now[0])
+    asked.view("17")
+    monkeypatch.setattr(board, "EASY_TIMES", 1000.0)  # as if it had taken seconds
+    now[0] += 20.0
+    asked.view("17")
+    board.JobBoard(engine_named("slurm"), path, lambda: now[0]).view("17")  # another process knows it too
+    assert (cluster.folder / "calls").read_text().count('"squeue"') == 1
+    asked.hurry()
+    asked.view("17")
+    assert (cluster.folder / "calls").read_text().count('"squeue"') == 2
 
 
 def test_before_its_time_limit_it_saves_is_requeued_and_goes_on(runs: Cluster, cluster: FakeCluster) -> None:
@@ -409,6 +450,20 @@ def test_a_restart_on_a_device_that_only_the_nodes_have_is_a_job(runs: Cluster, 
     assert found.argv[-2:] == ("--device", "cuda")
 
 
+def line(job: str, state: str, reason: str = "None", nodes: str = "", starts: str = "Unknown") -> str:
+    priority = "0" if reason == "job requeued in held state" else "4294901745"
+    return "\x1f".join((job, state, reason, nodes, "p", starts, "Unknown", priority, "me", "sweep")) + "\n"
+
+
+def test_lines_of_several_tasks_and_parts_are_read_as_jobs() -> None:
+    told = line("3_[5-6,9%2]", "CANCELLED by 1000", nodes="None assigned") + line("3_[5-...]", "PENDING")
+    told += line("7+0", "RUNNING", nodes="n1") + line("7+1", "RUNNING", nodes="n2")
+    told += line("8", "PENDING", "job requeued in held state", starts=str(int(time.time()) + 366 * 86400))
+    found = [(one.id, one.phase, one.nodes, one.starts) for one in Slurm().remembered(told)]
+    cancelled = [(f"3_{task}", JobPhase.CANCELLED, None, None) for task in (5, 6, 9)]
+    assert found == [*cancelled, ("7", JobPhase.RUNNING, "n1", None), ("8", JobPhase.HELD, None, None)]
+
+
 def test_a_job_stays_in_the_list_whatever_separates_the_words_of_its_name() -> None:
-    fields = ("17", "RUNNING", "None", "n1", "gpu", "1", "2", "me", "a\u2028b\x1ec")
+    fields = ("17", "RUNNING", "None", "n1", "gpu", "1", "2", "7", "me", "a\u2028b\x1ec")
     assert [(one.id, one.name) for one in Slurm().listed("\x1f".join(fields) + "\n")] == [("17", "a\u2028b\x1ec")]

@@ -38,6 +38,25 @@ def test_a_job_of_somebody_else_is_its_output_and_its_scheduler_s_word(
     assert sorted(one.run for one in seen) == sorted([ours, "slurm:20"])  # a run of ours is there once
 
 
+def test_tasks_of_an_array_that_wait_are_one_row_and_nobody_asks_where_they_write(
+    runs: Cluster, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n")
+    words = ["sbatch", f"--output={tmp_path}/%a.log", "--array=0-11", "--job-name=sweep", str(script)]
+    subprocess.run(words, check=True, capture_output=True)
+    cluster.set("10_0", state="RUNNING", reason="None", nodes="n2")
+    monitor = Monitor(runs.home)
+    monitor.watch(Path("slurm:"))
+    while len(seen := monitor.refresh()) < 2 or not all(one.job for one in seen):
+        time.sleep(0.05)
+    told = {one.run: one.reason for one in seen}
+    assert sorted(told) == ["slurm:10_0", "slurm:10_1"]
+    assert told["slurm:10_1"].startswith("Slurm job 10_1 is pending: Priority, as 10 more of its array")
+    asked = {line for line in (cluster.folder / "calls").read_text().splitlines() if '"scontrol"' in line}
+    assert asked == {'["scontrol", "show", "job", "10_0"]'}
+
+
 def test_what_cannot_be_watched_is_refused(runs: Cluster) -> None:
     with pytest.raises(UsageError, match="Slurm tells nothing of a job 77"):
         require_job("slurm:77", runs.home.state)

@@ -25,6 +25,8 @@ from ..model.jobs import JobPhase, JobView
 from .engine import Engine, engine_named
 
 ASK_EVERY_SECONDS = 4.0
+EASY_TIMES, LONGEST_PAUSE_SECONDS = 10.0, 30.0
+"""A scheduler that took long to answer is asked again after so many times that long: it has others to answer, too."""
 FIRST_ANSWER_SECONDS = 3.0
 """How long the first look of a process waits for an answer; later ones never wait."""
 GIVE_UP_SECONDS = 20.0
@@ -33,6 +35,8 @@ LATE_SECONDS = 10.0
 """Since the last answer; then a question without one is told of."""
 JUST_SUBMITTED_SECONDS = 3.0
 MOST_KEPT = 2000
+MOST_ASKED_FOR, ASKED_FOR_TIMES = 100, 3
+"""Of the accounting: jobs in one question, and how often it is asked for one that it does not know (yet)."""
 
 
 class JobBoard:
@@ -46,10 +50,14 @@ class JobBoard:
         self._views: dict[str, JobView] = {}
         self._listed: set[str] = set()
         """Ids in the newest answer."""
-        self._asked = self._answered = 0.0
+        self._lost: dict[str, int] = {}
+        """How often the accounting was asked for jobs that somebody looks at, and the newest answer has not."""
+        self._asked = self._answered = self._took = 0.0
+        """When it was asked and has answered last, Unix seconds, and how long that answer took."""
         self._silent_since: float | None = None
         self._why = ""
         self._question: _Question | None = None
+        self._history: _Question | None = None
         self._stamp: object = None
         self._waited = False
 
@@ -61,24 +69,25 @@ class JobBoard:
         """
         with self._lock:
             self._refresh()
-            if not self._waited and self._asked > self._answered:
-                deadline = time.monotonic() + FIRST_ANSWER_SECONDS
-                while self._question is not None and time.monotonic() < deadline:
-                    time.sleep(0.01)
-                    self._refresh()
+            deadline = time.monotonic() + (0.0 if self._waited else FIRST_ANSWER_SECONDS)
+            while (found := self._view(job, submitted)).silent_since is None and time.monotonic() < deadline:
+                if self._question is None and self._history is None:
+                    break
+                time.sleep(0.01)
+                self._refresh()
             self._waited = True
-            return self._view(job, submitted)
+            return found
 
     def all(self) -> tuple[JobView, ...]:
         """Every job in the newest answer."""
         self.view("")
         with self._lock:
-            return tuple(self._view(job) for job in sorted(self._listed))
+            return tuple(self._view(job) for job in sorted(self._listed, key=_by_number))
 
     def hurry(self) -> None:
         """Something was just changed: the next look asks again."""
         with self._lock:
-            self._asked = min(self._asked, self._clock() - ASK_EVERY_SECONDS)
+            self._asked = min(self._asked, self._clock() - LONGEST_PAUSE_SECONDS)
             self._waited = False
 
     def _view(self, job: str, submitted: float = 0.0) -> JobView:
@@ -96,46 +105,63 @@ class JobBoard:
             return replace(found, silent_since=since, why_silent=self._why)
         heard = self._answered > submitted + JUST_SUBMITTED_SECONDS
         if job and heard and job not in self._listed and not found.phase.is_over:
+            if job not in self._lost:
+                self._lost[job] = 0
+                self._ask_history()
             return replace(found, phase=JobPhase.GONE, state=None, reason=None)
         return found
 
     def _refresh(self) -> None:
         self._take_answer()
         now = self._clock()
-        if self._question is None and now - self._asked >= ASK_EVERY_SECONDS:
+        if self._question is None and self._is_due(now):
             self._read()
-            if now - self._asked >= ASK_EVERY_SECONDS or self._asked > now:
+            if self._is_due(now):
                 self._asked = now
                 self._write()  # before the answer: other processes need not ask as well
                 self._question = _Question(self.engine.listing(), now)
                 self._take_answer()
 
+    def _is_due(self, now: float) -> bool:
+        pause = max(ASK_EVERY_SECONDS, min(self._took * EASY_TIMES, LONGEST_PAUSE_SECONDS))
+        return not 0 <= now - self._asked < pause
+
     def _take_answer(self) -> None:
+        self._take_history()
         question = self._question
         if question is None or not question.is_over():
             return
-        self._question = None
+        self._question, self._took = None, question.took
         if question.error:
             self._silent_since = self._silent_since or self._answered or question.asked
             self._why = question.error
         else:
             views = {view.id: view for view in self.engine.listed(question.output)}
             self._listed = set(views)
-            self._remember_lost(views)
             self._views |= views
             self._answered, self._silent_since, self._why = self._clock(), None, ""
+            lost = (job for job, view in self._views.items() if job not in views and not view.phase.is_over)
+            self._lost = dict.fromkeys(lost, 0) | {job: n for job, n in self._lost.items() if job not in views}
+            self._ask_history()
         self._write()
 
-    def _remember_lost(self, views: Mapping[str, JobView]) -> None:
+    def _ask_history(self) -> None:
         """Ask the accounting, where there is one, for jobs that went out of the list between two looks at it."""
-        lost = [job for job, view in self._views.items() if job not in views and not view.phase.is_over][:100]
-        command = self.engine.history(lost) if lost else []
-        if not command:
-            return
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run(command, capture_output=True, timeout=5.0, env=plain_environment())
-            found = self.engine.remembered(done.stdout.decode("utf-8", "replace")) if done.returncode == 0 else []
-            self._views |= {view.id: view for view in found}
+        lost = [job for job, times in self._lost.items() if times < ASKED_FOR_TIMES][:MOST_ASKED_FOR]
+        if lost and self._history is None and (command := self.engine.history(lost)):
+            self._lost |= {job: self._lost[job] + 1 for job in lost}
+            self._history = _Question(command, self._clock())
+
+    def _take_history(self) -> None:
+        if self._history is not None and self._history.is_over():
+            found = [] if self._history.error else self.engine.remembered(self._history.output)
+            self._views |= {view.id: view for view in found if view.id not in self._listed}
+            self._lost = {job: times for job, times in self._lost.items() if not self._knows_the_end_of(job)}
+            self._history = None
+            self._write()
+
+    def _knows_the_end_of(self, job: str) -> bool:
+        return job in self._views and self._views[job].phase.is_over
 
     def _read(self) -> None:
         """What another process has heard since."""
@@ -149,8 +175,8 @@ class JobBoard:
             self._asked = max(self._asked, float(found["asked"]))
             if float(found["answered"]) >= self._answered:
                 self._views = {**self._views, **views}
-                self._listed = set(found["listed"])
-                self._answered = float(found["answered"])
+                self._listed, self._lost = set(found["listed"]), {**self._lost, **found.get("lost", {})}
+                self._answered, self._took = float(found["answered"]), float(found.get("took", 0.0))
                 self._silent_since, self._why = found["silent_since"], str(found["why"])
 
     def _write(self) -> None:
@@ -158,15 +184,21 @@ class JobBoard:
         record: dict[str, Any] = {
             "asked": self._asked,
             "answered": self._answered,
+            "took": self._took,
             "silent_since": self._silent_since,
             "why": self._why,
             "listed": sorted(self._listed),
+            "lost": self._lost,
             "jobs": [{name: getattr(view, name) for name in _KEPT} for view in kept.values()],
         }
         with contextlib.suppress(OSError):  # a full or read-only disk: each process asks for itself
             storage.make_private_folder(self._path.parent)
             storage.write_json(self._path, record, sync=False)
             self._stamp = storage.stamp(self._path)
+
+
+def _by_number(job: str) -> tuple[int, str]:
+    return len(job), job
 
 
 _KEPT = ("id", "phase", "state", "reason", "nodes", "partition", "user", "name", "starts", "ends", "engine", "title")
@@ -181,7 +213,7 @@ class _Question:
     """A scheduler's command that runs in the background."""
 
     def __init__(self, command: Collection[str], asked: float) -> None:
-        self.asked = asked
+        self.asked, self.took = asked, 0.0
         self.output, self.error = "", ""
         self._begun = time.monotonic()
         self._process: subprocess.Popen[bytes] | None = None
@@ -228,6 +260,7 @@ class _Question:
             process.stdout.close()
             process.stderr.close()
         self.output, self._process = self._said.decode("utf-8", "replace"), None
+        self.took = time.monotonic() - self._begun
         return True
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -43,10 +45,11 @@ _PHASES = {
     "OUT_OF_MEMORY": JobPhase.OUT_OF_MEMORY,
 }
 """The words of ``squeue -o %T`` and ``sacct -o State``."""
-_HOLDS = ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue")
+_NO_ESTIMATE_SECONDS = 360 * 86400.0
+"""Slurm's estimate of a start that it cannot estimate is a year from now."""
 _SEPARATOR = "\x1f"
-_FIELDS = ("%i", "%T", "%r", "%N", "%P", "%S", "%e", "%u", "%j")
-_HISTORY = "JobID,State,Reason,NodeList,Partition,Start,End,User,JobName"
+_FIELDS = ("%i", "%T", "%r", "%N", "%P", "%S", "%e", "%Q", "%u", "%j")
+_HISTORY = "JobID,State,Reason,NodeList,Partition,Start,End,Priority,User,JobName"
 _OURS = {
     "array": "mpstui submits a sweep as one",
     "chdir": "the profile's cwd says where the program runs",
@@ -163,18 +166,20 @@ class Slurm:
 
     def listed(self, output: str) -> list[JobView]:
         """See :class:`.engine.Engine`."""
-        return list(self._views(output, _SEPARATOR))
+        return list(self._views(output))
 
     def history(self, ids: Sequence[str]) -> list[str]:
         """See :class:`.engine.Engine`."""
         if not shutil.which("sacct"):
             return []
+        # It does not find a task that never began by its own number.
+        arrays = dict.fromkeys(job.partition("_")[0] for job in ids)
         wanted = ["--noheader", "--allocations", "--parsable2", f"--delimiter={_SEPARATOR}"]
-        return ["sacct", *wanted, f"--jobs={','.join(ids)}", f"--format={_HISTORY}"]
+        return ["sacct", *wanted, f"--jobs={','.join(arrays)}", f"--format={_HISTORY}"]
 
     def remembered(self, output: str) -> list[JobView]:
         """See :class:`.engine.Engine`."""
-        return list(self._views(output, _SEPARATOR))
+        return list(self._views(output))
 
     def change(self, action: str, job: str) -> list[str]:
         """See :class:`.engine.Engine`."""
@@ -196,28 +201,50 @@ class Slurm:
         found = re.search(r"^\s*StdOut=(/.*)$", output, re.MULTILINE)
         return found[1].strip() if found else ""
 
-    def _views(self, output: str, separator: str) -> Iterator[JobView]:
+    def _views(self, output: str) -> Iterator[JobView]:
         for line in output.split("\n"):  # a job's name may have any other separator in it
-            fields = line.split(separator, len(_FIELDS) - 1)
+            fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
             if len(fields) != len(_FIELDS):
                 continue
-            job, state, reason, nodes, partition, starts, ends, user, name = (field.strip() for field in fields)
+            job, state, reason, nodes, partition, starts, ends, priority, user, name = (
+                field.strip() for field in fields
+            )
             word = state.partition(" ")[0].rstrip("+")  # sacct writes ``CANCELLED by 1000``
             phase = _PHASES.get(word, JobPhase.UNKNOWN)
-            yield JobView(
+            phase = JobPhase.HELD if phase is JobPhase.PENDING and priority == "0" else phase  # by whomever, whyever
+            begins = _moment(starts)
+            if begins is not None and phase.waits and begins > time.time() + _NO_ESTIMATE_SECONDS:
+                begins = None
+            view = JobView(
                 engine=self.name,
                 title=self.title,
                 id=job,
-                phase=JobPhase.HELD if phase is JobPhase.PENDING and reason in _HOLDS else phase,
+                phase=phase,
                 state=word,
                 reason=None if reason in ("", "None") else reason,
-                nodes=nodes or None,
+                nodes=None if nodes in ("", "None assigned") else nodes,
                 partition=partition or None,
                 user=user or None,
                 name=name or None,
-                starts=_moment(starts),
+                starts=begins,
                 ends=_moment(ends),
             )
+            yield from (replace(view, id=one) for one in _ids(job))
+
+
+def _ids(text: str) -> Iterator[str]:
+    """The jobs of one line: tasks of an array that have not begun may share one, ``17_[3-5,9%2]``.
+
+    A job of several kinds of nodes goes by its first part: that one has the script.
+    """
+    number, _, tasks = text.partition("_[")
+    if not tasks:
+        job, _, part = text.partition("+")
+        yield from [job] if part in ("", "0") else []
+    for place in tasks.rstrip("]").partition("%")[0].split(",") if tasks else ():
+        first, _, last = place.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():  # a long list may be cut short
+            yield from (f"{number}_{task}" for task in range(int(first), int(last or first) + 1))
 
 
 def _moment(text: str) -> float | None:

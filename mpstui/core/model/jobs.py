@@ -92,6 +92,11 @@ class JobView:
     """Since when the scheduler has not answered; None: what is said here is what it says now."""
     why_silent: str = ""
 
+    @property
+    def array(self) -> str:
+        """The id that all tasks of its array share; its own where it is in none."""
+        return self.id.partition("_")[0]
+
     def sentence(self) -> str:
         """``Slurm job 17 is pending: Priority``, ``Slurm job 17 runs on n[1-2]``; see :meth:`silence`."""
         why = f": {self.reason}" if self.reason not in (None, *_SAYS_NOTHING) and not self.phase.has_nodes else ""

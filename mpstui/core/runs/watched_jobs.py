@@ -49,14 +49,18 @@ def require_job(text: str, state: Path) -> None:
 
 
 def other_jobs(engine: str, ours: Iterable[RunFollower], state: Path) -> list[Path]:
-    """The jobs of this user that are neither those of ``ours`` nor over, as names to watch; none of no scheduler."""
+    """The jobs of this user that are neither those of ``ours`` nor over, as names to watch; none of no scheduler.
+
+    Of the tasks of an array that wait, hundreds perhaps, the first one stands for all.
+    """
     board = board_of(engine, state) if engine else None
     seen = [one.snapshot for one in ours] if board is not None else []
     if None in seen:
         return []  # which jobs are ours is known once all runs have been looked at
     known = {one.job.id for one in seen if one is not None and one.job is not None}
-    jobs = board.all() if board is not None else ()
-    return [Path(f"{engine}:{job.id}") for job in jobs if job.id not in known and not job.phase.is_over]
+    jobs = [job for job in (board.all() if board is not None else ()) if job.id not in known and not job.phase.is_over]
+    first = {job.array: job.id for job in reversed(jobs) if job.phase.waits}
+    return [Path(f"{engine}:{job.id}") for job in jobs if first.get(job.array, job.id) == job.id or not job.phase.waits]
 
 
 class WatchedJob(WatchedReader):
@@ -69,8 +73,10 @@ class WatchedJob(WatchedReader):
         self._found = False
 
     def _find_files(self) -> None:
-        now = self.machine.monotonic()
-        if not self._found and now >= self._look_at:
+        now, board = self.machine.monotonic(), board_of(self._engine.name, self._state)
+        # Of a task that has not begun it would be told where the whole array writes.
+        waits = board is not None and board.view(self._job).phase.waits
+        if not self._found and not waits and now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
             try:
                 told = self._engine.output_path(ask(self._engine, self._engine.output_of(self._job)))
@@ -85,6 +91,8 @@ class WatchedJob(WatchedReader):
         if board is None:
             return found
         job = board.view(self._job)
-        reason = job.sentence() + job.silence() + ("" if found.updated is None else f"; {found.reason}")
+        beside = sum(one.array == job.array and one.phase.waits for one in board.all()) - 1 if job.phase.waits else 0
+        more = f", as {beside} more of its array" if beside > 0 else ""
+        reason = job.sentence() + more + job.silence() + ("" if found.updated is None else f"; {found.reason}")
         name = f"{job.name} ({self._engine.name} {self._job})" if job.name else found.name
         return replace(found, run=f"{self._engine.name}:{self._job}", name=name, job=job, reason=reason)
