@@ -20,6 +20,7 @@ from mpstui.cli.bench import LiveLine
 from tests import standin
 from tests.core.bench.test_measure import TRAINER
 from tests.waiting import wait_until
+from tests.warm import CAN_FORK, warm
 
 RACER = """
 import sys, time
@@ -47,6 +48,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def bench(environ: dict[str, str], tmp_path: Path) -> Bench:
     def call(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        if CAN_FORK:
+            return warm("mpstui").run("bench", *words, env={**environ, **more}, cwd=tmp_path, timeout=150)
         command = [sys.executable, "-m", "mpstui", "bench", *words]
         return subprocess.run(
             command, env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False

@@ -17,6 +17,7 @@ from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir
 from tests.cli.programs import told
 from tests.waiting import wait_until
+from tests.warm import CAN_FORK, warm
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDIN = ROOT / "tests" / "standin"
@@ -31,6 +32,8 @@ class CommandLine:
     home: Path
     cwd: Path
     env: dict[str, str] = field(default_factory=dict)
+    began: bool = False
+    """A command was called."""
 
     def environment(self, **more: str) -> dict[str, str]:
         """What the programs of this test see."""
@@ -39,13 +42,17 @@ class CommandLine:
     def call(
         self, *arguments: str, timeout: float = 120, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command to its end."""
+        """Run one command to its end: the first one in a Python of its own, those after it as forks of one."""
+        began, self.began = self.began, True
+        more = {**self.env, **(env or {})}
+        if began and CAN_FORK and "PYTHONPATH" not in more:
+            return warm("mpstui").run(*arguments, env=self.environment(**more), cwd=self.cwd, timeout=timeout)
         return subprocess.run(
             [sys.executable, "-m", "mpstui", *arguments],
             capture_output=True,
             text=True,
             timeout=timeout,
-            env=self.environment(**(env or {})),
+            env=self.environment(**more),
             cwd=self.cwd,
             check=False,
         )

@@ -20,6 +20,7 @@ command = ["{python}", "-P", "-m", "trainer", "cifar"]
 device = "cpu"
 [env]
 OMP_NUM_THREADS = "1"
+MPSTUI_STANDIN_PAUSE = "0.02"
 [args]
 model = "tiny"
 epochs = 200

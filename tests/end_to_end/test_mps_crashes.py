@@ -30,6 +30,7 @@ device = "{device}"
 [env]
 PYTHONPATH = "{standin}"
 MPSTUI_STANDIN = "{fault}"
+MPSTUI_STANDIN_PAUSE = "0.02"
 OMP_NUM_THREADS = "1"
 [args]
 model = "tiny"

@@ -1,7 +1,9 @@
 """Loaded by Python's start when this folder is on PYTHONPATH: stands in for parts of the torch that is imported then.
 
-For the MPS device where ``MPSTUI_STANDIN`` is set, if only to nothing. And always for the compiler: an optimizer asks
-for it at each step, so that even a program that compiles nothing loads it, which takes longer than torch itself.
+For the MPS device where ``MPSTUI_STANDIN`` is set, if only to nothing. For the compiler, unless
+``MPSTUI_STANDIN_COMPILER`` is ``real``: an optimizer asks for it at each step, so that even a program that compiles
+nothing loads it, which takes longer than torch itself. And ``MPSTUI_STANDIN_PAUSE`` is how many seconds each step of an
+optimizer takes longer: a training that is only there to be watched leaves the processor to its watcher.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import importlib.abc
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -47,10 +50,14 @@ def _run_after(loader: importlib.abc.Loader) -> None:
     def exec_module(module: ModuleType) -> None:
         gc.disable()
         execute(module)
+        gc.freeze()  # what torch keeps is never looked through again, for garbage or for tensors that are counted
         gc.enable()
-        sys.modules.setdefault("torch._dynamo", _NoCompiler("torch._dynamo"))
+        if os.environ.get("MPSTUI_STANDIN_COMPILER") != "real":
+            sys.modules.setdefault("torch._dynamo", _NoCompiler("torch._dynamo"))
         if "MPSTUI_STANDIN" in os.environ:
             _load(_HERE / "mps.py", "_mps_standin").install()
+        if pause := float(os.environ.get("MPSTUI_STANDIN_PAUSE", 0)):
+            sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(lambda *_: time.sleep(pause))
 
     loader.exec_module = exec_module  # type: ignore[method-assign]
 

@@ -82,8 +82,9 @@ def environment(
 
     Without torch's compiler, which several ranks need, it starts in half the time.
     """
-    path = str(ROOT) if compiler else f"{standin.FOLDER}{os.pathsep}{ROOT}"
-    environ = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    environ = {**os.environ, "PYTHONPATH": f"{standin.FOLDER}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
+    if compiler:
+        environ["MPSTUI_STANDIN_COMPILER"] = "real"
     if run_dir:
         environ |= {"MPSTUI_RUN_DIR": str(run_dir), "MPSTUI_ATTEMPT": str(attempt)}
     if fault is not None:

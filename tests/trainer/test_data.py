@@ -207,6 +207,15 @@ def test_synthetic_images_are_the_same_for_a_seed_and_differ_between_sets() -> N
     assert one.name.startswith("synthetic")
 
 
+@pytest.mark.parametrize("limit", [1, 30, 40, 50])
+def test_of_synthetic_images_only_those_are_drawn_that_are_asked_for(limit: int) -> None:
+    all_of_them = images.synthetic(3, train=40, validation=20).limited(limit)
+    found = images.synthetic(3, train=40, validation=20, limit=limit)
+    assert found.name == all_of_them.name
+    for part in ("train_images", "train_labels", "validation_images", "validation_labels"):
+        assert torch.equal(getattr(found, part), getattr(all_of_them, part)), part
+
+
 def _accuracy(folder: Path, *arguments: str) -> float:
     train("--limit", "400", "--epochs", "4", "--out", str(folder), "--lr", "0.01", *arguments)
     best: float = torch.load(folder / "best.pt", weights_only=True)["progress"]["best"]

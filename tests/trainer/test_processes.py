@@ -20,6 +20,7 @@ from mpstui.wire import rundir
 from mpstui.wire.liveness import system_process_table
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
+from tests import standin
 from tests.trainer.building import TINY, command, completed, environment, points, torchrun, train
 from tests.waiting import wait_until
 
@@ -40,7 +41,7 @@ def _started(tmp_path: Path, *arguments: str, compiler: bool = False) -> tuple[s
     run.requests.mkdir()
     child = subprocess.Popen(
         command(*arguments),
-        env=environment(tmp_path, compiler=compiler),
+        env=environment(tmp_path, compiler=compiler) | standin.WATCHED,
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
@@ -94,7 +95,7 @@ def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passe
     run.requests.mkdir()
     child = subprocess.Popen(
         torchrun("trainer", "cifar", *TINY, *ENDLESS, *layout),
-        env=environment(tmp_path, compiler=True),
+        env=environment(tmp_path, compiler=True) | standin.WATCHED,
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

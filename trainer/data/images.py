@@ -127,29 +127,38 @@ def drawn_centres(count: int, seed: int, size: int = 32) -> torch.Tensor:
 
 
 @functools.lru_cache(maxsize=2)
-def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: int = 10) -> ImageSet:
+def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: int = 10, limit: int = 0) -> ImageSet:
     """Gratings: a class is an angle and a spacing; phase, colours, contrast and noise are each image's own.
 
     Learnable by any small convolutional network and by no single pixel; training and validation images are drawn
     independently, so that validation accuracy means what it says. Equal seeds give equal images.
+
+    Args:
+        limit: what :meth:`ImageSet.limited` would leave of them, without drawing the others; 0: all.
     """
-    train_images, train_labels = _gratings(np.random.default_rng([seed, 1]), train, classes)
-    validation_images, validation_labels = _gratings(np.random.default_rng([seed, 2]), validation, classes)
-    name = f"synthetic gratings, seed {seed}"
+    fewer = 0 < limit < train
+    shown, judged = (limit, min(limit, validation)) if fewer else (train, validation)
+    train_images, train_labels = _gratings(np.random.default_rng([seed, 1]), train, classes, shown)
+    validation_images, validation_labels = _gratings(np.random.default_rng([seed, 2]), validation, classes, judged)
+    name = f"synthetic gratings, seed {seed}" + (f", first {limit:,}" if fewer else "")
     return ImageSet(name, classes, train_images, train_labels, validation_images, validation_labels)
 
 
-def _gratings(random: np.random.Generator, count: int, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _gratings(random: np.random.Generator, count: int, classes: int, kept: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first ``kept`` of ``count`` images; the noise of each pixel, drawn last, is drawn for these alone."""
     labels = random.integers(0, classes, count)
     angles = (labels % 5) * (np.pi / 5) + random.normal(0, 0.12, count)
     cycles = np.where(labels % 10 < 5, 3.0, 5.0) * random.uniform(0.85, 1.15, count)
+    phase = random.uniform(0, 2 * np.pi, count)
+    colours = 0.25 * random.standard_normal((count, 3, 1, 1), dtype=np.float32)[:kept]
+    ground = random.uniform(0.35, 0.65, (count, 3, 1, 1)).astype(np.float32)[:kept]
+    labels = labels[:kept]
+    angles, cycles, phase = (one[:kept, None, None] for one in (angles, cycles, phase))
     axis = np.linspace(-0.5, 0.5, 32, endpoint=False)
     down, across = np.meshgrid(axis, axis, indexing="ij")
-    along = np.cos(angles)[:, None, None] * across + np.sin(angles)[:, None, None] * down
-    phase = random.uniform(0, 2 * np.pi, count)[:, None, None]
-    waves = np.sin(2 * np.pi * cycles[:, None, None] * along + phase).astype(np.float32)
-    colours = 0.25 * random.standard_normal((count, 3, 1, 1), dtype=np.float32)
-    pixels = random.uniform(0.35, 0.65, (count, 3, 1, 1)).astype(np.float32) + colours * waves[:, None]
+    along = np.cos(angles) * across + np.sin(angles) * down
+    waves = np.sin(2 * np.pi * cycles * along + phase).astype(np.float32)
+    pixels = ground + colours * waves[:, None]
     pixels += 0.2 * random.standard_normal(pixels.shape, dtype=np.float32)
     images = torch.from_numpy((np.clip(pixels, 0, 1) * 255).astype(np.uint8))
     return images, torch.from_numpy(labels.astype(np.int64))

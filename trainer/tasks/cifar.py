@@ -155,8 +155,8 @@ def _unmoved(numbers: torch.Tensor) -> torch.Tensor:
 
 def _read(args: argparse.Namespace) -> images.ImageSet:
     seed = args.seed or 0
-    found = cifar.read(args.data, args.dataset) if args.data else images.synthetic(seed)
-    if args.limit:
+    found = cifar.read(args.data, args.dataset) if args.data else images.synthetic(seed, limit=args.limit or 0)
+    if args.data and args.limit:
         found = found.limited(args.limit)
     if args.label_noise:
         found = found.with_label_noise(args.label_noise, seed)
