@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 from operator import le
 from typing import NamedTuple
 
-from .names import Role, classify
+from .names import NameScope, Role, classify
 from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase, Point, PointColumns, Standing
 from .records import ALIASES, EPOCH, LEARNING_RATE, read_record
 
@@ -37,8 +38,10 @@ class Row(NamedTuple):
 class Rows:
     """The rows of one run, placed in the order in which they were logged."""
 
-    def __init__(self, format_name: str) -> None:
+    def __init__(self, format_name: str, *, evaluation: bool = False) -> None:
+        """``evaluation``: all of it was measured on validation data, whatever it is called."""
         self._format = format_name
+        self._evaluation = evaluation
         self._names: dict[str, None] = {}
         self._loss: str | None = None
         self._rate: str | None = None
@@ -69,9 +72,11 @@ class Rows:
             found += self._columns([rows[place] for place in places], names)
         return found
 
-    def column(self, name: str, steps: Sequence[float], times: Sequence[float], values: Sequence[float]) -> list[Point]:
-        """The points of one metric that is kept apart from the others, once `learn` knows it."""
-        return self._points({name: values}, steps, times, array("d", [_NAN]) * len(steps))
+    def columns(
+        self, columns: Mapping[str, Sequence[float]], steps: Sequence[float], times: Sequence[float]
+    ) -> list[Point]:
+        """The points of metrics that have their steps in common, once `learn` knows them."""
+        return self._points(columns, steps, times, array("d", [_NAN]) * len(steps))
 
     def learn(self, names: Sequence[str]) -> None:
         """Take notice of metrics that are about to come, each in a column of its own."""
@@ -81,7 +86,7 @@ class Rows:
         """What was told so far."""
         if not self._names and math.isnan(self._step):
             return ParsedLog(standing=standing, read_in_part=read_in_part)
-        counters = self._counters(self._step, self._epoch)
+        counters = _counters(self._step, self._epoch)
         return ParsedLog(
             format=self._format,
             epoch=counters.epoch,
@@ -100,7 +105,7 @@ class Rows:
         if not fresh:
             return
         self._names.update(dict.fromkeys(sorted(fresh)))
-        if self._loss is None:
+        if self._loss is None and not self._evaluation:
             found = read_record(dict.fromkeys(row.values, 1.0), self._format)
             if found is not None and found.loss is not None and not found.part:
                 self._loss = found.loss_name
@@ -169,13 +174,13 @@ class Rows:
         self._lr = rates[-1] if rates else self._lr
         newest = MetricPoint(
             run=0,
-            counters=self._counters(steps[-1], epochs[-1]),
+            counters=_counters(steps[-1], epochs[-1]),
             phase=Phase.TRAIN,
             loss=losses[-1] if losses else None,
             learning_rate=rates[-1] if rates else None,
             throughput=None,
-            metrics={name: values[-1] for name, values in shown.items()},
-            eval_metrics={},
+            metrics={name: values[-1] for name, values in shown.items() if not self._is_evaluation(name)},
+            eval_metrics={name: values[-1] for name, values in shown.items() if self._is_evaluation(name)},
             series=f"{self._loss}@s" if losses else "",
             format=self._format,
             first_epoch=self._first_epoch,
@@ -185,11 +190,33 @@ class Rows:
         told_steps = None if math.isnan(steps[-1]) else steps
         return PointColumns(newest, told_steps, epochs, losses, rates, shown, times)
 
-    @staticmethod
-    def _counters(step: float, epoch: float) -> Counters:
-        whole = int(step) if math.isfinite(step) else None
-        told = None if not math.isfinite(epoch) else int(epoch) if epoch == int(epoch) else epoch
-        return Counters(epoch=told, step=whole)
+    def _is_evaluation(self, name: str) -> bool:
+        return self._evaluation or classify(name).scope is NameScope.EVAL
+
+
+def _counters(step: float, epoch: float) -> Counters:
+    whole = int(step) if math.isfinite(step) else None
+    told = None if not math.isfinite(epoch) else int(epoch) if epoch == int(epoch) else epoch
+    return Counters(epoch=told, step=whole)
+
+
+def one_by_one(points: Iterable[Point]) -> Iterator[MetricPoint]:
+    """Columns as single points."""
+    for point in points:
+        if not isinstance(point, PointColumns):
+            yield point
+            continue
+        newest, steps = point.newest, point.steps or [_NAN] * len(point.epochs)
+        for place, (step, epoch) in enumerate(zip(steps, point.epochs, strict=True)):
+            yield replace(
+                newest,
+                counters=_counters(step, epoch),
+                loss=point.losses[place] if len(point.losses) else None,
+                learning_rate=point.rates[place] if point.rates is not None else None,
+                metrics={name: point.values[name][place] for name in newest.metrics},
+                eval_metrics={name: point.values[name][place] for name in newest.eval_metrics},
+                time=point.times[place] if point.times is not None else None,
+            )
 
 
 def _falls(steps: Sequence[float]) -> list[int]:

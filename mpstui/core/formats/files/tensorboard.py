@@ -3,40 +3,56 @@
 Framing: ``u64 length | u32 masked crc32c(length) | data | u32 masked crc32c(data)``, little endian, mask
 ``((crc >> 15) | (crc << 17)) + 0xa282ead8``. Messages: tensorflow/core/util/event.proto and framework/summary.proto.
 A partial last record is normal in a live file and is read again later; checksums are computed only when a length looks
-absurd.
+absurd. Records of one scalar, which is what SummaryWriter makes, are read by one expression; it takes whole records
+alone, one behind the other, and what it does not take goes field by field.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import struct
-from collections.abc import Iterator
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from ....wire import storage
-from ..points import MetricPoint
-from ..protobuf import fields
+from ..points import UNTOLD, MetricPoint, ParsedLog, Point, Priority
+from ..protobuf import fields, varint
+from ..rows import Rows, one_by_one
 from ..vocabulary import EVAL_WORDS
-from . import Records
+from . import CHUNK
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 _SUSPICIOUS = 1 << 24
 _SKIPPED_ABOVE = 1 << 22
 """Bytes of a record beyond which it holds images or a graph, no scalars."""
+# The frame's length and checksum; time, step, one value with its tag and its number; the checksum.
+_SCALAR = re.compile(
+    rb"(?s)([\x10-\xff])\0{7}.{4}\x09(.{8})(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?"
+    rb"\x2a[\x00-\x7f]\x0a[\x00-\x7f]\x0a[\x01-\x7f]([ -~]{1,100})\x15(.{4}).{4}"
+)
+Scalar = tuple[float, int, str, float]
+"""Time, step, tag and value."""
 
 
-class TensorBoard(Records):
-    """Scalars of one event file; values of one step form one record."""
+class TensorBoard:
+    """Scalars of one event file, each tag with the steps at which it was written."""
 
-    name = "tensorboard"
+    name: ClassVar[str] = "tensorboard"
+    priority: ClassVar[Priority] = Priority.EXACT
+    suffixes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, rows: Rows | None = None) -> None:
+        """``rows``: of a run that has further files."""
+        self.path = path
         self._offset = 0
-        self._step = 0
-        self._values: dict[str, object] = {}
         # Keras writes its validation curves under the names of training, in a folder of their own.
-        self._evaluation = path.parent.name.lower() in EVAL_WORDS
+        evaluation = path.parent.name.lower() in EVAL_WORDS
+        self._rows = Rows(self.name, evaluation=evaluation) if rows is None else rows
+        self._tags: dict[bytes, str] = {}
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
@@ -52,60 +68,111 @@ class TensorBoard(Records):
         return self._offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The points of whole records since the last call, or of about ``limit`` bytes of them.
+        """The points of whole records since the last call, or of about ``limit`` bytes of them."""
+        found, before = list(one_by_one(self.take(limit or CHUNK))), -1
+        while limit is None and self._offset != before:
+            before = self._offset
+            found += one_by_one(self.take(CHUNK))
+        return found
 
-        The newest step is held until another begins.
-        """
-        points: list[MetricPoint] = []
-        for data in self._records(limit):
-            step, values = _event(data)
-            if values and (step != self._step or self._values.keys() & values.keys()):
-                points += self._flush()
-                self._step = step
-            self._values.update(values)
-        return points
+    def take(self, limit: int) -> Sequence[Point]:
+        found: list[Scalar] = []
+        data = self._read(limit)
+        position, size, least = 0, len(data), _HEADER.size + _FOOTER
+        while position + least <= size:
+            position = self._scalars(data, position, found)
+            if position + least > size:
+                break
+            length, checksum = _HEADER.unpack_from(data, position)
+            end = position + least + length
+            if end > size or (length > _SUSPICIOUS and masked_crc32c(data[position : position + 8]) != checksum):
+                break
+            found += _event(data[position + _HEADER.size : end - _FOOTER])
+            position = end
+        self._offset += position
+        return self._placed(found)
+
+    def _read(self, limit: int) -> bytes:
+        """What comes next, a record of more than ``limit`` bytes whole; one that holds no scalars is passed over."""
+        with storage.open_file(self.path) as file:
+            file.seek(self._offset)
+            data = file.read(max(limit, _HEADER.size))
+            if len(data) < _HEADER.size:
+                return b""
+            length, checksum = _HEADER.unpack_from(data)
+            end = _HEADER.size + length + _FOOTER
+            if end <= len(data) or (length > _SUSPICIOUS and masked_crc32c(data[:8]) != checksum):
+                return data
+            if length <= _SKIPPED_ABOVE:
+                return data + file.read(end - len(data))
+            self._offset += end if self._offset + end <= file.seek(0, os.SEEK_END) else 0
+            return b""
 
     def close(self) -> list[MetricPoint]:
-        """With the newest step too."""
-        return self.poll() + self._flush()
+        """Nothing is held back."""
+        return self.poll()
 
-    def _flush(self) -> list[MetricPoint]:
-        values, self._values = self._values, {}
-        if not values:
-            return []
-        record: dict[str, object] = {"step": self._step, **values}
-        return self.points_of({**record, "phase": "val"} if self._evaluation else record)
+    def summary(self) -> ParsedLog:
+        """What was told so far."""
+        return self._rows.summary(UNTOLD, None)
 
-    def _records(self, limit: int | None) -> Iterator[bytes]:
-        size = self.path.stat().st_size
-        stop = size if limit is None else self._offset + limit
-        with storage.open_file(self.path) as file:
-            while self._offset < stop and self._offset + _HEADER.size + _FOOTER <= size:
-                file.seek(self._offset)
-                header = file.read(_HEADER.size)
-                length, checksum = _HEADER.unpack(header)
-                if length > _SUSPICIOUS and masked_crc32c(header[:8]) != checksum:
-                    return
-                end = self._offset + _HEADER.size + length + _FOOTER
-                if end > size:
-                    return
-                if length <= _SKIPPED_ABOVE:
-                    yield file.read(length)
-                self._offset = end
+    def _scalars(self, data: bytes, position: int, found: list[Scalar]) -> int:
+        """Take the records of one scalar that follow each other; returns the place behind them."""
+        matches = []
+        match, begun = _SCALAR.match(data, position), position
+        while match is not None and match.end() - position == match[1][0] + _HEADER.size + _FOOTER:
+            matches.append(match.groups())
+            position = match.end()
+            match = _SCALAR.match(data, position)
+        if position == begun:
+            return position
+        _, times, steps, tags, values = zip(*matches, strict=True)
+        known = {one: _signed(varint(one, 0)[0]) if one is not None else 0 for one in set(steps)}
+        names = {tag: tag.decode("ascii") for tag in set(tags)}
+        count = len(times)
+        found += zip(
+            struct.unpack(f"<{count}d", b"".join(times)),
+            [known[one] for one in steps],
+            [names[one] for one in tags],
+            struct.unpack(f"<{count}f", b"".join(values)),
+            strict=True,
+        )
+        return position
+
+    def _placed(self, found: Sequence[Scalar]) -> list[Point]:
+        """The points of scalars in their order; tags that were written at the same steps go together."""
+        by_tag: dict[str, list[Scalar]] = {}
+        for one in found:
+            by_tag.setdefault(one[2], []).append(one)
+        self._rows.learn(list(by_tag))
+        together: dict[bytes, tuple[array[float], array[float], dict[str, array[float]]]] = {}
+        for tag, scalars in by_tag.items():
+            times, steps, _, values = zip(*scalars, strict=True)
+            at = array("d", steps)
+            _, _, columns = together.setdefault(at.tobytes(), (at, array("d", times), {}))
+            columns[tag] = array("d", values)
+        order = sorted(together.values(), key=lambda one: one[0][-1])
+        return [point for steps, times, columns in order for point in self._rows.columns(columns, steps, times)]
 
 
-def _event(data: bytes) -> tuple[int, dict[str, float]]:
-    """Step and scalars of an ``Event``; a damaged one says nothing."""
-    step, values = 0, dict[str, float]()
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _event(data: bytes) -> list[Scalar]:
+    """The scalars of an ``Event``; a damaged one says nothing."""
+    moment, step, found = 0.0, 0, list[tuple[str, float]]()
     try:
         for number, value in fields(data):
-            if number == 2 and isinstance(value, int):
-                step = value - (1 << 64) if value >> 63 else value
+            if number == 1 and isinstance(value, bytes) and len(value) == 8:
+                moment = struct.unpack("<d", value)[0]
+            elif number == 2 and isinstance(value, int):
+                step = _signed(value)
             elif number == 5 and isinstance(value, bytes):
-                values.update(_scalar(v) for n, v in fields(value) if n == 1 and isinstance(v, bytes) and _scalar(v)[0])
+                found += [_scalar(one) for kind, one in fields(value) if kind == 1 and isinstance(one, bytes)]
     except (IndexError, struct.error, UnicodeDecodeError):
-        return 0, {}
-    return step, values
+        return []
+    return [(moment, step, tag, value) for tag, value in found if tag]
 
 
 def _scalar(data: bytes) -> tuple[str, float]:

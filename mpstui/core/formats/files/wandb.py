@@ -21,7 +21,7 @@ from ....wire import storage
 from ...model.snapshot import State
 from ..points import MetricPoint, ParsedLog, Point, Priority, Standing
 from ..protobuf import fields, varint
-from ..rows import Row, Rows
+from ..rows import Row, Rows, one_by_one
 from ..told import SYSTEM, RunTold, flattened
 from . import CHUNK
 
@@ -186,8 +186,8 @@ class WandbFile:
         return self._log.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The newest of what was logged together since the last call."""
-        return [point.newest for point in self._read(self._log, limit)]
+        """What was logged since the last call, one by one."""
+        return list(one_by_one(self._read(self._log, limit)))
 
     def take(self, limit: int) -> Sequence[Point]:
         return self._read(self._log, limit)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..points import UNTOLD, MetricPoint, ParsedLog, Point, Priority
-from ..rows import Rows
+from ..rows import Rows, one_by_one
 
 MOST_AT_ONCE = 1 << 18
 
@@ -36,8 +36,8 @@ class Curves:
         raise NotImplementedError
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The newest of what is new of each metric."""
-        return [point.newest for point in self.take(limit or MOST_AT_ONCE)]
+        """The points that are new, one by one."""
+        return list(one_by_one(self.take(limit or MOST_AT_ONCE)))
 
     def close(self) -> list[MetricPoint]:
         """Nothing is held back."""

@@ -41,7 +41,7 @@ class FolderCurves(Curves):
         meta = storage.stamp(self.path / "meta.yaml")
         self.position = sum(tail.offset for tail in self._tails.values()) + (meta[2] if meta else 0)
         parts.sort(key=lambda part: part[:2])
-        return [point for _, name, columns in parts for point in self.rows.column(name, *columns)]
+        return [point for _, name, columns in parts for point in self.rows.columns({name: columns[2]}, *columns[:2])]
 
 
 def _columns(data: bytes) -> tuple[Sequence[float], Sequence[float], Sequence[float]] | None:
@@ -93,4 +93,4 @@ class DatabaseCurves(Curves):
         self.position = size if len(rows) < _MOST_ROWS else min(size - 1, self.position + len(rows))
         self.rows.learn(list(columns))
         order = sorted(columns, key=lambda name: columns[name][0][-1])
-        return [point for name in order for point in self.rows.column(name, *columns[name])]
+        return [point for name in order for point in self.rows.columns({name: columns[name][2]}, *columns[name][:2])]

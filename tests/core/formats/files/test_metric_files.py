@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from mpstui.core.follow import LONGEST_LINE_BYTES, Budget
 from mpstui.core.formats import thrift
-from mpstui.core.formats.files import detect, json_document, read_log
+from mpstui.core.formats.files import detect, json_document, read_log, tensorboard
 from mpstui.core.formats.files.json_lines import JsonLines
 from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.points import MetricPoint
@@ -161,10 +162,10 @@ def test_event_files_grow_and_a_torn_record_waits(tmp_path: Path) -> None:
     data = b"".join(records)
     path.write_bytes(data[:-5])
     reader = detect(path)
-    assert [point.loss for point in reader.poll()] == [pytest.approx(1.9)]
+    assert [point.loss for point in reader.poll()] == [pytest.approx(1.9), pytest.approx(1.8)]
     path.write_bytes(data)
-    assert [point.loss for point in reader.poll()] == [pytest.approx(1.8)]
-    (last,) = reader.close()
+    (last,) = reader.poll()
+    assert reader.close() == []
     assert (last.counters.step, last.loss, last.learning_rate) == (3, pytest.approx(1.7), 0.5)  # type: ignore[comparison-overlap]
     assert last.eval_metrics == {"Loss/val": 3.0}
 
@@ -180,6 +181,33 @@ def test_event_files_with_tensors_and_damage(tmp_path: Path) -> None:
     (point,) = detect(path).close()
     assert point.loss is None, "Keras writes its validation loss under the name of the training loss"
     assert point.eval_metrics == {"epoch_loss": 0.25}
+
+
+def test_event_files_of_single_scalars_are_read_as_field_by_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.out.tfevents.1"
+    names = ["Loss/train", "lr", "größe", "a" * 120, "acc"]
+    records = [record(event(step, scalars={names[step % 5]: step / 7})) for step in range(400)]
+    records.insert(7, record(event(5, scalars={"acc": math.nan, "lr": 0.5})))
+    records.insert(9, record(event(-3 % (1 << 64), scalars={"acc": 1.0})))
+    records.insert(50, record(field(5, 2, sized(b"\x0a" + sized(b"\x0a\x03big" + b"\x22" + sized(bytes(9000)))))))
+    path.write_bytes(b"".join(records))
+
+    def told(limit: int) -> list[tuple[object, ...]]:
+        reader, found, before = detect(path), list[tuple[object, ...]](), -1
+        while reader.position != before:
+            before = reader.position
+            for point in reader.poll(limit):
+                values = {**point.metrics, "loss": point.loss, "lr": point.learning_rate, **point.eval_metrics}
+                found += [(n, point.step, str(v), point.time) for n, v in values.items() if v is not None]
+        assert reader.position == path.stat().st_size
+        return sorted(found, key=str)
+
+    fast = told(1 << 16)
+    assert len(fast) == 403
+    monkeypatch.setattr(tensorboard, "_SCALAR", re.compile(rb"\Zx"))
+    assert told(1 << 16) == told(700) == fast
 
 
 def varint(value: int) -> bytes:
