@@ -71,8 +71,7 @@ class Departure:
             OperationError: it cannot be moved.
         """
         run = find_run(self._home, name)
-        moved = storage.read_or_none(Move, run.moved)
-        if moved is not None:
+        if (moved := _moved(run)) is not None:
             return {"run": run.run, "moved": moved._asdict()}
         snapshot = self._look(run)
         if liveness.is_held(run.moving_lock) or (not snapshot.state.active and liveness.is_held(run.supervisor_lock)):
@@ -155,9 +154,11 @@ class Departure:
             raise OperationError(f"{run.run} is not moved: {run.moving_lock}: {error.strerror}") from error
         if self._moving is None:
             raise _is_moving(run.run)
-        if (moved := storage.read_or_none(Move, run.moved)) is not None:
+        try:
+            _require_here(run)
+        except OperationError:
             self._release()
-            raise OperationError(f"{run.run} was moved to {moved.to} meanwhile")
+            raise
 
     def _listed(self, run: RunDir, to: str) -> dict[str, Any]:
         snapshot = self._look(run)
@@ -259,6 +260,23 @@ class Departure:
         with ends.sending() as out:
             pack(self._files, asked["lacking"], out)
         return {}
+
+
+def _moved(run: RunDir) -> Move | None:
+    """Where it was moved to.
+
+    Raises:
+        OperationError: there is a record of it that nobody can read, so that it may be anywhere.
+    """
+    try:
+        return storage.read(Move, run.moved)
+    except (OSError, storage.UnreadableRecord) as error:
+        raise OperationError(f"where {run.run} was moved to cannot be read: {run.moved}: {error}") from error
+
+
+def _require_here(run: RunDir) -> None:
+    if (moved := _moved(run)) is not None:
+        raise OperationError(f"{run.run} was moved to {moved.to} meanwhile")
 
 
 def _is_moving(run: str) -> OperationError:

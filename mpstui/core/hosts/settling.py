@@ -157,8 +157,11 @@ class Arrival:
         self._require_free(run.run)
         new, spec = stage / run.run, storage.read(Spec, RunDir(stage / run.run).spec)
         if spec is not None and (new / BESIDE).exists():
+            folders = {path: path.stat() for path in (new / BESIDE).rglob("*") if path.is_dir()}
             for path in below(new / BESIDE):
                 _into_place(path, Path(spec.launch.cwd) / path.relative_to(new / BESIDE))
+            for path, found in folders.items():
+                os.utime(Path(spec.launch.cwd) / path.relative_to(new / BESIDE), ns=(found.st_mtime_ns,) * 2)
             shutil.rmtree(new / BESIDE)
         if run.path.exists():
             run.path.rename(stage / "earlier")
@@ -237,6 +240,7 @@ class Arrival:
                 raise OperationError(f"{one.name} did not arrive whole", HINT)
             moment = int(times[one.name]) + round(ahead * 1e9)
             os.utime(path, ns=(moment, moment))  # the newest checkpoint is told by its time
+        _tell_times_of_folders(run.path)
         storage.make_private_folder(run.requests)
         run.job.unlink(missing_ok=True)  # of another machine's scheduler
         write_records(asked, run, made, self._home, self._clock())
@@ -255,6 +259,14 @@ def _is_arriving(name: str) -> OperationError:
     return OperationError(
         f"{name} is just arriving there", "somebody else moves it; try again in a moment", field="held"
     )
+
+
+def _tell_times_of_folders(top: Path) -> None:
+    """A folder is as old as the newest that is in it: a checkpoint may be one."""
+    for base, folders, names in os.walk(top, topdown=False):
+        if folders or names:
+            newest = max(Path(base, name).lstat().st_mtime_ns for name in (*folders, *names))
+            os.utime(base, ns=(newest, newest))
 
 
 def _is_passing(where: Path) -> bool:

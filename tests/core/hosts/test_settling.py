@@ -53,6 +53,7 @@ class Travel:
         (self.run.path / "requests").rmdir()
         self.beside = folder / "last.json"
         self.beside.write_text("weights")
+        self.beside_name = "out/1.json"
         profile = profile_of_command((sys.executable, "train.py"), cwd=self.cwd, name="toy", checkpoints="out/*")
         (self.cwd / "train.py").touch()
         self.launch = choice_message(LaunchChoice(profile))
@@ -77,7 +78,10 @@ class Travel:
     def files(self) -> list[tuple[Item, Path]]:
         own = [path for path in self.run.path.rglob("*") if path.is_file() and path.suffix != ".lock"]
         named = [(str(path.relative_to(self.run.path)), path) for path in own]
-        return [(Item(name, *digest_of(path)), path) for name, path in [*named, (f"{BESIDE}/out/1.json", self.beside)]]
+        return [
+            (Item(name, *digest_of(path)), path)
+            for name, path in [*named, (f"{BESIDE}/{self.beside_name}", self.beside)]
+        ]
 
     def settle(self, arrival: Arrival, **more: Any) -> Arrival:
         packed = io.BytesIO()
@@ -164,11 +168,30 @@ def test_a_run_that_comes_home_has_its_interpreter_its_folder_and_its_profile_ag
     home = storage.read(Spec, run.spec)
     assert home is not None
     assert home.launch.variants["cpu"].argv[0] == str(python)
-    assert (home.profile, home.secret_env, home.branch) == ("cifar", ["TOKEN"], Branch("other", 5, "/x.pt"))
+    assert (home.profile, home.branch) == ("cifar", Branch("other", 5, "/x.pt"))
+    assert "TOKEN" in home.secret_env
     assert recorded_choice(run).profile.command == (str(python), "train.py")
     storage.write_json(run.moved, Move("u", "here", NOW, 1))
     (travel.cwd / "train.py").write_text("changed since")
     assert arrived(code, travel.home) is None
+
+
+def test_checkpoints_that_are_folders_keep_their_order(travel: Travel) -> None:
+    for name, moment in (("b", 1000.0), ("a", 3000.0), ("c", 2000.0)):
+        path = travel.run.checkpoints / name / "inner" / "x"
+        path.parent.mkdir(parents=True)
+        path.write_text(name)
+        os.utime(path, (moment, moment))
+    travel.beside_name = "out/last/x"
+    os.utime(travel.beside, (4000.0, 4000.0))
+    travel.settle(travel.arrival()).accept(travel.run.run, "t")
+    there = RunDir(travel.home.runs / travel.run.run)
+    assert {path.name: path.stat().st_mtime for path in there.checkpoints.iterdir()} == {
+        "b": 1000,
+        "a": 3000,
+        "c": 2000,
+    }
+    assert (travel.cwd / "out/last").stat().st_mtime == 4000.0
 
 
 def test_what_a_dead_move_left_is_removed_unless_it_may_be_the_run_itself(
@@ -227,3 +250,7 @@ def test_of_two_that_move_a_run_away_the_second_is_told(travel: Travel) -> None:
     one.close()
     with pytest.raises(OperationError, match="was moved to b meanwhile"):
         other.depart(travel.run.run, "c")
+    travel.run.moved.write_text("{")
+    for refused in (other.survey, lambda run: other.depart(run, "c")):
+        with pytest.raises(OperationError, match="cannot be read"):
+            refused(travel.run.run)
