@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..present import NOT_FINITE, duration, number, whole
-from ..series.direction import Best, Better, best_point, better
+from ..series.direction import Best, Better, best_point, better, reading_order
 from ..series.series import is_evaluation, measured
 
 MOST_COMPARED = 20
@@ -159,7 +159,10 @@ def metrics_of(snapshots: Iterable[RunSnapshot]) -> list[str]:
     for snapshot in snapshots:
         keys = {(measured(name), view.evaluation): name for name, view in snapshot.series.items()}
         count.update(names.setdefault(key, name) for key, name in keys.items())
-    order = {name: (name != "loss", not evaluation, -count[name], name) for (_, evaluation), name in names.items()}
+    order = {
+        name: (name != "loss", not evaluation, -count[name], reading_order(name))
+        for (_, evaluation), name in names.items()
+    }
     return sorted(order, key=lambda name: order[name])
 
 

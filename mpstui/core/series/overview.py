@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
+from .direction import reading_order
 from .series import measured
 
 _FEWEST_ALIKE = 3
@@ -66,7 +67,7 @@ def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
 
 
 def _rank(metric: Metric) -> tuple[object, ...]:
-    return measured(metric.name) != "loss", metric.name != "loss", metric.name
+    return measured(metric.name) != "loss", metric.name != "loss", reading_order(metric.name)
 
 
 def _same(one: Metric, other: Metric) -> bool:

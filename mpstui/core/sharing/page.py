@@ -27,7 +27,7 @@ from ..runs.details import details
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
-from ..series.direction import best, better
+from ..series.direction import best, better, reading_order
 from ..series.series import measured
 from .anonymous import without_the_user
 
@@ -112,7 +112,7 @@ def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str,
             key = measured(name), view.axis
             charts.setdefault(key, []).append({"run": place, **_curve(view)})
             titles[key] = min(titles.get(key, name), name, key=len)
-    keys = sorted(charts, key=lambda key: (key[0] != "loss", "loss" not in key[0], key))
+    keys = sorted(charts, key=lambda key: (key[0] != "loss", "loss" not in key[0], reading_order(key[0]), key[1]))
     named = [{"title": strip_controls(titles[key]), "axis": key[1], "curves": charts[key]} for key in keys]
     return {"runs": [strip_controls(name) for name in names], "charts": named}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present import loss_text
+from ...core.series.direction import reading_order
 from ...core.series.series import measured
 from ..rows import clean
 from .scale import Frame
@@ -76,7 +77,7 @@ def metric_names(snapshot: RunSnapshot) -> list[str]:
     series = snapshot.series
     drawn = {(measured(name), view.axis) for name, view in series.items() if not view.evaluation}
     names = [name for name, view in series.items() if not view.evaluation or (measured(name), view.axis) not in drawn]
-    return sorted(names, key=lambda name: (name != "loss", "loss" not in name.lower(), name))
+    return sorted(names, key=lambda name: (name != "loss", "loss" not in name.lower(), reading_order(name)))
 
 
 def drawn_with(snapshot: RunSnapshot, name: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from mpstui.core.model.patterns import PatternMistake
 from mpstui.core.model.snapshot import Numbers, RunSnapshot, SeriesView, State
+from mpstui.core.series.direction import reading_order
 from mpstui.core.series.overview import Fold, Metric, arranged, metrics_of
 from mpstui.core.series.series import Points, Series
 
@@ -85,3 +86,8 @@ def test_a_pattern_finds_other_names_too_and_is_refused_where_it_could_take_for_
     for mistaken in ("(", "(a+)+b"):
         with pytest.raises(PatternMistake):
             metrics_of(snapshot, mistaken)
+
+
+def test_numbers_in_names_are_in_the_order_of_numbers() -> None:
+    names = ["layer10/norm", "layer2/norm", "m1", "m", "m10", "m2", "loss", "layer2"]
+    assert sorted(names, key=reading_order) == ["layer2", "layer2/norm", "layer10/norm", "loss", "m", "m1", "m2", "m10"]
