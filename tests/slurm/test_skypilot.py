@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.engines.board import JobBoard
+from mpstui.core.engines.engine import engine_named
 from mpstui.core.engines.skypilot import SkyPilot
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.jobs import JobPhase
@@ -23,6 +26,8 @@ QUEUE = [
     {"job_id": 5, "job_name": "b", "status": "RUNNING", "start_at": 7.0, "cloud": "AWS", "region": "us-east-1"},
     {"job_id": 6, "job_name": "c", "status": "FAILED_NO_RESOURCE", "failure_reason": "no V100 anywhere"},
     {"job_id": 7, "job_name": "d", "status": "SOMETHING_NEW"},
+    {"job_id": 8, "job_name": "e", "status": "STARTING", "schedule_state": "ALIVE_BACKOFF"},
+    {"job_id": 9, "job_name": "f", "status": "WINDING_DOWN", "schedule_state": "ALIVE"},
 ]
 
 
@@ -33,7 +38,21 @@ def test_the_queue_is_read_by_its_fields() -> None:
     assert found["b"].sentence() == "SkyPilot job b runs on AWS us-east-1"
     assert (found["c"].phase, found["c"].reason) == (JobPhase.FAILED, "no V100 anywhere")
     assert found["d"].phase is JobPhase.UNKNOWN
-    assert SkyPilot().listed("No managed jobs found.") == []
+    assert (found["e"].phase, found["e"].reason) == (JobPhase.PENDING, "no resources are free, it is tried again")
+    assert found["f"].phase is JobPhase.ENDING
+    assert SkyPilot().listed("[]") == []
+    # As it lists the newest fifty alone, an older job would be taken for one that is gone.
+    assert {"--all", "--verbose"} <= set(SkyPilot().listing())
+
+
+def test_an_answer_that_is_no_list_of_jobs_ends_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sky = tmp_path / "sky"
+    sky.write_text("#!/bin/sh\necho 'A newer version is there'\n")
+    sky.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = JobBoard(engine_named("sky"), tmp_path / "jobs.json").view("a")
+    assert (found.phase, found.silent_since is None) == (JobPhase.UNKNOWN, False)
+    assert "its answer cannot be read" in found.silence()
 
 
 def test_a_launch_is_a_task_whose_shell_text_holds_no_word_of_a_user(

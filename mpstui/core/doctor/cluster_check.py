@@ -28,6 +28,8 @@ def cluster_facts(home: Home, mounts: Path = Path("/proc/self/mounts")) -> list[
             jobs = len(engine.listed(ask(engine, engine.listing())))
         except OperationError as failure:
             error = failure.sentence
+        except ValueError as failure:
+            error = f"{engine.title}: its list of jobs cannot be read: {failure}"
         facts = {"engine": name, "title": engine.title, "jobs": jobs, "error": error}
         found.append({**facts, "home": str(home.state), "file_system": _kind_of(home.state, mounts)})
     return found

@@ -132,11 +132,16 @@ class JobBoard:
         if question is None or not question.is_over():
             return
         self._question, self._took = None, question.took
+        views: dict[str, JobView] = {}
+        if not question.error:
+            try:
+                views = {view.id: view for view in self.engine.listed(question.output)}
+            except ValueError as error:
+                question.error = f"its answer cannot be read: {error}"
         if question.error:
             self._silent_since = self._silent_since or self._answered or question.asked
             self._why = question.error
         else:
-            views = {view.id: view for view in self.engine.listed(question.output)}
             self._listed = set(views)
             self._views |= views
             self._answered, self._silent_since, self._why = self._clock(), None, ""

@@ -67,7 +67,11 @@ class Engine(Protocol):
         """The command that tells of all jobs of this user."""
 
     def listed(self, output: str) -> list[JobView]:
-        """The jobs in what the listing printed."""
+        """The jobs in what the listing printed.
+
+        Raises:
+            ValueError: it is no list of jobs.
+        """
 
     def history(self, ids: Sequence[str]) -> list[str]:
         """The command that tells of jobs that the listing has forgotten; empty where there is none."""

@@ -24,6 +24,7 @@ _PHASES = {
     "STARTING": JobPhase.PENDING,
     "RECOVERING": JobPhase.PENDING,
     "RUNNING": JobPhase.RUNNING,
+    "WINDING_DOWN": JobPhase.ENDING,
     "CANCELLING": JobPhase.ENDING,
     "SUCCEEDED": JobPhase.COMPLETED,
     "CANCELLED": JobPhase.CANCELLED,
@@ -91,16 +92,15 @@ class SkyPilot:
         return [folder.name for folder in folders]
 
     def listing(self) -> list[str]:
-        """See :class:`.engine.Engine`."""
-        return [self.program, "jobs", "queue", "-o", "json"]
+        """See :class:`.engine.Engine`: without --all it is the newest 50, without --verbose neither where nor why."""
+        return [self.program, "jobs", "queue", "--all", "--verbose", "-o", "json"]
 
     def listed(self, output: str) -> list[JobView]:
         """See :class:`.engine.Engine`; the newest of several jobs of one name counts."""
-        try:
-            found = json.loads(output)
-        except ValueError:
-            return []
-        jobs = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        found = json.loads(output)
+        jobs = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else None
+        if jobs is None:
+            raise ValueError("no list of jobs")
         views = map(self._view, sorted(jobs, key=lambda one: heartbeat.integer(one.get("job_id")) or 0))
         return list({view.id: view for view in views}.values())
 
@@ -128,6 +128,8 @@ class SkyPilot:
         text, number = heartbeat.text, heartbeat.number
         state = (text(told.get("status")) or "").rpartition(".")[2]
         waits = {"STARTING": "being provisioned", "RECOVERING": "recovering"}.get(state)
+        if told.get("schedule_state") == "ALIVE_BACKOFF":
+            waits = "no resources are free, it is tried again"
         where = " ".join(part for part in (text(told.get("cloud")), text(told.get("region"))) if part and part != "-")
         return JobView(
             engine=self.name,
