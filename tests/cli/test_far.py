@@ -215,21 +215,30 @@ def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -
             wait_for_end(command)
             wait_for_line(seen)
         waits = subprocess.Popen([*COMMAND, "wait", "alive", "--host", elsewhere], stdout=-1, stderr=-1)
+        follows = subprocess.Popen(
+            [*COMMAND, "follow", "alive", "--log", "--json", "--host", elsewhere], stdout=-1, bufsize=0, stderr=-1
+        )
+        assert follows.stdout is not None
+        told = [json.loads(follows.stdout.readline()) for _ in range(3)]
         page = tmp_path / "live.html"
         pages = [*COMMAND, "report", "alive", "--follow", "--every", "1", "-o", str(page), "--host", elsewhere]
         reports = subprocess.Popen(pages, stdout=-1, stderr=-1)
         wait_for_line(psutil.Process(waits.pid))
         wait_until(page.exists, what="the first page")
         assert 'name="reload"' in page.read_text()
-        for other in (waits, reports):
+        for other in (waits, reports, follows):
             psutil.Process(other.pid).children()[0].terminate()  # as a machine does that shuts down
         run.release().exit(code=0).status("ended")
         rest, said = process.communicate(timeout=20)
         assert (b"said" + rest).split(b"\n") == output.read_bytes().split(b"\n")
         assert process.returncode == 0
         assert [line.count(b"the line is cut since ") for line in said.splitlines()] == [1, 1]
-        told, said = waits.communicate(timeout=20)
-        assert told.split()[1:] == [b"finished", b"(exit", b"code", b"0)"]
+        told += [json.loads(line) for line in follows.communicate(timeout=20)[0].splitlines()]
+        lines = [one["text"] for one in told if one["kind"] == "log"]
+        assert lines == output.read_bytes().decode("utf-8", "replace").removesuffix("\n").split("\n")
+        assert [one["state"] for one in told if one["kind"] == "state"][-1] == "finished"
+        ended, said = waits.communicate(timeout=20)
+        assert ended.split()[1:] == [b"finished", b"(exit", b"code", b"0)"]
         assert (waits.returncode, said.count(b"\n")) == (0, 1)
         assert reports.communicate(timeout=20)[0] == f"{page}\n".encode()
         assert 'name="reload"' not in page.read_text()
@@ -312,6 +321,10 @@ def test_what_is_written_is_written_here(
     assert main(["export", "with-points", "--to", "svg", "--host", elsewhere]) == 0
     assert capfd.readouterr().out == "with-points.svg\n"
     assert "with points · loss" in Path("with-points.svg").read_text()
+    assert main(["export", "with-points", "--to", "wandb", "--host", elsewhere]) == 0
+    (folder_here,) = Path("wandb").iterdir()
+    assert capfd.readouterr().out == f"{folder_here}\n"
+    assert list(folder_here.glob("run-*.wandb"))
     assert main(["export", "with-points", "--to", "svg", "--metric", "none", "--host", elsewhere]) == 2
 
 

@@ -95,13 +95,12 @@ class Awaited:
             self._respawn()
             self._respawned = time.monotonic()
         found = [snapshot for one in self.left.values() if self._is_over(one, snapshot := one.snapshot())]
+        if any(one.state is not State.FINISHED for one in found) and self._respawn():
+            found = []  # one of them may have a supervisor again: the next look tells
         for snapshot in found:
             del self.left[snapshot.run]
         return sorted(found, key=lambda one: one.exit.ended or math.inf if one.exit else math.inf)
 
     def _is_over(self, one: OneRun, snapshot: RunSnapshot) -> bool:
-        if not has_ended(snapshot):
-            return False
-        if liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir):
-            return False  # a living supervisor has not begun the restart yet
-        return snapshot.state is State.FINISHED or not self._respawn()
+        # A living supervisor may not have begun a restart yet.
+        return has_ended(snapshot) and not (liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir))

@@ -49,9 +49,9 @@ def labelled_run(home: Home, steps: int = 3000) -> str:
     record = json.loads(run.run.attempt(1).launch.read_text())
     words = ["python", "t.py", "--lr", "0.5", "--api-key", "s3cr"]
     run.run.attempt(1).launch.write_text(json.dumps({**record, "argv": words}))
-    for at in range(1, steps + 1):
-        loss = math.nan if at == 20 else 1 / at
-        run.points({"time": NOW + at, "epoch": 1 + at // 2000, "step": at, "loss": loss, "attempt": 1})
+    losses = [math.nan if at == 20 else 1 / at for at in range(1, steps + 1)]
+    places = ({"time": NOW + at, "epoch": 1 + at // 2000, "step": at, "attempt": 1} for at in range(1, steps + 1))
+    run.points(*({**place, "loss": loss} for place, loss in zip(places, losses, strict=True)))
     run.points({"time": NOW + steps + 1, "epoch": 2, "step": steps, "val/acc": 0.5, "attempt": 1})
     labels.edit(run.run, lambda said: said._replace(note='one "quoted"\nline', tags=("good", "keep")))
     run.run.checkpoints.mkdir()
