@@ -11,7 +11,7 @@ AUDIT  := .venv-audit
 PEERS  := .venv-integrations
 FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite wandb mlflow trackio tensorboard
 
-.PHONY: run demo test lint types contracts unit sshd setup clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
+.PHONY: run demo test lint types contracts unit sshd setup torch bytecode clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
 
 run: setup
 	$(BIN)/mpstui
@@ -26,10 +26,16 @@ $(STAMP): pyproject.toml constraints.txt Makefile mpstui/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("mpstui needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 run") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) --require-hashes -r constraints.txt
-	$(BIN)/python $(PIP) $(TORCH)
 	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
-	-@$(BIN)/python -m compileall -qq -j 0 mpstui trainer $(VENV)/lib/python*/site-packages/textual $(VENV)/lib/python*/site-packages/rich
+	@$(MAKE) --no-print-directory -j 2 torch bytecode
 	@touch $(STAMP)
+
+# Torch is unpacked by one core while another one compiles.
+torch:
+	$(BIN)/python $(PIP) $(TORCH)
+
+bytecode:
+	-@$(BIN)/python -m compileall -qq mpstui trainer $(VENV)/lib/python*/site-packages/textual $(VENV)/lib/python*/site-packages/rich
 
 # Types are looked through by one core while the other ones begin with the tests.
 test: lint contracts

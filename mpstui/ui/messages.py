@@ -1,4 +1,7 @@
-"""Every message from the workers to the app and its screens."""
+"""Every message from the workers to the app and its screens.
+
+Nobody compares or prints one: methods for that would be compiled at each start, and take 5 ms of it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class _State(Message):
         return isinstance(message, type(self))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SnapshotsReady(_State):
     """All runs, newest first, something about them being new."""
 
@@ -46,7 +49,7 @@ class SnapshotsReady(_State):
     """What is wrong with the ways to other machines."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SystemReady(_State):
     """The machine, and the processes of the run in focus where it has any."""
 
@@ -61,7 +64,7 @@ class SystemReady(_State):
     """The machine in the last minute, the newest sample included."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GhostReady(_State):
     """The best earlier run like a live one, and how the two stand; None: there is none, or not any more."""
 
@@ -69,14 +72,14 @@ class GhostReady(_State):
     ghost: Ghost | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogGrew(_State):
     """The output of the run in focus has changed on disk."""
 
     run: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WindowRead(_State):
     """A part of a run's curves was read again, point for point."""
 
@@ -85,7 +88,7 @@ class WindowRead(_State):
     """Those of its metrics that the files still tell."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DiagnosisReady(Message):
     """Why an attempt ended, the most probable first; empty when nothing is known."""
 
@@ -101,14 +104,14 @@ class DiagnosisReady(Message):
     """What trying a changed launch of it has shown."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TerminalNotified(Message):
     """Control sequences that tell the terminal of a crash, a stall or a finish."""
 
     sequences: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RemovalExamined(Message):
     """What removing a run would delete: to be asked about."""
 
@@ -118,7 +121,7 @@ class RemovalExamined(Message):
     """Why others that are marked must stay."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MoveExamined(Message):
     """What carrying a run to another machine would come to: to be asked about."""
 
@@ -127,7 +130,7 @@ class MoveExamined(Message):
     to: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunsLookedInto(Message):
     """What an action on all marked runs would come to: to be asked about."""
 
@@ -136,7 +139,7 @@ class RunsLookedInto(Message):
     ask: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DetailsRead(Message):
     """What is known of a run beside its numbers: to be shown on a page."""
 
@@ -144,21 +147,21 @@ class DetailsRead(Message):
     sections: tuple[Section, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SettingsMistaken(Message):
     """The settings cannot be used, for these mistakes."""
 
     mistakes: tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GraphicsKnown(Message):
     """What the terminal said of the pixels that it can show."""
 
     graphics: Graphics | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RequestAnswered(Message):
     """The answer to a request; ``ack`` is None when nobody answered in time."""
 
@@ -170,7 +173,7 @@ class RequestAnswered(Message):
     """False: one of several that were asked at once; that it was done shows in the list."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Launched(Message):
     """A new run exists; of several the first one is named."""
 
@@ -178,7 +181,7 @@ class Launched(Message):
     runs: int = 1
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Toast(Message):
     """Something to tell the user in passing."""
 
