@@ -32,6 +32,7 @@ from ..model.errors import OperationError, ReportedError, UsageError
 from ..present import size, whole
 from ..settings import HostSettings, HostsSettings
 from .line import HostError
+from .sources import Staying, stays_here
 from .ssh import LOCAL, connect, is_local
 from .talk import SILENT_SECONDS, Place
 
@@ -78,7 +79,8 @@ class MovePlan:
             new += f" (the last one is {size(like)})"
         sent = f"sent: records, logs and checkpoints ({size(self.run_bytes)}){new}"
         costs = [f"{self.costs} done again there"] if self.costs else []
-        return [f"{to} trains it on {self.device}{step}", *code, sent, *costs]
+        stays = stays_here([Staying(*one) for one in self.survey.get("staying", ())])
+        return [f"{to} trains it on {self.device}{step}", *code, *stays, sent, *costs]
 
 
 def mover(source: str, target: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Mover:

@@ -18,19 +18,9 @@ from .holding import held, hold
 from .moving import paths_between
 from .offering import FarOffering, Launches, Offer, Offering, Source
 from .parcel import Item, items_of
+from .sources import stays_here
 from .ssh import LOCAL, connect
 from .talk import Place
-
-REASONS = {
-    "secret": "a secret by its name",
-    "token": "holds a token or a private key",
-    "checkpoint": "a checkpoint",
-    "large": "no code by its size",
-    "outside": "a link that leads out of the folder",
-    "special": "no regular file",
-}
-"""Why a file stays, as people read it."""
-_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +111,6 @@ class Shipment:
             if self.offer.code is not None
             else None,
         }
-
-
-def stays_here(staying: Sequence[Any]) -> list[str]:
-    """The files of a folder that are not sent, in a line; none where there are none."""
-    named = [
-        f"{one.name} ({REASONS[one.why]}{f', line {one.line}' if one.line else ''})" for one in staying[:_MOST_NAMED]
-    ]
-    more = len(staying) - len(named)
-    return ["stays here: " + ", ".join(named) + (f" and {more} more" if more else "")] if named else []
 
 
 def _counted(count: int, what: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -82,6 +82,18 @@ _WEIGHTS = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
 _PASSED_BY_SUFFIXES = ("_cache", ".egg-info", ".dist-info")
 
 
+_REASONS = {
+    "secret": "a secret by its name",
+    "token": "holds a token or a private key",
+    "checkpoint": "a checkpoint",
+    "large": "no code by its size",
+    "outside": "a link that leads out of the folder",
+    "special": "no regular file",
+}
+"""Why a file stays, as people read it."""
+_MOST_NAMED = 8
+
+
 class Staying(NamedTuple):
     """One file that does not travel."""
 
@@ -90,6 +102,15 @@ class Staying(NamedTuple):
     """secret, token, checkpoint, large, outside (a link that leads out of the folder) or special (no file)."""
     line: int | None = None
     """Where the token is."""
+
+
+def stays_here(staying: Sequence[Staying]) -> list[str]:
+    """The files of a folder that are not sent, in a line; none where there are none."""
+    named = [
+        f"{one.name} ({_REASONS[one.why]}{f', line {one.line}' if one.line else ''})" for one in staying[:_MOST_NAMED]
+    ]
+    more = len(staying) - len(named)
+    return ["stays here: " + ", ".join(named) + (f" and {more} more" if more else "")] if named else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 from mpstui.core.hosts import departing
 from mpstui.core.hosts.departing import Departure
 from mpstui.core.hosts.line import HostError
-from mpstui.core.hosts.moving import TRIES, Mover
+from mpstui.core.hosts.moving import TRIES, MovePlan, Mover
 from mpstui.core.hosts.parcel import Item, pack
 from mpstui.core.hosts.settling import Arrival
 from mpstui.core.model.errors import OperationError
@@ -157,8 +157,12 @@ def test_a_home_folder_is_no_more_sent_by_a_move_than_by_a_launch(
     machines = Machines(tmp_path)
     run = machines.launch()
     machines.trains("a", run, 5)
+    (machines.code / ".env").write_text("TOKEN=1")
     departure = Departure(machines.homes["a"], os.environ)
-    assert [row[0] for row in departure.survey(run)["code"]["files"]] == ["train.py"]
+    looked = departure.survey(run)
+    assert [row[0] for row in looked["code"]["files"]] == ["train.py"]
+    plan = MovePlan(run, "toy", 5, True, "", "cpu", 1, 10, 10, (), {}, looked, {})
+    assert "stays here: .env (a secret by its name)" in plan.sentences("b")
     monkeypatch.setenv("HOME", str(machines.code))
     with pytest.raises(OperationError, match="your home folder, which is not sent"):
         departure.survey(run)
