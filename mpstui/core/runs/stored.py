@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +22,7 @@ from .files import LocalMachine
 from .follower import LIST_SERIES, RunFollower
 from .signs import Condition
 from .sources import MetricSource
-from .watched import written_ago
+from .watched import WatchedReader, written_ago
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
@@ -191,6 +193,36 @@ class StoredReader(RunFollower):
         return f"{says}; {written_ago(self.machine.clock() - updated)}" if updated is not None else says
 
 
+class FolderReader(WatchedReader):
+    """A run of a store that is a folder like any other, with what the store says of it beside."""
+
+    def __init__(self, stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> None:
+        super().__init__(stored.path, machine, columns)
+        self._stored = stored
+        self._told = RunTold()
+        self._tell_at = -math.inf
+
+    def _made(self, full: bool) -> RunSnapshot:
+        if self.machine.monotonic() >= self._tell_at:
+            self._tell_at = self.machine.monotonic() + LOOK_SECONDS
+            with contextlib.suppress(OSError):  # what was told before holds
+                self._told = self._stored.told(None)
+            self._asked = asked_totals(self._told.argv, self._told.config)
+        return replace(
+            super()._made(full),
+            run=self._stored.key,
+            name=self._told.name or self._stored.name,
+            argv=tuple(masked_words(self._told.argv)),
+            settings=self._told.config,
+            store=self._stored.store,
+        )
+
+
+def reader_of(stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> RunFollower:
+    """What reads a run of a store again and again."""
+    return (FolderReader if stored.is_folder else StoredReader)(stored, machine, columns)
+
+
 def followed(stored: StoredRun) -> FollowedFile:
     """What changes when there is news of a run."""
     files = stored.files()
@@ -207,9 +239,12 @@ def metrics_of(key: Path, clock: Callable[[], float], store: SeriesStore) -> lis
             return None
         return None if found is None else MetricSource(file, found)
 
+    found = find_runs(key)
+    if not found or found[0].is_folder:
+        return []
     return [
         ExternalMetrics(run.path, clock, store=store, file=followed(run), opened=partial(opened, run))
-        for run in find_runs(key)[:1]
+        for run in found[:1]
     ]
 
 

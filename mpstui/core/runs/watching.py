@@ -10,7 +10,7 @@ from ..formats.stores import find_runs
 from .files import LocalMachine
 from .follower import RunFollower
 from .reader import RunReader
-from .stored import MOST_RUNS, StoredReader, StoreFolder
+from .stored import MOST_RUNS, StoreFolder, reader_of
 from .watched import WatchedReader
 from .watched_jobs import ALL_JOBS, WatchedJob, job_named, other_jobs
 
@@ -45,7 +45,7 @@ class Watching(dict[str, RunFollower]):
         if len(runs) > 1 or runs[0].path != path:
             self._folders.append(StoreFolder(path, runs))
             self.grows = True
-        return [self._add(run.key, StoredReader(run, self._machine, self._columns)) for run in runs[:MOST_RUNS]]
+        return [self._add(run.key, reader_of(run, self._machine, self._columns)) for run in runs[:MOST_RUNS]]
 
     def look(self, ours: Iterable[RunFollower]) -> None:
         """Take in what has come; ``ours`` are readers of runs whose jobs are no others."""
@@ -53,7 +53,7 @@ class Watching(dict[str, RunFollower]):
             self.watch(job)
         for folder in self._folders:
             for run in folder.look(self._machine):
-                self._add(run.key, StoredReader(run, self._machine, self._columns))
+                self._add(run.key, reader_of(run, self._machine, self._columns))
 
     def _add(self, key: str, reader: RunFollower) -> str:
         self.setdefault(key, reader)

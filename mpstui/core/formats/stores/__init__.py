@@ -37,6 +37,8 @@ class StoredRun:
 
     store: str
     """As people call it: ``W&B``."""
+    is_folder: ClassVar[bool] = False
+    """Whether it is read like any folder that is watched, by its newest log, heartbeat and metric file."""
 
     def __init__(self, path: Path, name: str = "", key: str = "") -> None:
         self.path = path
@@ -71,8 +73,11 @@ class Store(Protocol):
     alone: ClassVar[bool]
     """Whether a single one is shown as a run of the store, also where the folder holds more than the store knows."""
 
+    deeper: ClassVar[bool]
+    """Whether further runs are looked for below the folder of one."""
+
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
-        """The runs in a folder with these names; nothing is looked for below it then. None: not of this kind."""
+        """The runs in a folder with these names; None: it is not of this kind."""
 
     def runs_of(self, file: Path) -> list[StoredRun]:
         """The runs of a file that was named."""
@@ -85,16 +90,16 @@ def stores() -> tuple[Store, ...]:
     return tuple(sorted(found, key=lambda store: (store.priority, type(store).__name__)))
 
 
-def find_runs(path: Path, known: Callable[[str], bool] = lambda _: False) -> list[StoredRun]:
+def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[StoredRun]:
     """The runs of a folder, a file, or a database with one of its runs behind ``#``, the newest first.
 
     Args:
-        known: whether a folder's path is that of a run that was found before, which is not looked into then.
+        known: whether a folder's path is that of a run that was found before; such a folder is not looked into.
     """
     name, separator, _ = str(path).partition(SEPARATOR)
     if path.is_dir():
-        found = list(_walk(path, known))
-        if len(found) == 1 and not found[0][1] and found[0][0].path != path:
+        found = list(_walk(path, known or (lambda _: False)))
+        if len(found) == 1 and not found[0][1] and known is None:
             return []  # one among other files: the folder as a whole says more
         dated = [(_changed(run), place, run) for place, (run, _) in enumerate(found)]
         return [run for _, _, run in sorted(dated, key=lambda one: (-one[0], one[1]))]
@@ -113,8 +118,10 @@ def require_path(path: Path) -> None:
     """Make sure that there is something to be read.
 
     Raises:
-        UsageError: there is no such file, or no such run in a database.
+        UsageError: there is no such file, or no such run in a database, or nothing that is read here.
     """
+    if path.name == ".aim" and path.is_dir():
+        raise UsageError(f"{path} is a store of Aim, which only Aim's own package reads", "`aim up` shows its runs")
     if path.exists():
         return
     database, separator, run = str(path).partition(SEPARATOR)
@@ -138,21 +145,22 @@ def _walk(folder: Path, known: Callable[[str], bool]) -> Iterator[tuple[StoredRu
                 continue  # gone, or nobody's business
             for name in sorted(name for name in names if name.endswith(DATABASES) and not names[name]):
                 yield from ((run, True) for run in _of_file(Path(one, name)))
-            found = _claimed(Path(one), names)
-            if found is not None:
-                yield from found
+            store, runs = _claimed(Path(one), names)
+            yield from ((run, store is not None and store.alone) for run in runs)
+            if store is not None and not store.deeper:
                 continue
             folders = sorted(name for name, is_folder in names.items() if is_folder and name not in _SKIPPED)
             below += [inside for name in folders if not known(inside := f"{one}/{name}")]
         level = below
 
 
-def _claimed(folder: Path, names: Collection[str]) -> list[tuple[StoredRun, bool]] | None:
+def _claimed(folder: Path, names: Collection[str]) -> tuple[Store | None, list[StoredRun]]:
+    """The store to which a folder belongs, and its runs there."""
     for store in stores():
         runs = store.runs_in(folder, names)
         if runs is not None:
-            return [(run, store.alone) for run in runs]
-    return None
+            return store, runs
+    return None, []
 
 
 def _changed(run: StoredRun) -> float:

@@ -143,6 +143,7 @@ class MLflowStore:
 
     priority: ClassVar[Priority] = Priority.EXACT
     alone: ClassVar[bool] = True
+    deeper: ClassVar[bool] = False
 
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
         if "meta.yaml" in names and "metrics" in names and "params" in names:

@@ -155,6 +155,7 @@ class TrackioStore:
 
     priority: ClassVar[Priority] = Priority.SHARED
     alone: ClassVar[bool] = True
+    deeper: ClassVar[bool] = False
 
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
         return None

@@ -70,6 +70,7 @@ class WandbStore:
 
     priority: ClassVar[Priority] = Priority.EXACT
     alone: ClassVar[bool] = True
+    deeper: ClassVar[bool] = False
 
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
         logs = [name for name in names if name.endswith(_ENDING)]

@@ -1,0 +1,111 @@
+"""Folders of Hydra, Lightning, Hugging Face's Trainer and TensorBoard: many runs at once, with their settings."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.formats.files.tensorboard import masked_crc32c
+from mpstui.core.formats.stores import find_runs
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.runs.monitor import Monitor
+from tests.core.runs.build import FakeClock, make_home, make_monitor
+from tests.wandb_files import field
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def monitor(tmp_path: Path, clock: FakeClock) -> Monitor:
+    return make_monitor(make_home(tmp_path / "home"), clock)
+
+
+def events(path: Path, steps: range, tag: str = "train/loss") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = b""
+    for step in steps:
+        value = field(1, field(1, tag) + b"\x15" + struct.pack("<f", 1 / (step + 1)))
+        event = b"\x09" + struct.pack("<d", 1.7e9 + step) + (field(2, step) if step else b"") + field(5, value)
+        head = struct.pack("<Q", len(event))
+        data += head + struct.pack("<I", masked_crc32c(head)) + event + struct.pack("<I", masked_crc32c(event))
+    path.write_bytes(data)
+    return path.parent
+
+
+def listed(monitor: Monitor, path: Path) -> dict[str, RunSnapshot]:
+    assert monitor.watch(path) == ""
+    return {one.name: one for one in monitor.refresh_whole()}
+
+
+def test_jobs_of_a_sweep(monitor: Monitor, tmp_path: Path) -> None:
+    for number, lr in enumerate((0.1, 0.2)):
+        job = tmp_path / "multirun" / "2026-01-01" / "10-00-00" / str(number)
+        (job / ".hydra").mkdir(parents=True)
+        (job / ".hydra" / "config.yaml").write_text(f"optim:\n  lr: {lr}\nepochs: 5\n")
+        (job / ".hydra" / "overrides.yaml").write_text(f"- optim.lr={lr}\n")
+        (job / ".hydra" / "hydra.yaml").write_text("hydra:\n  job:\n    name: train\n")
+        (job / "train.log").write_text("".join(f"epoch {epoch}/5 loss {lr / epoch}\n" for epoch in range(1, 4)))
+    found = listed(monitor, tmp_path / "multirun")
+    assert set(found) == {"10-00-00/0", "10-00-00/1"}
+    shown = found["10-00-00/1"]
+    assert (shown.store, shown.settings, shown.argv) == (
+        "Hydra", {"optim.lr": "0.2", "epochs": "5"}, ("train.py", "optim.lr=0.2"),
+    )  # fmt: skip
+    assert (shown.numbers.epoch, shown.numbers.epochs, shown.is_ours) == (3, 5, False)
+    assert shown.output == shown.dir / "train.log"
+
+
+def test_versions_of_lightning(monitor: Monitor, tmp_path: Path) -> None:
+    for version in range(2):
+        folder = tmp_path / "lightning_logs" / f"version_{version}"
+        folder.mkdir(parents=True)
+        (folder / "hparams.yaml").write_text(f"lr: 0.{version}\nbatch_size: 32\n")
+        (folder / "metrics.csv").write_text(
+            "epoch,step,train_loss\n" + "".join(f"0,{i},{1 / (i + 1)}\n" for i in range(9))
+        )
+    assert monitor.watch(tmp_path / "lightning_logs" / "version_1") == str(tmp_path / "lightning_logs" / "version_1")
+    (shown,) = monitor.refresh_whole()
+    assert (shown.name, shown.settings) == ("lightning_logs/version_1", {"lr": "0.1", "batch_size": "32"})
+    assert (shown.numbers.step, shown.series["loss"].count) == (8, 9)
+    assert len(find_runs(tmp_path)) == 2
+
+
+def test_output_folders_of_the_trainer(monitor: Monitor, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        for step in (10, 20):
+            history = [{"step": at, "epoch": at / 10, "loss": 1 / at} for at in range(5, step + 1, 5)]
+            state = {"global_step": step, "max_steps": 40, "log_history": history}
+            saved = tmp_path / "out" / name / f"checkpoint-{step}"
+            saved.mkdir(parents=True)
+            (saved / "trainer_state.json").write_text(json.dumps(state))
+    found = listed(monitor, tmp_path / "out")
+    assert {name: (one.store, one.numbers.step, one.numbers.steps) for name, one in found.items()} == dict.fromkeys(
+        ("out/a", "out/b"), ("Trainer", 20, 40)
+    )
+    assert find_runs(tmp_path / "out" / "a") == []  # alone, its folder is watched as ever
+
+
+def test_a_log_directory_of_many_runs(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    first = events(tmp_path / "logs" / "a" / "events.out.tfevents.1.x", range(10))
+    events(tmp_path / "logs" / "a" / "events.out.tfevents.2.x", range(8, 20))
+    events(tmp_path / "logs" / "b" / "events.out.tfevents.1.x", range(5))
+    events(tmp_path / "logs" / "b" / "validation" / "events.out.tfevents.1.x", range(5))
+    found = listed(monitor, tmp_path / "logs")
+    assert set(found) == {"logs/a", "logs/b", "b/validation"}
+    whole = monitor.snapshot(found["logs/a"].run)
+    assert list(whole.series["loss"].x) == list(range(20))  # what the second file measured again stands
+    assert whole.series["loss"].times[-1] == 1.7e9 + 19
+    evaluated = monitor.snapshot(found["b/validation"].run)
+    assert list(evaluated.series) == ["train/loss"]
+    events(first / "events.out.tfevents.3.x", range(20, 30))
+    events(tmp_path / "logs" / "c" / "events.out.tfevents.1.x", range(5))
+    clock.advance(10)
+    found = {one.name: one for one in monitor.refresh_whole()}
+    assert (found["logs/a"].numbers.step, found["logs/c"].numbers.step) == (29, 4)
+    assert find_runs(tmp_path / "logs" / "c") == []
