@@ -15,8 +15,10 @@ from ..core.actions import ACTIONS, BY_ID
 from ..core.launching.actions import Actions
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
+from ..wire import storage
 from ..wire.records import Ack, Rehearsal, Request
 from ..wire.rundir import RunDir
+from .resuming import known
 from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, wait_for, warn
 
 if TYPE_CHECKING:
@@ -54,19 +56,21 @@ def _add_arguments(parser: argparse.ArgumentParser, *, timeout: float | None = N
 def _act(
     args: argparse.Namespace,
     ask: Callable[[Actions, RunSnapshot], Request],
-    then: Callable[[RunDir], Ack] | None = None,
+    then: Callable[[RunDir, Request], Ack] | None = None,
 ) -> int:
     """Carry out one action on one run: 0 when the answer is yes; ``then`` comes after a yes and is the answer."""
     session = Session()
     one = session.run(args.run)
-    actions = Actions(session.environ)
+    call = known("call") or ""
+    actions = Actions(session.environ, request_id=call)
 
     def answer(ack: Ack | None, text: str) -> dict[str, object]:
         numbers = {name: getattr(ack, name, None) for name in ("by", "before", "after", "freed")}
         return {"run": one.dir.run, "ok": bool(ack and ack.ok), **numbers, "text": text}
 
     try:
-        request = ask(actions, one.snapshot())
+        sent = storage.read_or_none(Request, one.dir.request(call)) if call else None
+        request = sent or ask(actions, one.snapshot())
     except OperationError as error:
         if args.json:
             print_json(answer(None, error.sentence))
@@ -83,7 +87,7 @@ def _act(
         )
     if ack.ok and then is not None:
         say_lines(ack.text, beside=True)
-        ack = then(one.dir)
+        ack = then(one.dir, request)
     if args.json:
         print_json(answer(ack, ack.text))
     elif not ack.ok:
@@ -177,8 +181,7 @@ def run_restart(args: argparse.Namespace) -> int:
         say(f"would change {', '.join(map(str, changes))}" if changes else "would change nothing")
         say(cost or "what is done again is unknown")
         return 0
-    before = max(Session().run(args.run).dir.attempt_numbers(), default=0)
-    return _act(args, ask, (lambda run: _watch_rehearsal(run, before)) if args.rehearse is not None else None)
+    return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
 
 
 def _words(command: str) -> list[str]:
@@ -188,13 +191,13 @@ def _words(command: str) -> list[str]:
         raise UsageError("--command: a quotation mark is not closed", "write it as in a shell") from None
 
 
-def _watch_rehearsal(run: RunDir, before: int) -> Ack:
-    """Wait for the end of a rehearsal, an attempt behind the number ``before``, and say what it showed."""
+def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
+    """Wait for the end of a rehearsal, an attempt behind the one that it was asked of, and say what it showed."""
     from ..core.launching.rehearsal import newest_rehearsal
 
     def ended() -> Rehearsed | None:
         found = newest_rehearsal(run)
-        return found if found is not None and found.attempt > before else None
+        return found if found is not None and found.attempt > request.attempt else None
 
     found = wait_for(ended, None)
     assert found is not None  # without a limit it is waited for

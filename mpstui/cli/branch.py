@@ -16,6 +16,7 @@ from ..core.present import whole
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from .launch import where
+from .resuming import known
 from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, warn
 
 
@@ -63,6 +64,6 @@ def run(args: argparse.Namespace) -> int:
         from_step = f"from step {whole(branch.step)} of {branch.run}: {branch.checkpoint}"
         print_json(told) if args.json else say_lines(f"{from_step}\n{planned.shell()}")
         return 0
-    (started,) = launch_all([planned], session.home, session.environ, time.time)
+    (started,) = launch_all([planned], session.home, session.environ, time.time, known("call") or "")
     print_json({"run": started, **told}) if args.json else say(started)
     return 0

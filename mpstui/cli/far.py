@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 import os
-import select
-import shutil
-import signal
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..core.actions import ACTIONS
 from ..core.hosts.line import HostError, Line
 from ..core.hosts.ssh import connect, require_name
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import resolve_home
 from ..core.present import size as written
 from ..core.settings import HostsSettings, load_settings
-from ..wire import storage
-from .relay import (
-    ASKED,
-    BROUGHT,
-    ENDED,
-    ERR,
-    OUT,
-    PLACE,
-    SIGNAL,
-    SILENT_SECONDS,
-    STILL_SECONDS,
-    STILL_THERE,
-    TYPED,
-    Pieces,
-    piece,
-)
-from .resuming import Held
+from ..wire import rundir, storage
+from .conversation import Conversation
+from .relay import BROUGHT, ERR, OUT
 from .session import say, warn
 
 HERE_ALONE = {
@@ -51,7 +34,9 @@ HERE_ALONE = {
 PASSING = frozenset({"cut", "frozen", "unreachable", "silent", "name", "transfer"})
 """Reasons for which there is no line now, and may be one soon."""
 FIRST_BACKOFF, MOST_BACKOFF = 0.1, 15.0
-_ASKS_AGAIN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ACT_SECONDS = 60.0
+"""What acts waits so long for a line that was cut."""
+_ACT = frozenset({"launch", "run", "restart", "branch", "queue", "note", "tag", "rename", "remove"})
 
 
 def take_hosts(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -155,32 +140,43 @@ def _carried(
     *,
     bring: bool = False,
 ) -> int:
-    """The exit code of a command on a host; one that only looks until something ends goes on over the next line."""
-    goes_on = words[0] in ("wait", "follow") or bool(getattr(args, "follow", False))
+    """The exit code of a command on a host, over as many lines as that takes.
+
+    One that looks until something ends goes on where it was. One that acts is asked again under the same id, so that it
+    acts once, for a minute at most.
+    """
+    follows = words[0] in ("wait", "follow") or bool(getattr(args, "follow", False))
+    acts = words[0] in _ACT or any(words[0] == one.command for one in ACTIONS)
     begun, backoff = time.monotonic(), FIRST_BACKOFF
-    place: Mapping[str, Any] = {}
+    patience = ACT_SECONDS if acts else (getattr(args, "timeout", None) or math.inf)
+    known: dict[str, Any] = {"call": rundir.new_request(words[0], 0, time.time()).id} if acts else {}
     was_there = False
     while True:
-        conversation = None
-        waited = time.monotonic() - begun
+        conversation, opened = None, time.monotonic()
         try:
             with _line(host, settings) as line:
-                conversation = _Conversation(
-                    line, words, told, bring=bring, known={**place, "waited": waited} if goes_on else None
-                )
+                carried = known if follows or acts else None
+                conversation = Conversation(line, words, told, bring=bring, known=carried, holds=follows)
                 return conversation.run()
         except HostError as error:
+            if conversation is not None and acts:
+                begun = time.monotonic()
+            known["waited"] = time.monotonic() - begun
             was_there = was_there or conversation is not None
-            is_late = waited > (getattr(args, "timeout", None) or math.inf)
-            if not (goes_on and was_there) or error.kind not in PASSING or is_late:
+            is_asked_to_end = conversation is not None and conversation.is_asked_to_end
+            if not (was_there and (follows or acts)) or error.kind not in PASSING or is_asked_to_end:
                 raise
+            if known["waited"] > patience:
+                doubt = f"{error}, and whether it was done is not known" if acts else str(error)
+                raise HostError(
+                    host, error.kind, doubt.removeprefix(f"{host}: "), f"`mpstui ps --host {host}`"
+                ) from None
             if conversation is not None:
-                if conversation.is_asked_to_end:
-                    raise
-                place = conversation.place or place
+                known |= conversation.place
                 since = time.strftime("%H:%M:%S", time.localtime(conversation.heard_at))
-                warn(f"{error.sentence} since {since}; this goes on as soon as it is back")
-                backoff = FIRST_BACKOFF if time.monotonic() - begun - waited > 2 * MOST_BACKOFF else backoff
+                goes_on = "it is asked again, and done once," if acts else "this goes on"
+                warn(f"{error.sentence} since {since}; {goes_on} as soon as it is back")
+                backoff = FIRST_BACKOFF if time.monotonic() - opened > 2 * MOST_BACKOFF else backoff
         time.sleep(backoff)
         backoff = min(MOST_BACKOFF, 2 * backoff)
 
@@ -212,7 +208,7 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
         try:
             with _line(host, settings) as line:
                 seconds = time.monotonic() - begun
-                code = _Conversation(line, words, lambda kind, data: told[kind].extend(data), terminal=False).run()
+                code = Conversation(line, words, lambda kind, data: told[kind].extend(data), terminal=False).run()
             found[host] = Answer(host, bytes(told[OUT]), bytes(told[ERR]), code, line, seconds)
         except HostError as error:
             found[host] = error
@@ -245,7 +241,7 @@ def stream(host: str, words: Sequence[str], told: Callable[[bytes], None]) -> No
 
     require_name(host)
     with _line(host, load_settings(resolve_home(os.environ)).hosts) as line:
-        _Conversation(line, words, take, terminal=False).run()
+        Conversation(line, words, take, terminal=False).run()
 
 
 @contextmanager
@@ -265,121 +261,3 @@ def _show(kind: bytes, data: bytes) -> None:
     stream = (sys.stdout if kind == OUT else sys.stderr).buffer
     stream.write(data)
     stream.flush()
-
-
-class _Conversation:
-    """One command's: what is typed and signalled goes there, what it prints comes here.
-
-    Args:
-        told: called with each part of what comes, and its kind.
-        terminal: what is a terminal here is one there.
-        bring: the command takes ``-o``; what it writes comes here.
-        known: of a command that goes on over the next line: how far it had got; None: it does not.
-    """
-
-    def __init__(
-        self,
-        line: Line,
-        words: Sequence[str],
-        told: Callable[[bytes, bytes], None],
-        *,
-        terminal: bool = True,
-        bring: bool = False,
-        known: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._line, self._told = line, told
-        self._sending, self._over = threading.Lock(), threading.Event()
-        self._patience = SILENT_SECONDS if known is None else 3 * STILL_SECONDS
-        self._goes_on, self._held = known is not None, Held()
-        self.is_asked_to_end = False
-        self.heard_at = time.time()
-        on_terminal = [terminal and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)]
-        self._typing = on_terminal[0] and any(on_terminal[1:])
-        size = shutil.get_terminal_size()
-        asked = {
-            "words": list(words),
-            "bring": bring,
-            "known": known,
-            "terminal": [self._typing, *on_terminal[1:]],
-            "columns": size.columns,
-            "lines": size.lines,
-            "encoding": (sys.stdout.encoding if terminal else None) or "utf-8",
-            "environ": {name: os.environ[name] for name in ("TERM", "COLORTERM", "NO_COLOR") if name in os.environ},
-        }
-        self._send(ASKED, storage.dump_bytes(asked))
-
-    @property
-    def place(self) -> Mapping[str, Any]:
-        """How far the command had got with all that was printed here."""
-        return self._held.place
-
-    def run(self) -> int:
-        """Until it ends; its exit code."""
-        threading.Thread(target=self._attend, daemon=True).start()
-        on_main = threading.current_thread() is threading.main_thread()
-        before = {number: signal.signal(number, self._pass_on) for number in _ASKS_AGAIN} if on_main else {}
-        try:
-            return self._listen()
-        finally:
-            self._over.set()
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _listen(self) -> int:
-        arriving = Pieces(self._read)
-        while found := arriving.next():
-            kind, data = found
-            self.heard_at = time.time()
-            if kind == ENDED:
-                self._show(self._held.rest())
-                return int(data)
-            if kind == OUT:
-                self._show(self._held.take(data) if self._goes_on else data)
-            elif kind == PLACE and self._goes_on:
-                self._show(self._held.take(places=data))
-            elif kind in (ERR, BROUGHT):
-                self._told(kind, data)
-        raise self._line.failure()
-
-    def _show(self, data: bytes) -> None:
-        if data:
-            self._told(OUT, data)
-
-    def _read(self, most: int) -> bytes | None:
-        reads, patience = self._line.reads, self._patience
-        if not select.select([reads], [], [], patience)[0]:
-            raise HostError(self._line.host, "frozen", f"nothing was heard for {patience:.0f} s", "runs there go on")
-        return reads.read(most)
-
-    def _attend(self) -> None:
-        """Send what is typed, and say now and then that we are there."""
-        watched = [sys.stdin] if self._typing else []
-        while not self._over.is_set():
-            try:
-                if not select.select(watched, [], [], STILL_SECONDS)[0]:
-                    self._send(STILL_THERE)
-                elif os.tcgetpgrp(0) != os.getpgrp():  # in the background, where reading would stop us
-                    self._over.wait(STILL_SECONDS)
-                    self._send(STILL_THERE)
-                else:
-                    typed = os.read(0, 1 << 12)
-                    self._send(TYPED, typed)
-                    watched = watched if typed else []
-            except (OSError, ValueError, HostError):
-                return  # whoever listens will say so
-
-    def _send(self, kind: bytes, data: bytes = b"") -> None:
-        if self._sending.acquire(timeout=1):  # a line that hangs must not hold up a ctrl+c
-            try:
-                self._line.send(piece(kind, data))
-            finally:
-                self._sending.release()
-
-    def _pass_on(self, number: int, _: object) -> None:
-        """The first time the command is asked to end; who asks again does not wait for it."""
-        if self.is_asked_to_end:
-            raise KeyboardInterrupt
-        self.is_asked_to_end = True
-        self._patience = 2 * STILL_SECONDS
-        with contextlib.suppress(HostError):
-            self._send(SIGNAL, str(number).encode())

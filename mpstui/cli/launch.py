@@ -28,6 +28,7 @@ from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import Profile, profile_of_command
 from ..wire.records import QueueRule
+from .resuming import known
 from .session import Session, add_repeatable, agreed, print_json, say_lines, warn
 
 AGENT_HELP = "load the agent into every Python of the program: heartbeat, cache clearing, CPU override (default: yes)"
@@ -157,7 +158,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         return 0
     if len(plans) > 1 and not args.yes:
         _ask_for_all(session, plans)
-    runs = launch_all(plans, session.home, session.environ, time.time)
+    runs = launch_all(plans, session.home, session.environ, time.time, known("call") or "")
     if args.json:
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:

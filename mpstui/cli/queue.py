@@ -13,6 +13,7 @@ from ..core.runs.queueing import Group, find_group, list_groups, move_run, set_p
 from ..wire.jobs import EngineRule
 from ..wire.records import gpu_words
 from ..wire.rundir import RunDir
+from .resuming import known
 from .session import Session, print_json, respawn_missing_supervisors, say
 
 _FORMS = {
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             run_dir = find_run(home, name)
             if (recorded := read_run(run_dir)) is not None and recorded.spec.engine is not None:
                 return _put_first(run_dir, recorded.spec.engine, direction, args.json)
-            found = move_run(home, run_dir, direction)
+            found = move_run(home, run_dir, direction, known("call") or "")
             answer = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
             text = f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"
         case ["pause" | "resume" | "slots" | "move" as word, *_]:

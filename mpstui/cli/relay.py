@@ -26,8 +26,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..core.hosts.calls import CallBook
+from ..core.model.errors import OperationError
+from ..core.model.home import resolve_home
 from ..wire import storage
 from . import resuming
+from .session import warn
 
 HEAD = struct.Struct(">cI")
 ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, PLACE, ENDED = (
@@ -126,7 +130,7 @@ def main(words: Sequence[str]) -> int:
             with storage.open_file(path) as file:
                 _say(BROUGHT, path.name.encode() + b"\0" + zlib.compress(file.read()))
 
-    code = _carry(child, streams, bring if asked.get("known") is not None else lambda: None)
+    code = _carry(child, streams, bring if asked["known"] is not None else lambda: None)
     bring()
     _say(ENDED, str(code if code >= 0 else 128 - code).encode())
     return 0
@@ -177,8 +181,16 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
         threading.Thread(target=follow, daemon=True).start()
         from .main import main as command
 
-        resuming.begin(asked.get("known") or {}, _PLACES)
-        return command(asked["words"])
+        resuming.begin(asked["known"] or {}, _PLACES)
+        with contextlib.ExitStack() as alone:
+            if call := resuming.known("call"):
+                book = CallBook(resolve_home(os.environ).state / "calls")
+                with contextlib.suppress(OSError):  # a full disk keeps nobody from stopping a run
+                    alone.enter_context(book.holding(call))  # its last line's command may be at work yet
+            return command(asked["words"])
+    except OperationError as error:
+        warn(error.sentence)
+        return 1
     except KeyboardInterrupt:  # before the command had begun
         return 128 + signal.SIGINT
 

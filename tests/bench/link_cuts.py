@@ -86,6 +86,8 @@ class Soak:
         self.sent: dict[str, int] = {}
         self.doubtful = 0
         self.worst = self.worst_log = 0.0
+        self.slow: list[tuple[float, str, float]] = []
+        """Seconds, what was wrong last, and the load of this machine."""
         self.breaks_done: dict[str, int] = {}
         self.stopped: list[psutil.Process] = []
         for name in self.names:
@@ -181,13 +183,16 @@ class Soak:
         while not self.is_live():
             self.monitor.refresh()
             time.sleep(0.02)
-        back = time.monotonic()
+        back, last = time.monotonic(), ""
         while wrong := self.wrong():
+            last = str(wrong)
             assert time.monotonic() - back < 5 * RIGHT_SECONDS, wrong
             if not self.is_live():
                 return  # broken again by what broke it before
             time.sleep(0.02)
-        self.worst = max(self.worst, time.monotonic() - back)
+        took = time.monotonic() - back
+        self.slow += [(round(took, 2), last, round(os.getloadavg()[0], 1))] if took > RIGHT_SECONDS / 2 else []
+        self.worst = max(self.worst, took)
 
     def look_at_log(self) -> None:
         """Any place of any log, as the screen has it."""
@@ -281,14 +286,15 @@ def main() -> None:
                 if number % 3 == 2:
                     soak.thaws()
             soak.finish()
-            done = [sum(word in one for one in soak.services.notices) for word in ("was done", "did not get there")]
+            ends = ("was done before", "did not get there")
+            done = [sum(end in one for one in soak.services.notices) for end in ends]
             told = sum(soak.sent.values()) + done[0]
             print(
                 f"{times} times in {time.monotonic() - began:.0f} s: states right {soak.worst:.2f} s and the log's end "
                 f"{soak.worst_log:.2f} s after a line's return at the latest; {soak.requests()} requests there, {told} "
                 f"told as done, {soak.doubtful} in doubt first; {sum(one.lines for one in soak.talkers)} lines, none "
                 f"lost or doubled; {sum(path.read_text().count('since') for path in Path(folder).glob('*.said'))} cuts "
-                f"of `logs -f`\n{soak.breaks_done}"
+                f"of `logs -f`\n{soak.breaks_done}\n" + "\n".join(map(str, soak.slow))
             )
             assert soak.worst <= RIGHT_SECONDS
             assert soak.requests() == told

@@ -18,7 +18,7 @@ import pytest
 from mpstui.cli import far, hosts, screen
 from mpstui.cli.far import take_hosts
 from mpstui.cli.main import main
-from mpstui.core.hosts.line import Line
+from mpstui.core.hosts.line import HostError, Line
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home, resolve_home
 from mpstui.wire import storage
@@ -207,12 +207,12 @@ def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -
     run = RunBuilder(Home(folder, folder), "alive").launch().output("said\n").hold()
     output = run.run.attempt(1).output
     for process, seen in waiting(elsewhere, run.run.run):
-        for text in ("\n1 €".encode()[:-1], b"x\n" * 5000):
-            relay, command = seen.children(recursive=True)
+        for text, place in (("\n1 €".encode()[:-1], 0), (b"x\n" * 5000, 1)):
+            ends = seen.children(recursive=True)
             with output.open("ab") as file:
                 file.write(text)
-            relay.kill()
-            wait_for_end(command)
+            ends[place].kill()  # what carries it there, then the command itself
+            wait_for_end(*ends)
             wait_for_line(seen)
         waits = subprocess.Popen([*COMMAND, "wait", "alive", "--host", elsewhere], stdout=-1, stderr=-1)
         follows = subprocess.Popen(
@@ -232,7 +232,7 @@ def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -
         rest, said = process.communicate(timeout=20)
         assert (b"said" + rest).split(b"\n") == output.read_bytes().split(b"\n")
         assert process.returncode == 0
-        assert [line.count(b"the line is cut since ") for line in said.splitlines()] == [1, 1]
+        assert [line.count(b" since ") for line in said.splitlines()] == [1, 1]
         told += [json.loads(line) for line in follows.communicate(timeout=20)[0].splitlines()]
         lines = [one["text"] for one in told if one["kind"] == "log"]
         assert lines == output.read_bytes().decode("utf-8", "replace").removesuffix("\n").split("\n")
@@ -244,22 +244,43 @@ def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -
         assert 'name="reload"' not in page.read_text()
 
 
-def test_what_acts_does_not_go_on_and_nothing_goes_on_that_never_began(
-    elsewhere: str, running: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_what_acts_is_asked_again_and_done_once(
+    elsewhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(far, "SILENT_SECONDS", 0.5)
-    me = psutil.Process()
-    before = {child.pid for child in me.children()}
+    """Its line is cut when all is done there and nothing of that was heard here."""
+    home, me = Path(elsewhere.partition(":")[2]), psutil.Process()
+    cut: list[bytes] = []
 
-    def freeze(kind: bytes, data: bytes) -> None:
-        for child in me.children():
-            if child.pid not in before:
-                child.suspend()
+    def cut_first(kind: bytes, data: bytes) -> None:
+        cut.append(data)
+        if len(cut) == 1:
+            far_end = next(one for one in me.children() if "relay" in one.cmdline())
+            far_end.kill()
+            raise HostError(elsewhere, "cut", "the line is cut", "runs there go on")
 
-    monkeypatch.setattr(far, "_show", freeze)
-    assert main(["launch", "nothing", "--host", elsewhere]) == 255
-    assert "nothing was heard for" in capfd.readouterr().err
+    monkeypatch.setattr(far, "_show", cut_first)
+    assert main(["run", "--host", elsewhere, "--name", "once", "--", "/bin/sleep", "60"]) == 0
+    (run,) = home.glob("runs/*-once")
+    assert {line.strip().decode() for line in cut} == {run.name}
+    assert "asked again, and done once" in capfd.readouterr().err
+    cut.clear()
+    assert main(["stop", run.name, "--host", elsewhere]) == 0
+    assert len([one for one in (run / "requests").iterdir() if not one.name.endswith(".ack.json")]) == 1
+
+
+def test_nothing_is_asked_again_that_never_began_or_for_ever(
+    elsewhere: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert main(["wait", "x", "--host", "nobody.invalid"]) == 255
+    capfd.readouterr()
+
+    def cut(kind: bytes, data: bytes) -> None:
+        raise HostError(elsewhere, "cut", "the line is cut", "runs there go on")
+
+    monkeypatch.setattr(far, "_show", cut)
+    monkeypatch.setattr(far, "ACT_SECONDS", 0.0)
+    assert main(["launch", "nothing", "--host", elsewhere]) == 255
+    assert "whether it was done is not known" in capfd.readouterr().err
 
 
 def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

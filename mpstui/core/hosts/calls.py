@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ class CallBook:
         Raises:
             OperationError: it was called off.
         """
-        with self._holding(call):
+        with self.holding(call):
             kept = storage.read_json(self._record(call))
             if kept is not None and "came" in kept:
                 return dict(kept["came"])
@@ -60,7 +60,7 @@ class CallBook:
         None: it was not begun, and never will be. Empty: it was begun, and what did it has died; to ask again is to
         know.
         """
-        with self._holding(call):
+        with self.holding(call):
             kept = storage.read_json(self._record(call))
             if kept is None:
                 storage.write_json(self._record(call), {"off": True})
@@ -77,7 +77,12 @@ class CallBook:
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _holding(self, call: str) -> Any:
+    def holding(self, call: str) -> Iterator[None]:
+        """As the only one who acts on a call.
+
+        Raises:
+            OperationError: somebody else still does.
+        """
         if not _ID.fullmatch(call):
             raise OperationError("a call without an id of ours")
         storage.make_private_folder(self._folder)

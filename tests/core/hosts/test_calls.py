@@ -33,7 +33,7 @@ Work = Callable[[Call], dict[str, Any]]
 Check = Callable[[dict[str, Any]], None]
 CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "subprocess.Popen"}
 DIED = 77
-STRIDE = int(os.environ.get("MPSTUI_TEST_DEATHS", "6"))
+STRIDE = int(os.environ.get("MPSTUI_TEST_DEATHS", "9"))
 """Of so many places to die at one is tried; ``MPSTUI_TEST_DEATHS=1`` tries all."""
 
 

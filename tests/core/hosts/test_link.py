@@ -180,7 +180,7 @@ def test_whatever_happens_to_the_line_a_key_acts_once_or_not_at_all_and_says_whi
             except OperationError as error:
                 if "nothing was sent" not in error.sentence:
                     wait_until(partial(more_notices, link, noted), what=f"what came of it: {error}")
-                    done[what] += "was done" in link.notices[-1]
+                    done[what] += "was done before" in link.notices[-1]
         bench.fault = lambda wire: None
         for wire in bench.wires:
             wire.close()
