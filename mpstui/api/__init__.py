@@ -285,11 +285,12 @@ def runs(words: str = "") -> Runs:
     Raises:
         UsageError: a condition makes no sense.
     """
-    home, machine, query = _home(), _machine(), parse_query(words)
+    home, query = _home(), parse_query(words)
     if query.mistake:
         raise UsageError(f"{words!r}: {query.mistake}", "such as runs('resnet lr>=0.01 failed')")
-    found = Monitor(home, kept=Summaries(home.state / "cache" / "runs.jsonl")).refresh_whole()
-    return Runs(_ours(home, RunDir(one.dir), machine, one) for one in found if query.matches(findable(one)))
+    monitor = Monitor(home, kept=Summaries(home.state / "cache" / "runs.jsonl"), columns=MOST_POINTS)
+    found = (one for one in monitor.refresh_whole() if query.matches(findable(one)))
+    return Runs(Run(home, reader, one) for one in found if (reader := monitor.reader(one.run)) is not None)
 
 
 def run(name: str) -> Run:
@@ -349,8 +350,8 @@ def launch(
     return _ours(home, RunDir(home.runs / started), _machine())
 
 
-def _ours(home: Home, run: RunDir, machine: LocalMachine, snapshot: RunSnapshot | None = None) -> Run:
-    return Run(home, RunReader(run, machine, columns=MOST_POINTS), snapshot)
+def _ours(home: Home, run: RunDir, machine: LocalMachine) -> Run:
+    return Run(home, RunReader(run, machine, columns=MOST_POINTS))
 
 
 def _home() -> Home:

@@ -106,9 +106,9 @@ def test_names_of_others_are_no_html(home: Home) -> None:
 def test_thinning_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     run = mpstui.run(labelled_run(home))
     assert not run.series().thinned
-    monkeypatch.setattr("mpstui.api.MOST_POINTS", 2048)
+    monkeypatch.setattr("mpstui.api.MOST_POINTS", 600)
     thin = mpstui.run("digits").series()
-    assert (thin.thinned, len(thin) <= 2048, thin.value[-1]) == (True, True, 1 / 3000)
+    assert (thin.thinned, len(thin) <= 600, thin.value[-1]) == (True, True, 1 / 900)
     assert shown._picture([math.nan]) == ""
 
 

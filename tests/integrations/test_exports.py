@@ -32,7 +32,7 @@ os.environ["TRACKIO_DIR"] = folder
 from trackio.sqlite_storage import SQLiteStorage
 [run] = SQLiteStorage.get_runs("mpstui")
 config = SQLiteStorage.get_run_config("mpstui", run)
-assert (run, config["lr"], config["state"], config["checkpoints"][0]["step"]) == ("digits", 0.5, "finished", 3000)
+assert (run, config["lr"], config["state"], config["checkpoints"][0]["step"]) == ("digits", 0.5, "finished", 900)
 logs = SQLiteStorage.get_logs("mpstui", run)
 told = {name: [(one["step"], float(one[name])) for one in logs if name in one] for name in names}
 """
@@ -56,7 +56,7 @@ kinds = {one.WhichOneof("record_type"): one for one in records}
 run, artifact = kinds["run"].run, kinds["artifact"].artifact
 assert (run.display_name, list(run.tags), run.project) == ("digits", ["good", "keep"], "mpstui")
 assert {one.key: json.loads(one.value_json) for one in run.config.update}["lr"] == 0.5
-assert [(one.path, one.ref[:7], one.size) for one in artifact.manifest.contents] == [("step_3000.pt", "file://", 7)]
+assert [(one.path, one.ref[:7], one.size) for one in artifact.manifest.contents] == [("step_900.pt", "file://", 7)]
 assert (kinds["exit"].exit.exit_code, kinds["exit"].exit.runtime) == (0, 499)
 told = {name: [] for name in names}
 for one in records:

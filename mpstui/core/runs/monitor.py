@@ -123,7 +123,7 @@ class Monitor:
         self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
         clock = self._machine.monotonic
         reading = Budget(FOCUS_SECONDS, clock)  # those in full share it
-        for reader in filter(None, map(self._reader, closely)):
+        for reader in filter(None, map(self.reader, closely)):
             reader.refresh(full=True, budget=reading)
         others = [(key, reader) for key, reader in self._by_need() if key not in closely]
         turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
@@ -150,7 +150,7 @@ class Monitor:
 
     def _waits(self, key: str) -> bool:
         """Whether a run that is selected in the list, and was not read in full before, lets unread ones go first."""
-        seen = reader.snapshot if (reader := self._reader(key)) is not None else None
+        seen = reader.snapshot if (reader := self.reader(key)) is not None else None
         return (seen is None or seen.brief) and any(
             one.snapshot is None or one.owed_bytes < 0 for one in self._runs.values()
         )
@@ -181,7 +181,7 @@ class Monitor:
         Returns:
             the bytes that are still to be read here.
         """
-        reader = self._reader(focus)
+        reader = self.reader(focus)
         if reader is None:
             return 0
         if seconds > 0 and reader.pending_bytes:
@@ -254,7 +254,8 @@ class Monitor:
             self._available[key] = decides, now, available
         return replace(snapshot, available=available)
 
-    def _reader(self, key: str | None) -> RunFollower | None:
+    def reader(self, key: str | None) -> RunFollower | None:
+        """What reads the run of a key."""
         if key is None:
             return None
         return self._watched.get(key) or self._runs.get(key)
@@ -271,11 +272,11 @@ class Monitor:
             return
         held = max(HELD_HISTORIES, len(closely))
         self._looked_at = [*(key for key in self._looked_at if key not in closely), *closely]
-        for reader in map(self._reader, self._looked_at[:-held]):
+        for reader in map(self.reader, self._looked_at[:-held]):
             if reader is not None:
                 reader.rest()
         self._looked_at = self._looked_at[-held:]
-        for reader in map(self._reader, closely):
+        for reader in map(self.reader, closely):
             if reader is not None:
                 reader.allot(buckets)
 

@@ -43,14 +43,14 @@ def home_in(folder: Path) -> Home:
     return Home(folder, folder)
 
 
-def labelled_run(home: Home, steps: int = 3000) -> str:
+def labelled_run(home: Home, steps: int = 900) -> str:
     """Loss each step, one of them NaN, and a validation; settings, a secret, tags, a note and a checkpoint."""
     run = RunBuilder(home, "digits", NOW).status("ended").launch().exit(code=0, ended=NOW + 500)
     record = json.loads(run.run.attempt(1).launch.read_text())
     words = ["python", "t.py", "--lr", "0.5", "--api-key", "s3cr"]
     run.run.attempt(1).launch.write_text(json.dumps({**record, "argv": words}))
     losses = [math.nan if at == 20 else 1 / at for at in range(1, steps + 1)]
-    places = ({"time": NOW + at, "epoch": 1 + at // 2000, "step": at, "attempt": 1} for at in range(1, steps + 1))
+    places = ({"time": NOW + at, "epoch": 1 + at // 600, "step": at, "attempt": 1} for at in range(1, steps + 1))
     run.points(*({**place, "loss": loss} for place, loss in zip(places, losses, strict=True)))
     run.points({"time": NOW + steps + 1, "epoch": 2, "step": steps, "val/acc": 0.5, "attempt": 1})
     labels.edit(run.run, lambda said: said._replace(note='one "quoted"\nline', tags=("good", "keep")))
