@@ -102,8 +102,8 @@ def run_export(args: argparse.Namespace) -> int:
     if not snapshot.series:
         raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
     thinned: Sequence[str] = ()
+    target = _target(args.output, [snapshot], args.to)
     try:
-        target = _target(args.output, [snapshot], args.to)
         if args.undrawn:
             storage.write_bytes(target, _told(snapshot))
         elif pictured:
@@ -117,8 +117,7 @@ def run_export(args: argparse.Namespace) -> int:
         for name in thinned:
             warn(f"{name} has more points than {export.MOST_POINTS:,}: every few of them are one row")
     except OSError as error:
-        where = error.filename or args.output or "the file"
-        raise OperationError(f"{where} cannot be written: {error.strerror or error}") from error
+        raise OperationError(f"{error.filename or target} cannot be written: {error.strerror or error}") from error
     say(str(target))
     return 0
 

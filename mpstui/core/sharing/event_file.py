@@ -8,10 +8,10 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from ...wire import storage
 from ..formats.files.tensorboard import masked_crc32c
 from ..formats.protobuf import block, double, single, text, whole
 from ..model.snapshot import RunSnapshot, State
+from .export import whole_file
 from .trackers import TrackedRun, Value, details_of
 
 _WALL_TIME, _STEP, _VERSION, _SUMMARY = 1, 2, 3, 5
@@ -27,7 +27,7 @@ def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None
     TensorBoard asks for whole steps and for a time: what has no step counts by its own axis, rounded; what has no time
     has that of the run's start.
     """
-    with storage.create_file(path) as file:
+    with whole_file(path) as file:
         _write(file, double(_WALL_TIME, run.started) + text(_VERSION, "brain.Event:2"))
         for said in _told(run):
             _write(file, double(_WALL_TIME, run.started) + block(_SUMMARY, block(1, said)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ...wire import storage
 from ..model.errors import OperationError
@@ -53,9 +55,31 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that is there when all of it has been written, and not before: a full disk leaves no part of one.
+
+    Raises:
+        OSError: it cannot be written; tells its name.
+    """
+    found, part = storage.stat_of(path), path.with_name(f".{path.name}.part")
+    try:
+        if found is not None and not stat.S_ISREG(found.st_mode):  # a pipe, say, in which nothing can be replaced
+            with path.open("wb") as file:
+                yield file
+            return
+        with storage.create_file(part) as file:
+            yield file
+        part.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def write_csv(table: Table, path: Path) -> None:
     """As pandas reads it: empty where nothing was measured, ``nan`` and ``inf`` where that was measured."""
-    with storage.create_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
+    with whole_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(table.names)
         out.writerows([_cell(value) for value in row] for row in table.rows)
@@ -80,7 +104,7 @@ def write_parquet(table: Table, path: Path) -> None:
         raise OperationError("Parquet needs pyarrow, which is not here", "pip install pyarrow; or `--to csv`") from None
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.names)
     made = [pyarrow.array(column, type=pyarrow.float64()) for column in columns]
-    with storage.create_file(path) as file:
+    with whole_file(path) as file:
         parquet.write_table(pyarrow.table(made, names=list(table.names)), file)
 
 

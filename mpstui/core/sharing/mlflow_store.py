@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...wire import storage
@@ -21,19 +22,30 @@ _LONGEST_PARAM = 6000
 
 
 def write_mlflow(run: TrackedRun, folder: Path) -> Path:
-    """The run, below an experiment of its project; one that is there is written anew. Returns its folder."""
+    """The run, below an experiment of its project; one that is there is replaced. Returns its folder."""
     experiment_id = str(int(hashlib.sha256(PROJECT.encode()).hexdigest()[:15], 16))
     experiment = folder / experiment_id
     run_id = hashlib.sha256(run.id.encode()).hexdigest()[:32]
-    made = experiment / run_id
-    for name in ("metrics", "params", "tags", "artifacts"):
-        (made / name).mkdir(parents=True, exist_ok=True)
-    location = {"artifact_location": experiment.absolute().as_uri(), "lifecycle_stage": "active", "name": PROJECT}
-    _write(experiment / "meta.yaml", _yaml({"experiment_id": experiment_id, **location}))
-    ended = run.ended
+    made, part = experiment / run_id, experiment / f".{run_id}.part"
+    try:
+        location = {"artifact_location": experiment.absolute().as_uri(), "lifecycle_stage": "active", "name": PROJECT}
+        _write(experiment / "meta.yaml", _yaml({"experiment_id": experiment_id, **location}))
+        for name, text in _files(run, run_id, experiment_id, made).items():
+            _write(part / name, text)
+        shutil.rmtree(made, ignore_errors=True)
+        part.rename(made)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(made)) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return made
+
+
+def _files(run: TrackedRun, run_id: str, experiment_id: str, made: Path) -> dict[Path, str]:
+    """What stands in the run's folder."""
     told: dict[str, object] = {
         "artifact_uri": (made / "artifacts").absolute().as_uri(),
-        "end_time": None if ended is None else round(ended * 1000),
+        "end_time": None if run.ended is None else round(run.ended * 1000),
         "entry_point_name": "",
         "experiment_id": experiment_id,
         "lifecycle_stage": "active",
@@ -44,26 +56,37 @@ def write_mlflow(run: TrackedRun, folder: Path) -> Path:
         "source_type": _LOCAL_SOURCE,
         "source_version": "",
         "start_time": round(run.started * 1000),
-        "status": _RUNNING if ended is None else _ENDS.get(run.state, _FAILED),
+        "status": _RUNNING if run.ended is None else _ENDS.get(run.state, _FAILED),
         "tags": [],
         "user_id": "",
     }
-    _write(made / "meta.yaml", _yaml(told))
     settings = {name: value if isinstance(value, str) else json.dumps(value) for name, value in run.config.items()}
-    for name, value in settings.items():
-        _write(made / "params" / _key(name), value[:_LONGEST_PARAM])
     tags = dict.fromkeys(run.tags, "") | {"mpstui.run": run.id, "mpstui.state": str(run.state)}
     tags |= {"mlflow.runName": run.name, "mlflow.source.name": " ".join(run.argv)}
     tags |= {"mlflow.note.content": run.note} if run.note else {}
-    for name, value in tags.items():
-        _write(made / "tags" / _key(name), value)
-    for name, lines in _metrics(run).items():
-        _write(made / "metrics" / _key(name), "".join(lines))
-    if run.checkpoints:
-        _write(
-            made / "artifacts" / "checkpoints.json", json.dumps([details_of(one) for one in run.checkpoints], indent=1)
-        )
-    return made
+    kinds = {
+        "params": {name: text[:_LONGEST_PARAM] for name, text in settings.items()},
+        "tags": tags,
+        "metrics": {name: "".join(lines) for name, lines in _metrics(run).items()},
+        "artifacts": {"checkpoints.json": json.dumps([details_of(one) for one in run.checkpoints], indent=1)},
+    }
+    found = {Path("meta.yaml"): _yaml(told)}
+    for kind, texts in kinds.items():
+        found |= {Path(kind) / key: texts[name] for name, key in _keys(texts).items()}
+    return found
+
+
+def _keys(names: Iterable[str]) -> dict[str, Path]:
+    """Names as paths of their own, also where a disk takes no case; none is a folder for another."""
+    wanted = {name: _key(name) for name in names}
+    folders = {str(parent).casefold() for key in wanted.values() for parent in key.parents}
+    found: dict[str, Path] = {}
+    for name, key in wanted.items():
+        while str(key).casefold() in folders:
+            key = key.with_name(f"{key.name}_")
+        folders.add(str(key).casefold())
+        found[name] = key
+    return found
 
 
 def _metrics(run: TrackedRun) -> Mapping[str, list[str]]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ... import __version__
-from ...wire import storage
 from ..formats.files.wandb import (
     BLOCK_BYTES,
     CHUNK_HEADER,
@@ -27,6 +26,7 @@ from ..formats.files.wandb import (
 )
 from ..formats.protobuf import block, text, whole
 from ..model.snapshot import State
+from .export import whole_file
 from .trackers import PROJECT, LoggedRow, TrackedRun, details_of, number_text
 
 _MIN_CONSUMER = "0.40.0"
@@ -43,7 +43,7 @@ def write_wandb(run: TrackedRun, folder: Path) -> Path:
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
     made = folder / f"offline-run-{stamp}-{run.id}"
     (made / "files").mkdir(parents=True, exist_ok=True)
-    with storage.create_file(made / f"run-{run.id}.wandb") as file:
+    with whole_file(made / f"run-{run.id}.wandb") as file:
         log = _Log(file)
         info = block(_INFO, text(1, run.id))
         for number, record in enumerate(_records(run), 1):

@@ -17,7 +17,7 @@ from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.files.wandb import TransactionLog
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.sharing import export, trackers
+from mpstui.core.sharing import export, mlflow_store, trackers
 from mpstui.core.sharing.event_file import write_event_file
 from tests.core.runs.build import NOW, RunBuilder
 
@@ -118,8 +118,25 @@ def test_where_steps_do_not_tell_the_rows_apart_rows_are_counted(tmp_path: Path)
     assert [(row.step, row.values["epoch"], row.values["loss"]) for row in made.rows][:2] == [(0, 1, 1.0), (1, 2, 0.5)]
     resumed = trackers.tracked(Monitor(home, columns=export.MOST_POINTS).snapshot(resumed_run(home)))
     assert (resumed.counts_rows, [row.step for row in resumed.rows]) == (False, list(range(1, 41)))
-    folder = tmp_path / "full"
-    folder.write_text("a file")
-    for tracker in trackers.FOLDERS:
-        with pytest.raises(OSError):
-            trackers.write(made, tracker, folder)
+
+
+@pytest.mark.parametrize("tracker", trackers.FOLDERS)
+def test_what_cannot_be_written_is_not_there(
+    tracker: str, snapshot: RunSnapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = trackers.tracked(snapshot)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        trackers.write(run, tracker, tmp_path / "file")
+    monkeypatch.setattr(trackers.LoggedRow, "values", property(lambda row: 1 / 0))  # in the middle of it
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            trackers.write(run, tracker, tmp_path / "made")
+    left = [path.name for path in (tmp_path / "made").rglob("*") if path.is_file()]
+    assert left in ([], ["meta.yaml"], ["mpstui.db"])
+
+
+def test_names_that_a_disk_cannot_tell_apart_are_kept_apart() -> None:
+    found = mlflow_store._keys(["val", "val/acc", "Val", "a@b", "a_b", "../x", ""])
+    assert len({str(path).casefold() for path in found.values()}) == 7
+    assert [str(found[name]) for name in ("val", "val/acc", "../x", "")] == ["val_", "val/acc", "x", "_"]
