@@ -201,6 +201,22 @@ def test_a_scheduler_that_takes_long_is_asked_less_often(
     assert (cluster.folder / "calls").read_text().count('"squeue"') == 2
 
 
+def test_one_that_always_takes_its_time_is_not_told_as_silent(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squeue, now = cluster.folder / "bin" / "squeue", [1000.0]
+    squeue.write_text("#!/bin/sh\nsleep 0.2\n")
+    monkeypatch.setattr(board, "FIRST_ANSWER_SECONDS", 0.05)
+    asked = board.JobBoard(engine_named("slurm"), tmp_path / "jobs.json", lambda: now[0])
+    assert asked.view("17").silent_since is not None  # it never answered before
+    while asked.view("17").silent_since is not None:
+        time.sleep(0.01)
+    now[0] += 60.0
+    asked.view("17")
+    time.sleep(0.1)
+    assert asked.view("17").silent_since is None
+
+
 def test_before_its_time_limit_it_saves_is_requeued_and_goes_on(runs: Cluster, cluster: FakeCluster) -> None:
     (run,) = runs.launch()
     cluster.start("10")
@@ -304,14 +320,10 @@ def test_what_slurm_says_of_a_job_that_is_ended_tells_whether_it_comes_back(said
     assert [found["limit"] or ""] == limit if found else limit == []
 
 
-def test_one_that_was_told_not_to_come_back_does_not(runs: Cluster, cluster: FakeCluster) -> None:
-    (run,) = runs.launch(PROFILE + "no-requeue = true\n")
-    cluster.start("10")
-    runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
-    cluster.signal("10", signal.SIGUSR1)
-    found = runs.wait(run, lambda seen: not seen.state.active)
-    assert "not requeued: its options forbid it" in found.reason
-    assert len(cluster.jobs()) == 1
+def test_one_that_was_told_not_to_come_back_does_not() -> None:
+    rule = Slurm().rule({"no-requeue": ""})
+    assert not rule.requeue
+    assert not rule.again
 
 
 def test_a_task_of_an_array_is_submitted_anew_alone() -> None:

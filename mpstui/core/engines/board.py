@@ -28,7 +28,7 @@ ASK_EVERY_SECONDS = 4.0
 EASY_TIMES, LONGEST_PAUSE_SECONDS = 10.0, 30.0
 """A scheduler that took long to answer is asked again after so many times that long: it has others to answer, too."""
 FIRST_ANSWER_SECONDS = 3.0
-"""How long the first look of a process waits for an answer; later ones never wait."""
+"""How long the first look of a process waits for an answer, or twice what the last one took; later ones never wait."""
 GIVE_UP_SECONDS = 20.0
 """squeue itself waits ten seconds and more for a controller that is away."""
 LATE_SECONDS = 10.0
@@ -69,7 +69,7 @@ class JobBoard:
         """
         with self._lock:
             self._refresh()
-            deadline = time.monotonic() + (0.0 if self._waited else FIRST_ANSWER_SECONDS)
+            deadline = time.monotonic() + (0.0 if self._waited else self._patience)
             while (found := self._view(job, submitted)).silent_since is None and time.monotonic() < deadline:
                 if self._question is None and self._history is None:
                     break
@@ -93,14 +93,9 @@ class JobBoard:
     def _view(self, job: str, submitted: float = 0.0) -> JobView:
         found = self._views.get(job) or JobView(engine=self.engine.name, title=self.engine.title, id=job)
         since, question = self._silent_since, self._question
-        if (
-            since is None
-            and question is not None
-            and question.is_late
-            and question.asked - self._answered > LATE_SECONDS
-        ):
+        if since is None and question is not None and question.asked - self._answered > LATE_SECONDS:
             # A command looks once and leaves before the scheduler's own patience is over.
-            since = self._answered or question.asked
+            since = (self._answered or question.asked) if question.age >= self._patience else None
         if since is not None:
             return replace(found, silent_since=since, why_silent=self._why)
         heard = self._answered > submitted + JUST_SUBMITTED_SECONDS
@@ -121,6 +116,11 @@ class JobBoard:
                 self._write()  # before the answer: other processes need not ask as well
                 self._question = _Question(self.engine.listing(), now)
                 self._take_answer()
+
+    @property
+    def _patience(self) -> float:
+        """How long an answer may take, by how long the last one took."""
+        return min(max(FIRST_ANSWER_SECONDS, 2 * self._took), GIVE_UP_SECONDS)
 
     def _is_due(self, now: float) -> bool:
         pause = max(ASK_EVERY_SECONDS, min(self._took * EASY_TIMES, LONGEST_PAUSE_SECONDS))
@@ -193,7 +193,7 @@ class JobBoard:
             "silent_since": self._silent_since,
             "why": self._why,
             "listed": sorted(self._listed),
-            "lost": self._lost,
+            "lost": dict(list(self._lost.items())[-MOST_KEPT:]),
             "jobs": [{name: getattr(view, name) for name in _KEPT} for view in kept.values()],
         }
         with contextlib.suppress(OSError):  # a full or read-only disk: each process asks for itself
@@ -237,9 +237,9 @@ class _Question:
             self.error = f"{next(iter(command))}: {error.strerror}"
 
     @property
-    def is_late(self) -> bool:
-        """Whether the first look has waited for it in vain."""
-        return time.monotonic() >= self._begun + FIRST_ANSWER_SECONDS
+    def age(self) -> float:
+        """Seconds since it was asked."""
+        return time.monotonic() - self._begun
 
     def is_over(self) -> bool:
         """Whether the answer, or the reason why there is none, is there; never waits."""
@@ -251,7 +251,7 @@ class _Question:
                 while data := os.read(process.stdout.fileno(), 1 << 16):
                     self._said += data
         if process.poll() is None:
-            if time.monotonic() < self._begun + GIVE_UP_SECONDS:
+            if self.age < GIVE_UP_SECONDS:
                 return False
             process.kill()
             process.wait()
@@ -265,7 +265,7 @@ class _Question:
             process.stdout.close()
             process.stderr.close()
         self.output, self._process = self._said.decode("utf-8", "replace"), None
-        self.took = time.monotonic() - self._begun
+        self.took = self.age
         return True
 
 
