@@ -81,7 +81,11 @@ def write_records(asked: Mapping[str, Any], run: RunDir, made: LaunchPlan, home:
     spec = spec_json(made, run, now, home)
     spec |= {name: before[name] for name in _ITS_OWN if name in before}
     spec["secret_env"] = sorted({*spec["secret_env"], *before.get("secret_env", ())})
-    spec["origin"] = {**spec["origin"], "folder": str(home.runs / run.run)}
+    place, then = str(home.runs / run.run), (before.get("origin") or {}).get("folder")
+    if spec["branch"] and then:  # the checkpoint that it began from may have been brought into its own folder
+        moved = Places([(then, place)]).moved(spec["branch"]["checkpoint"])
+        spec["branch"] = {**spec["branch"], "checkpoint": moved}
+    spec["origin"] = {**spec["origin"], "folder": place}
     storage.write_json(run.spec, spec)
     status = Status(run.run, "ended", attempt, now, restarts=last.restarts if last is not None else [])
     storage.write_json(run.status, storage.to_json(status))

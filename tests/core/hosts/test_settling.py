@@ -28,7 +28,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.wire import labels, liveness, storage
 from mpstui.wire.moves import Move
-from mpstui.wire.records import Branch, ExitRecord, LaunchRecord, Spec
+from mpstui.wire.records import Branch, ExitRecord, LaunchRecord, Origin, Spec
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import RunBuilder
 
@@ -42,9 +42,9 @@ class Travel:
         self.here, self.home = (Home(folder / name, folder / name) for name in ("here", "there"))
         self.cwd = folder / "code"
         self.cwd.mkdir(parents=True)
-        branch = Branch("other", 5, "/x.pt")
+        branch, origin = Branch("other", 5, "/old/carried/brought/x.pt"), Origin("m", "/old/carried", 1)
         made = (
-            RunBuilder(self.here, "carried", secret_env=["TOKEN"], branch=branch)
+            RunBuilder(self.here, "carried", secret_env=["TOKEN"], branch=branch, origin=origin)
             .status("ended")
             .launch()
             .exit(signal=15)
@@ -168,7 +168,7 @@ def test_a_run_that_comes_home_has_its_interpreter_its_folder_and_its_profile_ag
     home = storage.read(Spec, run.spec)
     assert home is not None
     assert home.launch.variants["cpu"].argv[0] == str(python)
-    assert (home.profile, home.branch) == ("cifar", Branch("other", 5, "/x.pt"))
+    assert (home.profile, home.branch) == ("cifar", Branch("other", 5, str(run.path / "brought" / "x.pt")))
     assert "TOKEN" in home.secret_env
     assert recorded_choice(run).profile.command == (str(python), "train.py")
     storage.write_json(run.moved, Move("u", "here", NOW, 1))
