@@ -7,36 +7,47 @@ from typing import Any
 
 from ..core import present as shown
 from ..core.hosts.line import HostError
-from ..core.model.errors import UsageError
 from ..core.settings import load_settings
 from ..wire import storage
 from .far import Answer, ask_all
 from .machine import MARKS
-from .session import Session, print_json, say
+from .session import Session, print_json, say, say_lines
 
 _CLOCK_SECONDS = 2.0
 """A clock that differs by more makes ages and the order of runs wrong."""
 _PASSED_OVER = ("telemetry", "open_files", "sleep", "openmp")
 """Checks that are shown only where something is wrong; `mpstui doctor --host` has all."""
 
+_NONE = """\
+no other machine is named yet
+  mpstui hosts NAME            checks one: whatever `ssh NAME` takes, such as ada@10.0.0.7
+  mpstui --host NAME           opens the screen on it; ps, logs, launch and the others take --host too
+  [hosts]                      in {}
+  show = ["NAME"]              has it in the screen, in the launch form and here without --host"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-Checks the hosts of settings.toml, or those that --host names: ssh, Python, clock, torch, devices, disk.
+Checks the hosts that are named, else those of settings.toml: ssh, Python, clock, torch, devices, disk.
 exit status: 0 all can be worked with; 1 one has a problem; 255 one cannot be reached. Examples:
   mpstui hosts
-  mpstui hosts --host gpu1 --host me@10.0.0.7
+  mpstui hosts gpu1 me@10.0.0.7
   mpstui doctor --host gpu1     all that is checked there"""
+    parser.add_argument("names", nargs="*", metavar="HOST", help="whatever `ssh HOST` takes")
     parser.add_argument("--json", action="store_true", help="print facts and results as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
     settings = load_settings(session.home).hosts
-    hosts = list(dict.fromkeys(args.hosts or (*settings.show, *settings.named)))
+    named = [*(args.hosts or ()), *args.names]
+    hosts = list(dict.fromkeys(named or (*settings.show, *settings.named)))
+    if not hosts and args.json:
+        print_json([])
+        return 0
     if not hosts:
-        where = f"name one with --host, or all in {session.home.settings}: docs/hosts.md"
-        raise UsageError("no host is named", where)
+        say_lines(_NONE.format(session.home.settings))
+        return 0
     found = [_judged(host, one) for host, one in zip(hosts, ask_all(hosts, ["doctor", "--json"]), strict=True)]
     if args.json:
         print_json(found)

@@ -19,6 +19,7 @@ from .. import __version__
 from ..core import present as shown
 from ..core.model.errors import OperationError
 from ..core.model.home import Home
+from ..core.model.jobs import JobPhase
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
@@ -117,15 +118,19 @@ def far_words(args: argparse.Namespace) -> list[str]:
 
 
 def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
-    """What it answered."""
-    return [Row({"host": host, **row["json"]}, row["word"], row["loss_is_finite"]) for row in told["rows"]]
+    """What it answered; this machine by the name that it has here."""
+    from platform import node
+
+    rows = [Row({"host": host, **row["json"]}, row["word"], row["loss_is_finite"]) for row in told["rows"]]
+    for row in rows:
+        if row.json.get("moved_to") == node():
+            row.json["moved_to"] = "local"
+    return rows
 
 
 def joined(rows: Sequence[Row]) -> list[Row]:
     """The rows of several machines, newest first; a run that was moved is one: where it goes on."""
-    from platform import node
-
-    known = {(node() if row.json["host"] == "local" else row.json["host"], row.json["run"]) for row in rows}
+    known = {(row.json["host"], row.json["run"]) for row in rows}
     rows = [row for row in rows if (row.json.get("moved_to"), row.json["run"]) not in known]
     return sorted(rows, key=lambda row: row.json["started"] or math.inf, reverse=True)
 
@@ -176,12 +181,13 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 
 
 def _job(told: Mapping[str, Any] | None) -> str:
-    """``17 on n1``, ``17 Priority``; with a ``?`` the scheduler does not answer."""
+    """``17 on n1``, ``17 Priority``, ``17 completed``; with a ``?`` the scheduler does not answer."""
     if told is None:
         return ""
-    waits = told["phase"] in ("pending", "held")
-    where = told["reason"] if waits and told["reason"] else f"on {told['nodes']}" if told["nodes"] else told["phase"]
-    return f"{told['id']} {where}" + ("?" if told["silent_since"] is not None else "")
+    phase = JobPhase(told["phase"])
+    where = told["reason"] if phase.waits else f"on {told['nodes']}" if phase.has_nodes and told["nodes"] else None
+    said = where or phase.replace("_", " ")
+    return f"{told['id']} {said}" + ("?" if told["silent_since"] is not None else "")
 
 
 def _columns() -> int | None:

@@ -310,8 +310,18 @@ def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypa
     wait_until(lambda: not ssh_lab.sessions(), what="the end of all lines")
 
 
+def test_without_any_machine_it_is_said_how_to_begin_and_one_can_be_named(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["hosts"]) == 0
+    assert "mpstui hosts NAME" in capfd.readouterr().out
+    assert main(["hosts", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == []
+    assert main(["hosts", "nobody.invalid"]) == 255
+    assert capfd.readouterr().out.startswith("nobody.invalid")
+
+
 def test_hosts_are_checked(elsewhere: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["hosts"]) == 2
     (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text('[hosts]\nssh = ["false"]\n[hosts.mac]\n')
     assert main(["hosts", "--json"]) == 255
     (mac,) = json.loads(capfd.readouterr().out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mpstui.cli import ps
 from mpstui.core.engines.slurm import Slurm
 from mpstui.core.model.jobs import JobPhase, JobView
 from mpstui.core.model.snapshot import State
@@ -104,3 +105,18 @@ def test_silence_changes_nothing_and_is_told() -> None:
 def test_what_was_called_off_before_it_began_is_no_cancellation_behind_our_back() -> None:
     status = Status("r", "ended", 1, 5.0, action="stop", asker="me@here:1")
     assert told(job("CANCELLED"), status).state is State.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"),
+    [
+        ("pending", "5 Priority"),
+        ("running", "5 on n1"),
+        ("completed", "5 completed"),
+        ("timed_out", "5 timed out"),
+        ("cancelled", "5 cancelled"),
+    ],
+)
+def test_the_list_says_of_a_job_that_is_over_that_it_is(phase: str, told: str) -> None:
+    job = {"id": "5", "phase": phase, "reason": "Priority", "nodes": "n1", "silent_since": None}
+    assert ps._job(job) == told

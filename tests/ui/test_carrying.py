@@ -14,7 +14,8 @@ from . import fakes
 from .driving import Driver, drive
 
 RUN = fakes.running()
-PLAN = MovePlan(RUN.run, RUN.name, 1200, True, "", "cuda", 3, 40_000, 25 << 20, (), {}, {}, {})
+STAYS = {"older": 3, "staying": [["conf/.env", "secret", None]]}
+PLAN = MovePlan(RUN.run, RUN.name, 1200, True, "", "cuda", 3, 40_000, 25 << 20, (), {}, STAYS, {})
 
 
 class FakeMover(Mover):
@@ -53,8 +54,11 @@ def test_a_run_is_carried_on_there_when_that_was_confirmed(
     async def play(driver: Driver) -> None:
         await driver.press("M")
         await driver.sees("gpu1")
+        top, bottom = (next(at for at, line in enumerate(driver.lines) if corner in line) for corner in "╭╰")
+        assert bottom - top == 4, "a line to type in and two machines"
         await driver.press("enter")
         await driver.sees("to gpu1?")
+        await driver.sees("stays behind: 3 older checkpoints, conf/.env")
         assert "3 files of code (39.1 KiB)" in driver.text
         assert "25.0 MiB" in driver.text
         assert "gpu1 trains it on cuda" in driver.text

@@ -100,6 +100,7 @@ class Departure:
             "named": str(choice.profile.cwd),
             "root": str(self._tree.root) if self._tree else "",
             "code": manifest_of(self._tree) if self._tree else None,
+            "older": sum(one != newest and not (one.best and one.complete) for one in snapshot.checkpoints),
             "staying": [list(one) for one in self._tree.staying] if self._tree else [],
         }
 

@@ -26,6 +26,7 @@ from ..telemetry.run_telemetry import RunTelemetry
 from ..telemetry.sampler import Snapshot, Trees
 from .desk import Desk
 from .link import Link
+from .ssh import LOCAL
 from .view import Answers, Listing, MachineReading, Raced, RunRef, View
 
 _AWAITED = 20
@@ -88,6 +89,7 @@ class FarHost:
             one,
             run=key,
             host=self.name,
+            moved_to=LOCAL if one.moved_to == node() else one.moved_to,
             dir=Path(f"{self.name}:{one.dir}"),
             output=None if one.output is None else Path(f"{self.name}:{one.output}"),
             seen=moment,
@@ -122,7 +124,7 @@ class HostsMonitor:
             found += host.snapshots({*own, *([at] if at is not None else [])})
         if self._local is not None:
             found += self._local.refresh(focus, selected, compared)
-        known = {one.run for one in found} | {f"{node()}:{one.run}" for one in found if not one.host}
+        known = {one.run for one in found} | {f"{LOCAL}:{one.run}" for one in found if not one.host}
         shown = (
             one for one in found if f"{one.moved_to}:{_created(one)}" not in known
         )  # where it goes on it is one row

@@ -32,7 +32,7 @@ from ..model.errors import OperationError, ReportedError, UsageError
 from ..present import size, whole
 from ..settings import HostSettings, HostsSettings
 from .line import HostError
-from .sources import Staying, stays_here
+from .sources import Staying, stays
 from .ssh import LOCAL, connect, is_local
 from .talk import SILENT_SECONDS, Place
 
@@ -79,8 +79,11 @@ class MovePlan:
             new += f" (the last one is {size(like)})"
         sent = f"sent: records, logs and checkpoints ({size(self.run_bytes)}){new}"
         costs = [f"{self.costs} done again there"] if self.costs else []
-        stays = stays_here([Staying(*one) for one in self.survey.get("staying", ())])
-        return [f"{to} trains it on {self.device}{step}", *code, *stays, sent, *costs]
+        older = self.survey.get("older", 0)
+        left = [f"{older} older checkpoint{'' if older == 1 else 's'}"] if older else []
+        behind = stays("behind", [Staying(*one) for one in self.survey.get("staying", ())], left)
+        there = "this machine" if to == LOCAL else to
+        return [f"{there} trains it on {self.device}{step}", *code, sent, *behind, *costs]
 
 
 def mover(source: str, target: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Mover:

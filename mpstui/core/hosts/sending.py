@@ -18,7 +18,7 @@ from .holding import held, hold
 from .moving import paths_between
 from .offering import FarOffering, Launches, Offer, Offering, Source
 from .parcel import Item, items_of
-from .sources import stays_here
+from .sources import stays
 from .ssh import LOCAL, connect
 from .talk import Place
 
@@ -40,6 +40,8 @@ class Shipment:
     """Of those, before they are compressed."""
     held: str | None = None
     """Where the same checkpoint lies there already."""
+    behind: str = "here"
+    """Where what is not sent stays."""
 
     @property
     def branch(self) -> Branch | None:
@@ -85,7 +87,7 @@ class Shipment:
             lines = [f"{self._called} gets {whole}" + (f"; new there: {sent}" if self.lacking_bytes < total else "")]
         else:
             lines = [f"{self._called} has {whole} already"]
-        return [*lines, *stays_here(self.offer.staying)]
+        return [*lines, *stays(self.behind, self.offer.staying)]
 
     def json(self) -> dict[str, Any]:
         """The same with its fields."""
@@ -138,7 +140,7 @@ class Sender:
             come_from: what the source is called there.
         """
         self._host, self._source, self._target, self._paths = host, source, target, paths
-        self._come_from = come_from or platform.node()
+        self._come_from, self._behind = come_from or platform.node(), f"on {come_from}" if come_from else "here"
         self._places = (target, *places)
 
     def look(self, launches: Launches) -> Shipment:
@@ -157,9 +159,8 @@ class Sender:
         asked = self._asked(launches, offer, there["folder"] or there["place"])
         told = self._target.ask("plan", asked)
         held = self._target.ask("held", offer.checkpoint)["folder"] if offer.checkpoint is not None else None
-        return Shipment(
-            self._host, launches, offer, told["runs"], there["folder"], there["lacking"], int(there["bytes"]), held
-        )
+        code = there["folder"], there["lacking"], int(there["bytes"])
+        return Shipment(self._host, launches, offer, told["runs"], *code, held, self._behind)
 
     def branch(self, asked: Mapping[str, Any]) -> Launches:
         """The launch of a branch of a run of the source; see :class:`.Source`."""

@@ -104,13 +104,19 @@ class Staying(NamedTuple):
     """Where the token is."""
 
 
-def stays_here(staying: Sequence[Staying]) -> list[str]:
-    """The files of a folder that are not sent, in a line; none where there are none."""
+def stays(where: str, staying: Sequence[Staying], beside: Sequence[str] = ()) -> list[str]:
+    """What is not sent, in a line; none where there is nothing.
+
+    Args:
+        where: where it stays: ``here``, ``behind``.
+        beside: what else stays.
+    """
     named = [
         f"{one.name} ({_REASONS[one.why]}{f', line {one.line}' if one.line else ''})" for one in staying[:_MOST_NAMED]
     ]
     more = len(staying) - len(named)
-    return ["stays here: " + ", ".join(named) + (f" and {more} more" if more else "")] if named else []
+    told = ", ".join((*beside, *named))
+    return [f"stays {where}: {told}" + (f" and {more} more" if more else "")] if told else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,10 +198,26 @@ class Difference(NamedTuple):
 
 def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
     """The settings that are not the same in all runs, in the order in which the runs name them."""
-    found = [settings_of(snapshot) for snapshot in snapshots]
+    found = [_chosen(snapshot) for snapshot in snapshots]
     names = dict.fromkeys(name for settings in found for name in settings)
     rows = (Difference(name, tuple(settings.get(name) for settings in found)) for name in names)
     return [row for row in rows if len(set(row.values)) > 1]
+
+
+def _chosen(snapshot: RunSnapshot) -> dict[str, str]:
+    """Its settings without what follows from where it runs: its interpreter, its own folder, what it resumes from."""
+    own = str(snapshot.dir).removeprefix(f"{snapshot.host}:")
+    left = snapshot.branch.checkpoint if snapshot.branch is not None else None
+    return {
+        name: value
+        for name, value in settings_of(snapshot).items()
+        if value not in (own, left)
+        and not value.startswith(f"{own}/")
+        and not (name == "word 0" and _PYTHON.search(value))
+    }
+
+
+_PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 
 
 def told_apart(snapshots: Sequence[RunSnapshot]) -> dict[str, str]:

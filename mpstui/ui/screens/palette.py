@@ -189,7 +189,7 @@ class Palette(ModalScreen[Entry | None]):
         width, height = self.app.size
         with Vertical(id="palette") as sheet:
             sheet.styles.width = min(_WIDTH, width)
-            sheet.styles.height = min(_MOST_LINES, height)
+            sheet.styles.height = min(_MOST_LINES, height, len(self._known) + 3)
             yield TextField("", self._asks, compact=True)
             yield Choices(self._known)
 

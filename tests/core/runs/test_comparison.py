@@ -23,6 +23,7 @@ from mpstui.core.runs.comparison import (
 )
 from mpstui.core.series.direction import Better
 from mpstui.core.series.series import SeriesStore
+from mpstui.wire.records import Branch
 
 
 def run(*argv: str, **fields: Any) -> RunSnapshot:
@@ -90,6 +91,17 @@ def test_a_name_that_others_have_says_what_tells_the_run_apart() -> None:
         "train (lr=0.1 a.yaml)",
         "train (r2)",
     ]
+
+
+def test_what_follows_from_where_a_run_is_tells_it_from_no_other() -> None:
+    """A run that was moved has another interpreter, and goes on from a file in a folder of its own."""
+    here = run("--lr", "0.1", run="a", name="train")
+    resumed = ("/home/b/runs/b/checkpoints/9.pt", "--out=/home/b/runs/b")
+    argv = ("/usr/bin/python3.12", "t.py", "--lr", "0.2", "--resume", *resumed)
+    there = replace(run(run="b", name="train", host="gpu1"), dir=Path("gpu1:/home/b/runs/b"), argv=argv)
+    assert told_apart([here, there]) == {"a": "lr=0.1", "b": "lr=0.2"}
+    left = replace(here, run="c", argv=("python", "t.py", "--resume", "/q/3.pt"), branch=Branch("a", 3, "/q/3.pt"))
+    assert told_apart([replace(here, argv=("python", "t.py")), left]) == {"a": "", "c": ""}
 
 
 def measured_run(name: str, **values: list[float]) -> RunSnapshot:
