@@ -24,7 +24,7 @@ settings.load_profile("same")
 # A job in the background of a script ignores SIGINT, and every process below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Everything imported is looked through for garbage once, when all tests are known, and not again and again.
+# What is imported is garbage nowhere: nobody looks through it.
 gc.set_threshold(50_000, 20, 50)
 
 _FOLDERS = count()
@@ -44,7 +44,6 @@ _THE_DEVELOPERS_OWN = (
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     gc.freeze()
 
 
