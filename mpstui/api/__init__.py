@@ -180,7 +180,8 @@ class Run:
             lines: the last so many; None: all.
             attempt: of which one; None: the newest.
         """
-        path = RunDir(self.dir).attempt(attempt).output if attempt is not None else self._now().output
+        newest = self._now().output or self.snapshot().output
+        path = RunDir(self.dir).attempt(attempt).output if attempt is not None else newest
         if path is None:
             return []
         try:
@@ -230,7 +231,7 @@ class Run:
         from ..core.actions import BY_ID
         from ..core.launching.actions import Actions
 
-        if action not in BY_ID or not BY_ID[action].request:
+        if action not in BY_ID or not BY_ID[action].request or not (BY_ID[action].command or action == "restart"):
             raise UsageError(f"there is no action {action!r}", "such as stop, pause, continue, save")
         one = OneRun(self._home, self._ours())
         actions = Actions(dict(os.environ))

@@ -83,8 +83,9 @@ def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: 
     assert seen == [(499, 499)] * 8
     live.beat(step=499, seq=3, phase="done").exit(code=0).status("ended").release()
     assert run.state == "finished"
-    with pytest.raises(UsageError, match="no action"):
-        run.act("dance")
+    for action in ("dance", "fix", "remove"):  # none, one of the screen's, one that is no request
+        with pytest.raises(UsageError, match="no action"):
+            run.act(action)
 
 
 def test_what_mpstui_did_not_start_is_looked_at(home: Home, tmp_path: Path) -> None:

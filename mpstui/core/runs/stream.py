@@ -64,13 +64,17 @@ class HeldFile(FollowedFile):
         self.close()
 
 
-class _Records(LineTail):
-    """Records of ours: a longer copy of the same file, as a run that was moved brings it back, is the same."""
+class _Ours(FollowedFile):
+    """A file of a run directory: a longer copy of it, as a run that was moved brings it back, is the same."""
 
     def _is_another(self, descriptor: int, found: os.stat_result) -> bool:
         if self.witness and found.st_size >= self.offset:
             return os.pread(descriptor, len(self.witness), self.offset - len(self.witness)) != self.witness
         return super()._is_another(descriptor, found)
+
+
+class _Records(_Ours, LineTail):
+    """Records of ours."""
 
     def take_records(self) -> Iterator[Mapping[str, Any]]:
         """What was added."""
@@ -137,7 +141,7 @@ class RunStream:
         self._printed: ExternalMetrics | None = None
         self._counted = self._known = 0
         """Points that were taken from that file, and those of them that were told before."""
-        self._output: HeldFile | None = None
+        self._output: FollowedFile | None = None
         self._torn = b""
         self._scanner, self._found = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self.snapshot: RunSnapshot | None = None
@@ -222,7 +226,11 @@ class RunStream:
         if isinstance(self.reader, StoredReader):
             found = metrics_of(Path(self.reader.stored.key), clock, self._points)
             return found[0] if found else ExternalMetrics(path, clock, store=self._points)
-        return ExternalMetrics(path, clock, pattern, store=self._points, file=HeldFile(path))
+        return ExternalMetrics(path, clock, pattern, store=self._points, file=self._followed(path))
+
+    def _followed(self, path: Path, start: int = 0) -> FollowedFile:
+        """Nothing renames what a run of ours writes to; of hundreds none is held open."""
+        return HeldFile(path, start=start) if self._run is None else _Ours(path, start=start)
 
     def _taken(self, printed: ExternalMetrics) -> Iterator[Told]:
         """The points that were added to a file, counted as the file has them."""
@@ -257,7 +265,7 @@ class RunStream:
                 return
             if self._output is None or self._output.path != path:
                 start = _end_of_lines(path) if skips else offset if number == attempt else 0
-                self._output, self._torn = HeldFile(path, start=start), b""
+                self._output, self._torn = self._followed(path, start), b""
             while data := self._output.take(SLICE_BYTES):
                 *lines, self._torn = (self._torn + data).split(b"\n")
                 if len(self._torn) >= LONGEST_LINE_BYTES:

@@ -96,7 +96,13 @@ def test_attempts_follow_each_other_and_what_is_brought_back_is_the_same(home: H
     content = run.run.metrics.read_bytes()
     run.run.metrics.unlink()
     run.run.metrics.write_bytes(content + json.dumps(point(8, acc=0.75)).encode() + b"\n")
-    assert [one["step"] for one in told(streams, "point")] == [8]
+    output = run.run.attempt(2).output
+    text = output.read_bytes()
+    output.unlink()
+    output.write_bytes(text + b"step 3 loss 0.3\n")
+    found = told(streams)
+    assert [one["step"] for one in found if one["kind"] == "point"] == [8]
+    assert [one["text"] for one in found if one["kind"] == "log"] == ["step 3 loss 0.3"]
 
 
 def test_a_log_that_is_renamed_away_is_read_to_its_end(home: Home, tmp_path: Path) -> None:
