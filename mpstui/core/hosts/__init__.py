@@ -8,7 +8,8 @@ one screen for all      ``serve`` there (``desk``, ``outbox``, ``channels``, ``c
                         ``codec``, ``forms``, ``view``, ``logs``
 files between machines  ``talk`` asks and ``transfer`` answers; ``parcel`` is what travels, ``staging`` where it arrives
 launching there         ``offering`` (``sources``: which code travels) to ``stowing``; ``sending`` has both ends,
-                        ``relocation`` makes a launch one of another machine, ``placing`` is the field of the form
+                        ``relocation`` makes a launch one of another machine, ``placing`` is the field of the form,
+                        ``holding`` keeps a checkpoint of another machine for the run that begins from it
 moving a run            ``moving`` has both ends; ``departing`` where it was, ``settling`` where it goes on,
                         ``continuing`` how
 ======================  ===============================================================================================
