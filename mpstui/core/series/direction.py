@@ -1,4 +1,4 @@
-"""What the name of a metric says: which way it gets better, as most do, and where it stands in a list."""
+"""Which way a metric gets better, told from its name; most names say it, and of the others nothing is claimed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _HIGHER = re.compile(
 _BESIDE = re.compile(r"scaler?|weights?|coef|coefficient|factor|time|seconds|lr|count|std|var")
 """A number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_NUMBER = re.compile(r"(\d+)")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
 
@@ -76,9 +75,3 @@ def best(view: SeriesView) -> float | None:
     """The value of :func:`best_point`."""
     found = best_point(view)
     return None if found is None else found.value
-
-
-def reading_order(name: str) -> tuple[tuple[int, str], ...]:
-    """To sort names as a person lists them: ``layer2`` before ``layer10``."""
-    parts = enumerate(_NUMBER.split(name))  # texts, and between them numbers: the longer one is the larger one
-    return tuple((len(part) if place % 2 else 0, part) for place, part in parts)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
-from .direction import reading_order
-from .series import measured
+from .series import measured, reading_order
 
 _FEWEST_ALIKE = 3
 """Fewer metrics with the same beginning are not worth a fold."""

@@ -25,7 +25,7 @@ _NOTHING = no_columns()
 _EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
 _SPELLINGS = {"accuracy": "acc"}
-_BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
+_BETWEEN_WORDS, _NUMBER = re.compile(r"[\s_/.-]+"), re.compile(r"(\d+)")
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 LONGEST_NAME = 200
@@ -252,6 +252,11 @@ class Series:
 def is_evaluation(name: str) -> bool:
     """Whether a metric's name says that it was measured on validation data."""
     return not _EVALUATION.isdisjoint(_BETWEEN_WORDS.split(name.lower()))
+
+
+def reading_order(name: str) -> tuple[tuple[int, str], ...]:
+    """To sort names as a person lists them, ``layer2`` before ``layer10``: of two numbers the longer one is larger."""
+    return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(_NUMBER.split(name)))
 
 
 def measured(name: str) -> str:

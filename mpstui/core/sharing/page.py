@@ -27,8 +27,8 @@ from ..runs.details import details
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
-from ..series.direction import best, better, reading_order
-from ..series.series import measured
+from ..series.direction import best, better
+from ..series.series import measured, reading_order
 from .anonymous import without_the_user
 
 POINTS_ON_A_PAGE = 400_000

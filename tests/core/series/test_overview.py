@@ -10,9 +10,8 @@ import pytest
 
 from mpstui.core.model.patterns import PatternMistake
 from mpstui.core.model.snapshot import Numbers, RunSnapshot, SeriesView, State
-from mpstui.core.series.direction import reading_order
 from mpstui.core.series.overview import Fold, Metric, arranged, metrics_of
-from mpstui.core.series.series import Points, Series
+from mpstui.core.series.series import Points, Series, reading_order
 
 
 def view(name: str, values: list[float]) -> SeriesView:
