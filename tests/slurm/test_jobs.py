@@ -80,7 +80,7 @@ def test_a_job_runs_its_supervisor_and_ends_with_the_exit_code_of_the_training(
 
 
 def test_what_the_scheduler_refuses_leaves_no_run(runs: Cluster, cluster: FakeCluster) -> None:
-    with pytest.raises(OperationError, match="Slurm refuses: sbatch: error: invalid partition specified: none"):
+    with pytest.raises(OperationError, match="Slurm refuses: invalid partition specified: none"):
         runs.launch(job={"partition": "none"})
     assert not list(runs.home.runs.iterdir())
 

@@ -33,6 +33,8 @@ class Engine(Protocol):
 
     usual: Mapping[str, str]
     """The options that a form offers, each with an example."""
+    refused: str
+    """What to do where it refuses a job."""
 
     def check(self, options: JobOptions) -> str:
         """What is wrong with the options, as a sentence; empty where nothing is."""
@@ -156,6 +158,9 @@ def ask(engine: Engine, command: Sequence[str], environ: Mapping[str, str] | Non
     except OSError as error:
         raise OperationError(f"{engine.title}: {command[0]} could not be started: {error.strerror}") from error
     if done.returncode != 0:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split()) or f"exit code {done.returncode}"
-        raise OperationError(f"{engine.title} refuses: {said}", f"`{' '.join(command[:2])} ...` was asked")
+        lines = (" ".join(line.split()) for line in done.stderr.decode("utf-8", "replace").splitlines())
+        words = [line.removeprefix(f"{command[0]}: ").removeprefix("error: ").rstrip(".") for line in lines]
+        said = "; ".join(dict.fromkeys(filter(None, words))) or f"exit code {done.returncode}"
+        hint = f"`{' '.join(command[:2])} ...` was asked" if environ is None else engine.refused
+        raise OperationError(f"{engine.title} refuses: {said}", hint)
     return done.stdout.decode("utf-8", "replace")

@@ -45,6 +45,9 @@ class SkyPilot:
     """A scheduler over clouds; the run directory has to be on storage that the task finds under the same path."""
 
     name, title, program, index, arrays = "sky", "SkyPilot", "sky", "MPSTUI_JOB_INDEX", False
+    refused = (
+        "`sky check` tells which clouds there are; `--job OPTION=VALUE` or [sky] of the profile says what is asked"
+    )
     usual: ClassVar[Mapping[str, str]] = {"gpus": "A100:1", "infra": "aws", "cpus": "8+"}
 
     def check(self, options: JobOptions) -> str:

@@ -76,6 +76,9 @@ class Slurm:
 
     name, title, program, index = "slurm", "Slurm", "sbatch", "SLURM_ARRAY_TASK_ID"
     arrays = True
+    refused = (
+        "`sinfo` lists partitions and their limits; `--job OPTION=VALUE` or [slurm] of the profile says what is asked"
+    )
     usual: ClassVar[Mapping[str, str]] = {
         "partition": "gpu",
         "nodes": "1",
