@@ -18,7 +18,7 @@ from typing import Any
 from ..core.follow import Budget
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
-from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, State
+from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, SeriesView, State
 from ..core.runs.comparison import is_named, settings_of
 from ..core.runs.files import LocalMachine
 from ..core.runs.find import find_run
@@ -163,12 +163,15 @@ class Run:
         return self.snapshot().events
 
     def series(self, name: str = "loss") -> Curve:
-        """Every point of a metric.
+        """Every point of a metric; none yet, where a run that lives may still measure it.
 
         Raises:
             KeyError: it has none of this name; says which it has.
         """
-        curves = self.snapshot().series
+        seen = self.snapshot()
+        curves = seen.series
+        if name not in curves and seen.state.active and seen.state is not State.WATCHED:
+            return curve_of(SeriesView(name, "step", (), (), (), (), (), 0))
         if name not in curves:
             raise KeyError(f"{self.name} has no metric {name!r}; it has {', '.join(curves) or 'none'}")
         return curve_of(curves[name])

@@ -70,6 +70,7 @@ def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: 
     live.points({"time": NOW, "step": 1, "loss": 0.5, "attempt": 1})
     [run] = mpstui.runs("live")
     assert (run.state, run.step, len(run.series())) == ("running", 1, 1)
+    assert len(run.series("val_loss")) == 0, "it may still measure that"
     with pytest.raises(TimeoutError):
         run.wait(timeout=0)
     live.points(*({"time": NOW, "step": at, "loss": 0.25, "attempt": 1} for at in range(2, 500)))
@@ -83,6 +84,8 @@ def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: 
     assert seen == [(499, 499)] * 8
     live.beat(step=499, seq=3, phase="done").exit(code=0).status("ended").release()
     assert run.state == "finished"
+    with pytest.raises(KeyError):
+        run.series("val_loss")
     for action in ("dance", "fix", "remove"):  # none, one of the screen's, one that is no request
         with pytest.raises(UsageError, match="no action"):
             run.act(action)
