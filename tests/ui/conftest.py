@@ -7,22 +7,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from textual.css.model import RuleSet
-from textual.css.stylesheet import Stylesheet
 
 from mpstui.ui import app
 from mpstui.ui.workers import system
-
-_PARSE = Stylesheet._parse_rules
-_PARSED: dict[object, list[RuleSet]] = {}
-
-
-def _parse_once(self: Stylesheet, *source: object, **more: object) -> list[RuleSet]:
-    """The same style sheets in the same colours are parsed for the first app alone: an eighth of a screen's test."""
-    key = (source, *more.items(), frozenset(self._variables.items()))
-    if key not in _PARSED:
-        _PARSED[key] = _PARSE(self, *source, **more)  # type: ignore[arg-type]
-    return _PARSED[key]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +19,6 @@ def same_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(platform, "node", lambda: "studio.local")
     monkeypatch.setattr(system, "_FIRST_SECONDS", 3600.0)
     monkeypatch.setattr(app, "_LATER_SECONDS", 0.03)
-    monkeypatch.setattr(Stylesheet, "_parse_rules", _parse_once)
     for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "TEXTUAL_COLOR_SYSTEM"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()
