@@ -140,7 +140,9 @@ class StoredReader(RunFollower):
 
     def _made(self, full: bool) -> RunSnapshot:
         told, updated, external = self._told, self._updated(), self.external
-        condition = self._condition() if told.state is None and updated is not None else Condition(None)
+        condition = self._condition()
+        if told.state is not None or not self._pauses:
+            condition = Condition(None)  # it has ended, or nobody has seen it grow: a copy is as new as a live file
         numbers = self._numbers(moving=condition.health is not None)
         curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended
         if ended is None and told.state is not None:

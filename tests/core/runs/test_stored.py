@@ -9,7 +9,7 @@ import pytest
 
 from mpstui.cli.main import main
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_explaining
 from mpstui.core.runs import stored
 from mpstui.core.runs.comparison import columns, settings_of
@@ -90,6 +90,13 @@ def test_a_live_run_is_followed_to_its_end(monitor: Monitor, tmp_path: Path, clo
     path.write_bytes(whole[:3000])
     key = monitor.watch(path.parent)
     first = monitor.snapshot(key)
+    assert first.health is None, "a file that was just copied is as new as one that is written"
+    path.write_bytes(whole[:3500])
+    os.utime(path, (clock() - 1, clock() - 1))
+    monitor.snapshot(key)
+    path.write_bytes(whole[:4000])
+    os.utime(path, (clock(), clock()))
+    assert monitor.snapshot(key).health is Health.TRAINING
     assert (first.state, 0 < (first.numbers.step or 0) < 49) == (State.WATCHED, True)
     path.write_bytes(whole)
     clock.advance(5)
