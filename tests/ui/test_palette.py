@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
+from mpstui.core.model.errors import OperationError
+from mpstui.core.profiles.library import ProfileEntry
 from mpstui.ui.screens.launch import LaunchForm
 from mpstui.ui.screens.palette import Choices, Entry, Palette, matching
 from mpstui.ui.screens.run import RunScreen
@@ -51,6 +57,21 @@ def test_letters_are_no_commands_in_it_however_fast_they_come() -> None:
         assert not driver.world.actions.asked
 
     drive(fakes.world((fakes.running(),)), play)
+
+
+def test_profiles_of_a_machine_that_is_not_heard_are_none_and_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unheard(launcher: fakes.FakeLauncher) -> Sequence[ProfileEntry]:
+        raise OperationError("gpu1: the line is cut, not heard for 8s")
+
+    monkeypatch.setattr(fakes.FakeLauncher, "entries", unheard)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"hel")
+        assert found(driver)[0] == "help"
+        await driver.press("escape", "n")
+        await driver.sees("gpu1: the line is cut")
+
+    drive(fakes.world(fakes.several()), play)
 
 
 def test_what_cannot_work_says_why_and_shows_its_key() -> None:

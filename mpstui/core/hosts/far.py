@@ -18,6 +18,7 @@ from ..actions import BY_ID
 from ..follow import Budget
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..present import duration, short_paths
+from ..profiles.library import ProfileEntry
 from ..runs.ghost import Ghost
 from ..runs.monitor import Monitor
 from ..runs.window import Window
@@ -38,6 +39,8 @@ class FarHost:
     def __init__(self, name: str, link: Link) -> None:
         self.name, self.link = name, link
         self.view = View()
+        self.profiles: Sequence[ProfileEntry] | None = None
+        """As they were told last."""
         self._seen: dict[str, tuple[RunSnapshot, tuple[float, str], RunSnapshot]] = {}
         """Of each run what its snapshot was made from."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
+from ..model.errors import ReportedError
 from ..model.snapshot import RunSnapshot
 from ..profiles.library import ProfileEntry
 from .desk import Desk
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from ..launching.form_fields import Preview
 
 
+_PATIENCE_SECONDS = 2.5
+"""For what somebody waits for with a key pressed."""
+
+
 class FarLauncher:
     """Its profiles, as forms; see :class:`.Launcher`."""
 
@@ -27,9 +34,22 @@ class FarLauncher:
         self._entries: Sequence[ProfileEntry] | None = None
 
     def entries(self) -> Sequence[ProfileEntry]:
+        """Those that are known are told at once, and asked for again beside that.
+
+        Raises:
+            OperationError: none are known, and there is no line.
+        """
         if self._entries is None:
-            self._entries = self._host.link.ask(Desk.profiles)
+            if self._host.profiles is None:
+                self._host.profiles = self._host.link.ask(Desk.profiles, patience=_PATIENCE_SECONDS)
+            else:
+                Thread(target=self._ask_again, daemon=True).start()
+            self._entries = self._host.profiles
         return self._entries
+
+    def _ask_again(self) -> None:
+        with suppress(ReportedError):
+            self._host.profiles = self._host.link.ask(Desk.profiles)
 
     def draft(self, name: str) -> FarDraft:
         return FarDraft(self._host, FormRecipe(profile=name), self._restart)

@@ -368,10 +368,11 @@ def launch_screen(context: Context, snapshot: RunSnapshot | None, cure: Cure | N
     """The list of profiles; with a snapshot, the form of its launch, changed as a cure does where one is given.
 
     Raises:
-        OperationError: that run's record cannot be read.
+        OperationError: that run's record cannot be read, or the machine with the profiles is not heard.
     """
     launcher = context.services.placed_launcher()
     if snapshot is None:
+        launcher.entries()
         return ProfilesScreen(context, launcher)
     return LaunchForm(context, launcher.draft_of(snapshot, cure), snapshot)
 

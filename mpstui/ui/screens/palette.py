@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from ...core.model.errors import ReportedError
 from ...core.present import badge
 from ..bindings import KEYS, Scope
 from ..rows import Row, Span, clean, clip, cut, fit, row
@@ -21,6 +23,7 @@ from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
+    from ...core.profiles.library import ProfileEntry
     from .acting import ActingScreen
 
 _WIDTH, _MOST_LINES = 96, 22
@@ -53,12 +56,19 @@ def entries(screen: ActingScreen) -> Iterator[Entry]:
     for run in screen.context.state.snapshots or ():
         look = badge(run)
         yield Entry(clean(run.name), f"run · {look.glyph} {look.word} · {run.run}", partial(_open, screen, run.run))
-    launcher = screen.context.services.placed_launcher()
-    for profile in launcher.entries():
+    for profile in _profiles(screen):
         about = f"launch · {clean(profile.title, 200)}"
         yield Entry(
             clean(profile.name, 60), about, partial(_launch, screen, profile.name), why_not=clean(profile.error or "")
         )
+
+
+def _profiles(screen: ActingScreen) -> Sequence[ProfileEntry]:
+    """None of a machine that is not heard: the line at the top says so."""
+    found: Sequence[ProfileEntry] = ()
+    with suppress(ReportedError):
+        found = screen.context.services.placed_launcher().entries()
+    return found
 
 
 def places_of_run(
