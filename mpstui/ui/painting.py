@@ -343,7 +343,7 @@ class PaintedApp(App[None]):
     def __init__(self, *, ansi_color: bool) -> None:
         super().__init__(ansi_color=ansi_color)
         self.paint = Paint()
-        # Textual would parse for a theme in a copy, throw that away, and parse once more: 5 of the start's 300 ms.
+        # Textual would parse for a theme in a copy, throw that away, and parse once more: some 5 ms of each start.
         self.stylesheet.reparse = self.stylesheet.parse  # type: ignore[method-assign]
 
     def _display(self, screen: Screen[object], renderable: Any) -> None:
