@@ -38,7 +38,8 @@ def python_with(module: str) -> str:
     """The interpreter that can import a framework; without one the test is skipped."""
     if not PYTHON:
         pytest.skip("`make integrations` sets up an environment with the frameworks and runs this")
-    done = subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, text=True, timeout=300, check=False)
+    command, environ = [PYTHON, "-c", f"import {module}"], {**os.environ, "KERAS_BACKEND": "torch"}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         pytest.skip(f"{module} cannot be imported there: {done.stderr.strip().splitlines()[-1]}")
     return PYTHON
@@ -69,11 +70,11 @@ class Training:
         assert found is not None
         return found
 
-    def ask(self, action: str) -> Mapping[str, Any]:
+    def ask(self, action: str, by: str = "trainer") -> Mapping[str, Any]:
         """Send a request; the answer, which must be yes."""
         answer: Mapping[str, Any] = self.mpstui.json(action, self.run)
         assert answer["ok"], answer
-        assert answer["by"] == ("supervisor" if action == "stop" else "trainer"), answer
+        assert answer["by"] == ("supervisor" if action == "stop" else by), answer
         return answer
 
     def stop_and_go_on(self) -> tuple[Shown, Shown]:

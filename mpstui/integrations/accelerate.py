@@ -1,0 +1,48 @@
+"""Accelerate: ``Accelerator(log_with=MpstuiTracker())``. Tried with accelerate 1.15."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelerate.tracking import GeneralTracker
+
+from ..reporting import Report, report
+
+SAVING_SECONDS = 600.0
+
+
+class MpstuiTracker(GeneralTracker):
+    """Reports what ``accelerator.log`` is given: counters (``epoch``, ``epochs``, ``steps``) and any metric.
+
+    With :meth:`watch` the folders that ``accelerator.save_state`` writes are its checkpoints.
+    """
+
+    name = "mpstui"
+    requires_logging_directory = False
+    main_process_only = False  # each rank has its heartbeat; only the first one's numbers are written
+
+    def __init__(self, run_name: str = "", **kwargs: Any) -> None:
+        super().__init__()
+
+    @property
+    def tracker(self) -> Report:
+        """``report``, for what a tracker does not have: phases, texts, images, requests."""
+        return report
+
+    def store_init_configuration(self, values: dict[str, Any]) -> None:
+        report.config(values)
+
+    def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
+        report(values, step=step)
+
+    def watch(self, accelerator: Any) -> None:
+        """Report what ``accelerator.save_state`` writes from now on."""
+        save = accelerator.save_state
+
+        def saved(*args: Any, **kwargs: Any) -> Any:
+            with report.phase("saving", expect_seconds=SAVING_SECONDS):
+                folder = save(*args, **kwargs)
+            report.checkpoint(folder)
+            return folder
+
+        accelerator.save_state = saved

@@ -1,0 +1,85 @@
+"""Keras 3, on torch and on its other backends: ``model.fit(..., callbacks=[MpstuiCallback()])``; tried with 3.15."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import keras
+
+from ..reporting import report
+from .requests import clear_cache_if_asked, number
+
+EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
+
+
+class MpstuiCallback(keras.callbacks.Callback):
+    """Reports a training, and saves, clears the cache or stops when somebody asks the run to.
+
+    Whatever saves the model during the training is reported as a checkpoint: ModelCheckpoint, or this on request.
+    """
+
+    def __init__(self, save_to: str = "asked.keras") -> None:
+        """``save_to``: where the model is saved on request; ``keras.models.load_model`` reads it."""
+        super().__init__()
+        self._save_to = os.path.abspath(save_to)
+        self._steps: int | None = None
+        self._began, self._began_step, self._batch = 0.0, 0, 0
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        optimizer = getattr(self.model, "optimizer", None)
+        report.config({"optimizer": optimizer.get_config()} if optimizer is not None else {})
+        self._tell_of_checkpoints()
+        report.takes("save", "clear_cache", "stop")
+        report.phase("training")
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        epochs, of_epoch = self.params.get("epochs"), self.params.get("steps")
+        if self._steps is None and epochs and of_epoch:
+            self._steps = self._step() + (epochs - epoch) * of_epoch
+        self._began, self._began_step = time.monotonic(), self._step()
+        report(epoch=epoch + 1, epochs=epochs, steps=self._steps, epoch_steps=of_epoch)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        report(logs or {}, step=self._step(), lr=self._lr())
+        clear_cache_if_asked()
+        stops = report.requested("stop")
+        if report.requested("save") or stops:
+            self.model.save(self._save_to)
+        if stops:
+            self.model.stop_training = True
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
+
+    def on_test_end(self, logs: Any = None) -> None:
+        report.phase("training")
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        found = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
+        seconds, steps = time.monotonic() - self._began, self._step() - self._began_step
+        report(found, steps_per_second=steps / seconds if seconds > 0 and steps else None)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        report.phase("saving", expect_seconds=SAVING_SECONDS)
+
+    def _step(self) -> int:
+        return int(number(self.model.optimizer.iterations) or 0)
+
+    def _lr(self) -> float | None:
+        return number(getattr(self.model.optimizer, "learning_rate", None))
+
+    def _tell_of_checkpoints(self) -> None:
+        save = self.model.save
+        if hasattr(save, "tells"):
+            return
+
+        def saved(filepath: Any, *args: Any, **kwargs: Any) -> Any:
+            with report.phase("saving", expect_seconds=SAVING_SECONDS):
+                result = save(filepath, *args, **kwargs)
+            report.checkpoint(str(filepath), step=self._step())
+            return result
+
+        saved.tells = True  # type: ignore[attr-defined]
+        self.model.save = saved
