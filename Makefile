@@ -11,7 +11,7 @@ AUDIT  := .venv-audit
 PEERS  := .venv-integrations
 FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite wandb mlflow trackio tensorboard
 
-.PHONY: run demo test lint types contracts unit sshd setup torch bytecode clean bench bench-agent bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
+.PHONY: run demo test lint types contracts unit sshd setup torch bytecode clean bench bench-agent bench-reporting bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
 
 run: setup
 	$(BIN)/mpstui
@@ -93,6 +93,10 @@ audit:
 bench: setup
 	$(BIN)/python -m tests.bench.following
 	$(if $(HARNESS),$(BIN)/python -m tests.bench.peers $(HARNESS) $(BENCH))
+
+# Beside the trackers that .venv-integrations has: `make integrations`, then pip install wandb trackio tensorboard mlflow-skinny.
+bench-reporting:
+	$(PEERS)/bin/python -m tests.bench.reporting $(BENCH)
 
 bench-agent: setup
 	$(BIN)/python -m tests.bench.agent_cost $(BENCH)

@@ -66,7 +66,12 @@ class Report:
         """
         if self._silent or (self._run is None and not self._open()):
             return
-        self._guarded(_Run.tell, named if values is None else {**values, **named})
+        try:  # as in _guarded, whose call would be a tenth of this one's time
+            with self._lock:
+                if self._run is not None:
+                    self._run.tell(named if values is None else {**values, **named})
+        except Exception as error:  # noqa: BLE001 - the training matters more than any report about it
+            self._give_up(error)
 
     def phase(self, name: str, *, expect_seconds: float | None = None) -> _Phase:
         """Say what it does from now on: "setup", "training", "evaluating", "saving" or words of your own.
@@ -151,10 +156,13 @@ class Report:
                 if self._run is not None:
                     return method(self._run, *args)
         except Exception as error:  # noqa: BLE001 - see above
-            self._silent = True
-            if self._run is not None:
-                self._run.give_up(error)
+            self._give_up(error)
         return None
+
+    def _give_up(self, error: Exception) -> None:
+        self._silent = True
+        if self._run is not None:
+            self._run.give_up(error)
 
     def _forked(self) -> None:
         """In a fork: its parent speaks, unless it has not said a word yet."""
@@ -207,6 +215,7 @@ class _Run:
     def __init__(self, folder: str, environ: Mapping[str, str]) -> None:
         attempt, (self.rank, self._world) = environ.get("MPSTUI_ATTEMPT", "1"), _rank(environ)
         self.attempt = int(attempt) if attempt.isdigit() else 1
+        self._attempt = f', "attempt": {self.attempt}'
         self.folder = folder
         self.speaks = False
         """It has said what a heartbeat has, and no other process speaks for this rank."""
@@ -225,6 +234,7 @@ class _Run:
         """Numbers that are still on a device, and the thread that may read them."""
         self._read_at: dict[str, float] = {}
         self._names: dict[str, str] = {}
+        self._starts: dict[str, str] = {}
         self._place = ""
         self._refused: set[str] = set()
         self._claim: int | None = None
@@ -251,11 +261,19 @@ class _Run:
         now = time.monotonic()
         if not self.speaks and not self._begin():
             return
-        line, counts, names, counted, due = "", self.counts, self._names, False, False
+        line, counts, names, starts, counted, due = "", self.counts, self._names, self._starts, False, False
         for name, value in said.items():
-            if name in counts and value == counts[name]:
-                continue
             kind = type(value)
+            if kind is float and name in starts and value - value == 0:  # most numbers
+                self.values[name] = value
+                line += starts[name] + repr(value)
+                continue
+            if name in counts:
+                if value == counts[name]:
+                    continue
+                if kind is int and name == "step" and not self.doing[0]:
+                    counts["step"], counted = value, True
+                    continue
             if kind is not float and (kind is not int or not -_LARGEST < value < _LARGEST):
                 value = self._number(name, value, now)
                 if value is None:
@@ -268,10 +286,9 @@ class _Run:
                 line += f', "{name}": {value!r}' if value - value == 0 else f', "{name}": null'
         if self.rank == 0 and (line or counted):
             step = f', "step": {counts["step"]}' if "step" in counts else ""
-            line = f'{{"time": {time.time():.4f}, "attempt": {self.attempt}{step}{self._place}{line}}}\n'
-            self._lines.add(line.encode("utf-8", "replace"), now)
-        if self._told_at:
-            self._pause = max(now - self._told_at, 0.9 * self._pause)
+            self._lines.add(f'{{"time": {time.time():.4f}{self._attempt}{step}{self._place}{line}}}\n', now)
+        if self._told_at and now - self._told_at > self._pause:
+            self._pause = now - self._told_at
         self._told_at = now
         if due or now >= self._beat_at:
             if "step" in said and self.count_beside is not None:
@@ -412,7 +429,7 @@ class _Run:
         if self.rank == 0:
             known = {name: value for name, value in details.items() if value is not None}
             record = {"time": time.time(), "attempt": self.attempt, "event": kind, "text": text, **known}
-            self._events.add(_json(record), time.monotonic())
+            self._events.add(_json(record).decode(), time.monotonic())
 
     def end(self) -> None:
         """At the end of the program: the last numbers, and ``done`` unless an exception ended it."""
@@ -435,7 +452,7 @@ class _Run:
         now = time.monotonic()
         if now < self._retry_at:
             return
-        self._beat_at, self._seq = now + BEAT_SECONDS, self._seq + 1
+        self._beat_at, self._seq, self._pause = now + BEAT_SECONDS, self._seq + 1, 0.95 * self._pause
         values = {name: value for name, value in self.values.items() if value - value == 0}
         told = {name: values.pop(name) for name in _BEAT_VALUES if name in values}
         beside, doing = dict(self.beside), self.doing[0]
@@ -515,6 +532,8 @@ class _Run:
             self._refuse(known, "that name is taken, call it otherwise")
             return ""
         self._names[str(name)] = known
+        if known == name and known not in _COUNTS:
+            self._starts[known] = f', "{known}": '
         return known
 
     def _number(self, name: str, value: Any, now: float) -> float | None:
@@ -564,48 +583,44 @@ class _Lines:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._waiting: list[bytes] = []
+        self._waiting: list[str] = []
+        self._rest = b""
+        """What is left of lines of which a full disk has taken a part."""
         self._file = -1
-        self._torn = False
-        """Half a line of ours is in the file, the other half waits."""
         self._credit, self._at = MOST_CREDIT_SECONDS, 0.0
 
-    def add(self, line: bytes, now: float) -> None:
+    def add(self, line: str, now: float) -> None:
         """Append one line, or keep it until there is credit again."""
         self._waiting.append(line)
-        self._credit = min(MOST_CREDIT_SECONDS, self._credit + WRITING_SHARE * (now - self._at))
+        self._credit += WRITING_SHARE * (now - self._at)
         self._at = now
         if self._credit > 0:
+            self._credit = min(MOST_CREDIT_SECONDS, self._credit)
             self.flush()
             self._credit -= time.monotonic() - now
 
     def flush(self) -> None:
         """Write what waits."""
-        if not self._waiting:
+        if not self._waiting and not self._rest:
             return
         try:
             if self._file < 0:
                 self._open()
-            data = b"".join(self._waiting)
+            data = self._rest + "".join(self._waiting).encode("utf-8", "replace")
             written = os.write(self._file, data)
-            self._torn = written < len(data)
-            self._waiting = [data[written:]] if self._torn else []
+            self._waiting, self._rest = [], data[written:]
         except OSError:
             del self._waiting[:-MOST_WAITING_LINES]
             self._credit = -RETRY_SECONDS * WRITING_SHARE
-            self.close()
-
-    def close(self) -> None:
-        """Open it anew with the next line: it may lie elsewhere by now."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+            if self._file >= 0:  # it may lie elsewhere by then
+                os.close(self._file)
+                self._file = -1
 
     def _open(self) -> None:
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         size = os.fstat(self._file).st_size
-        if size and not self._torn and os.pread(self._file, 1, size - 1) != b"\n":
-            self._waiting.insert(0, b"\n")  # somebody left half a line
+        if size and not self._rest and os.pread(self._file, 1, size - 1) != b"\n":
+            self._rest = b"\n"  # somebody left half a line
 
 
 def _rank(environ: Mapping[str, str]) -> tuple[int, int]:
