@@ -14,13 +14,14 @@ from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 from ..reporting import report
-from .requests import clear_cache_if_asked
+from .requests import clear_cache_if_asked, harmless
 
 EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 _NO_METRICS = frozenset(("epoch", "step", "total_flos", "num_input_tokens_seen", "memory"))
 _OF_THE_WHOLE = ("_runtime", "_per_second")
 
 
+@harmless
 class MpstuiCallback(TrainerCallback):
     """Reports a training of Trainer, and saves, evaluates, clears the cache or stops when somebody asks the run to."""
 

@@ -9,11 +9,12 @@ from typing import Any
 import keras
 
 from ..reporting import report
-from .requests import clear_cache_if_asked, number
+from .requests import clear_cache_if_asked, harmless, number
 
 EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 
 
+@harmless
 class MpstuiCallback(keras.callbacks.Callback):
     """Reports a training, and saves, clears the cache or stops when somebody asks the run to.
 

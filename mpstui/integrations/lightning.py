@@ -16,7 +16,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers.logger import Logger
 
 from ..reporting import report
-from .requests import clear_cache_if_asked, number
+from .requests import clear_cache_if_asked, harmless, number
 
 EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 _LOSSES = ("train_loss_step", "train_loss", "loss_step", "loss", "train/loss_step", "train/loss", "training_loss")
@@ -41,6 +41,7 @@ class MpstuiLogger(Logger):
         report.config(dict(params) if isinstance(params, Mapping) else vars(params))
 
 
+@harmless
 class MpstuiCallback(Callback):
     """Reports a training, and saves, evaluates, clears the cache or stops when somebody asks the run to.
 

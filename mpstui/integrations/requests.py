@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ..reporting import report
+
+C = TypeVar("C", bound=type)
+
+
+def harmless(kind: C) -> C:
+    """Have nothing come out of the hooks of a class: a surprise ends what it reports, and an event says so.
+
+    What a framework raises to end a training is its own and goes on.
+    """
+    for name, method in list(vars(kind).items()):
+        if callable(method) and (name.startswith("_on_") or not name.startswith("_")):
+            setattr(kind, name, _guarded(method, kind.__module__.rpartition(".")[2]))
+    return kind
+
+
+def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self, "_mpstui_off", False):
+            return True  # stable-baselines3 goes on for that, the others do not look
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] == framework:
+                raise
+            self._mpstui_off = True
+            report.text(f"the callback is off, the training goes on ({type(error).__name__}: {error})")
+            return True
+
+    return guarded
 
 
 def clear_cache_if_asked() -> None:

@@ -51,13 +51,13 @@ def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool
     """What the template's pattern finds and no temporary name, newest first; whether other runs may save there too.
 
     The pattern is looked up in the run directory; when that holds nothing, in the program's working folder; when there
-    is none there either, what the training has said itself counts.
+    is none there either, what the training has said itself counts, its newest word first.
     """
     pattern, cwd = template.checkpoints, Path(template.cwd)
     found = _measured(matching(run.path, pattern)) if pattern else []
     shared = bool(pattern) and (not found or run.path not in found[0].path.parents)
     found = found or (_measured(matching(cwd, pattern)) if pattern else [])
-    return (found, shared) if found else (_measured(told(run.events)), False)
+    return (found, shared) if found else ([item for path in told(run.events) if (item := measure(path))], False)
 
 
 def _measured(paths: Iterable[Path]) -> list[Found]:

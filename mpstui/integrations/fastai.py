@@ -1,0 +1,93 @@
+"""fastai: ``Learner(..., cbs=MpstuiCallback())``. Tried with fastai 2.8."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastai.callback.core import Callback, CancelFitException
+
+from ..reporting import report
+from .requests import clear_cache_if_asked, harmless, number
+
+EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
+_NO_METRICS = frozenset(("epoch", "time", "train_loss"))
+
+
+@harmless
+class MpstuiCallback(Callback):
+    """Reports a training of Learner, and saves, clears the cache or stops when somebody asks the run to.
+
+    Whatever ``learn.save`` writes is a checkpoint: of SaveModelCallback, of the program, or of this on request.
+    """
+
+    order = 61  # behind Recorder, whose numbers these are
+
+    def __init__(self, save_as: str = "asked") -> None:
+        """``save_as``: the name that ``learn.load`` takes."""
+        super().__init__()
+        self._save_as = save_as
+        self._count = self._fitted = 0
+        self._began = 0.0
+
+    def before_fit(self) -> None:
+        self.run = not hasattr(self.learn, "lr_finder") and not hasattr(self, "gather_preds")
+        if not self.run:
+            return
+        report.takes("save", "clear_cache", "stop")
+        self._tell_of_checkpoints()
+        self._fitted, self._began = self._count, time.monotonic()
+        self._totals()
+        report.phase("training")
+
+    def before_epoch(self) -> None:
+        self._totals()
+
+    def after_batch(self) -> None:
+        if not self.training:
+            return
+        self._count += 1
+        seconds, done = time.monotonic() - self._began, self._count - self._fitted
+        batch = getattr(self.dls.train, "bs", None) or getattr(self.dls.train, "batch_size", None) or 0
+        speed = {"samples_per_second": batch * done / seconds} if seconds > 1 and batch else {}
+        lr = number(self.opt.hypers[-1].get("lr"))
+        report(step=self._count, loss=self.loss.detach(), lr=lr, **speed)
+        clear_cache_if_asked()
+        stops = report.requested("stop")
+        if report.requested("save") or stops:
+            self.learn.save(self._save_as)
+        if stops:
+            raise CancelFitException
+
+    def before_validate(self) -> None:
+        report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
+
+    def after_validate(self) -> None:
+        report.phase("training")
+
+    def after_epoch(self) -> None:
+        found = zip(self.recorder.metric_names, self.recorder.log, strict=False)
+        report({name: number(value) for name, value in found if name not in _NO_METRICS}, step=self._count)
+
+    def after_fit(self) -> None:
+        report.phase("saving", expect_seconds=SAVING_SECONDS)
+
+    def _totals(self) -> None:
+        of_epoch, epoch = len(self.dls.train), min(self.epoch + 1, self.n_epoch)
+        steps = self._fitted + self.n_epoch * of_epoch
+        report(epoch=epoch, epochs=self.n_epoch, steps=steps, epoch_steps=of_epoch)
+
+    def _tell_of_checkpoints(self) -> None:
+        save = self.learn.save
+        if hasattr(save, "tells"):
+            return
+
+        def saved(*args: Any, **kwargs: Any) -> Any:
+            with report.phase("saving", expect_seconds=SAVING_SECONDS):
+                path = save(*args, **kwargs)
+            if path is not None:
+                report.checkpoint(path, step=self._count)
+            return path
+
+        saved.tells = True  # type: ignore[attr-defined]
+        self.learn.save = saved

@@ -1,0 +1,87 @@
+"""Ignite: ``attach(trainer, ...)`` before ``trainer.run(...)``. Tried with pytorch-ignite 0.5."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ignite.engine import Events
+
+from ..reporting import report
+from .requests import clear_cache_if_asked, harmless, number
+
+EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
+
+
+def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkpoint: Any = None) -> None:
+    """Report a training, and save, clear the cache or stop when somebody asks the run to.
+
+    Args:
+        trainer: its output is the loss, or a mapping with ``loss`` in it.
+        evaluator: its metrics are reported as ``val_...``.
+        optimizer: tells the learning rate.
+        checkpoint: a ``Checkpoint`` handler, which is called on request.
+    """
+    handlers = _Handlers(trainer, evaluator, optimizer, checkpoint)
+    trainer.add_event_handler(Events.STARTED, handlers.started)
+    trainer.add_event_handler(Events.EPOCH_STARTED, handlers.epoch_started)
+    trainer.add_event_handler(Events.ITERATION_COMPLETED, handlers.step_done)
+    if evaluator is not None:
+        evaluator.add_event_handler(Events.STARTED, handlers.evaluates)
+        evaluator.add_event_handler(Events.COMPLETED, handlers.evaluated)
+
+
+@harmless
+class _Handlers:
+    def __init__(self, trainer: Any, evaluator: Any, optimizer: Any, checkpoint: Any) -> None:
+        self._trainer, self._evaluator, self._optimizer, self._checkpoint = trainer, evaluator, optimizer, checkpoint
+        self._began, self._began_step, self._saved = 0.0, 0, ""
+
+    def started(self, engine: Any) -> None:
+        report.takes("clear_cache", "stop", *(("save",) if self._checkpoint is not None else ()))
+        self._began, self._began_step = time.monotonic(), engine.state.iteration
+        report.phase("training")
+
+    def epoch_started(self, engine: Any) -> None:
+        state, of_epoch = engine.state, engine.state.epoch_length
+        steps = state.max_epochs * of_epoch if state.max_epochs and of_epoch else None
+        report(epoch=state.epoch, epochs=state.max_epochs, steps=steps, epoch_steps=of_epoch)
+
+    def step_done(self, engine: Any) -> None:
+        output, state = engine.state.output, engine.state
+        told = output if isinstance(output, Mapping) else {"loss": output[0] if isinstance(output, tuple) else output}
+        lr = self._optimizer.param_groups[0]["lr"] if self._optimizer is not None else None
+        seconds, steps = time.monotonic() - self._began, state.iteration - self._began_step
+        report(
+            {**told, **state.metrics},
+            step=state.iteration,
+            lr=lr,
+            steps_per_second=steps / seconds if seconds > 1 else None,
+        )
+        self._tell_of_checkpoint()
+        clear_cache_if_asked()
+        stops = report.requested("stop")
+        if self._checkpoint is not None and (report.requested("save") or stops):
+            with report.phase("saving", expect_seconds=SAVING_SECONDS):
+                self._checkpoint(engine)
+            self._tell_of_checkpoint()
+        if stops:
+            engine.terminate()
+
+    def evaluates(self, engine: Any) -> None:
+        report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
+
+    def evaluated(self, engine: Any) -> None:
+        numbers = {f"val_{name}": number(value) for name, value in engine.state.metrics.items()}
+        report({name: value for name, value in numbers.items() if value is not None})
+        report.phase("training")
+
+    def _tell_of_checkpoint(self) -> None:
+        last = getattr(self._checkpoint, "last_checkpoint", None)
+        if last is not None and str(last) != self._saved:
+            self._saved = str(last)
+            folder = getattr(self._checkpoint.save_handler, "dirname", "")
+            report.checkpoint(
+                f"{folder}/{last}" if folder and "/" not in str(last) else last, step=self._trainer.state.iteration
+            )

@@ -1,0 +1,70 @@
+"""Stable-Baselines3: ``model.learn(..., callback=MpstuiCallback())``. Tried with stable-baselines3 2.9."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter
+
+from ..reporting import report
+from .requests import clear_cache_if_asked, harmless
+
+SAVING_SECONDS = 600.0
+_NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_timesteps"))
+
+
+@harmless
+class MpstuiCallback(BaseCallback):
+    """Reports timesteps as steps and what the algorithm logs; saves, clears the cache or stops on request."""
+
+    def __init__(self, save_to: str = "asked.zip") -> None:
+        """``save_to``: where the model is saved on request; ``load`` of its class reads it."""
+        super().__init__()
+        self._save_to = os.path.abspath(save_to)
+
+    def _on_training_start(self) -> None:
+        known = {name: value for name, value in vars(self.model).items() if isinstance(value, (int, float, str, bool))}
+        report.config({"algorithm": type(self.model).__name__, **{n: v for n, v in known.items() if n[0] != "_"}})
+        report.takes("save", "clear_cache", "stop")
+        report(step=self.model.num_timesteps, steps=self.model._total_timesteps, device=self.model.device)
+        self.model.logger.output_formats.append(_Writer())
+        self._tell_of_checkpoints()
+        report.phase("training")
+
+    def _on_step(self) -> bool:
+        report(step=self.model.num_timesteps)
+        clear_cache_if_asked()
+        stops = report.requested("stop")
+        if report.requested("save") or stops:
+            self.model.save(self._save_to)
+        return not stops
+
+    def _tell_of_checkpoints(self) -> None:
+        save = self.model.save
+        if hasattr(save, "tells"):
+            return
+
+        def saved(path: Any, *args: Any, **kwargs: Any) -> None:
+            with report.phase("saving", expect_seconds=SAVING_SECONDS):
+                save(path, *args, **kwargs)
+            if isinstance(path, (str, os.PathLike)):
+                name = os.fspath(path)
+                report.checkpoint(name if os.path.exists(name) else f"{name}.zip", step=self.model.num_timesteps)
+
+        saved.tells = True  # type: ignore[attr-defined]
+        self.model.save = saved
+
+
+class _Writer(KVWriter):
+    """Takes what the algorithm logs."""
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
+        known = {name: value for name, value in key_values.items() if name not in _NO_METRICS}
+        known = {name: value for name, value in known.items() if not isinstance(value, str)}
+        loss, lr = known.pop("train/loss", None), known.pop("train/learning_rate", None)
+        report(known, loss=loss, lr=lr, step=step)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,80 @@
+"""Ultralytics: ``attach(model)`` before ``model.train(...)``. Tried with ultralytics 8.4."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import Any
+
+from ..reporting import report
+from .requests import clear_cache_if_asked, harmless
+
+EVALUATION_SECONDS = 3600.0
+
+
+def attach(model: Any) -> None:
+    """Report the trainings of a YOLO model, and save, clear the cache or stop when somebody asks the run to.
+
+    It saves at the end of an epoch. Stopped, it validates and leaves ``weights/asked.pt``, from which
+    ``YOLO(path).train(resume=True)`` begins the epoch again that was broken off.
+    """
+    callbacks = _Callbacks()
+    for event in ("on_train_start", "on_train_batch_end", "on_train_epoch_end", "on_model_save", "on_fit_epoch_end"):
+        model.add_callback(event, getattr(callbacks, event))
+
+
+@harmless
+class _Callbacks:
+    def __init__(self) -> None:
+        self._step = self._batches = 0
+        self._began = 0.0
+        self._stopped = self._wanted = False
+
+    def on_train_start(self, trainer: Any) -> None:
+        report.config(vars(trainer.args))
+        report.takes("save", "clear_cache", "stop")
+        self._batches = len(trainer.train_loader)
+        self._step = trainer.start_epoch * self._batches
+        self._began = time.monotonic()
+        self._place(trainer)
+        report(device=trainer.device)
+
+    def on_train_batch_end(self, trainer: Any) -> None:
+        self._step += 1
+        seconds = time.monotonic() - self._began
+        done = self._step - trainer.start_epoch * self._batches
+        speed = {"samples_per_second": trainer.batch_size * done / seconds} if seconds > 1 else {}
+        loss = trainer.loss.detach() if getattr(trainer, "loss", None) is not None else None
+        report(step=self._step, loss=loss if loss is None or not loss.ndim else loss.sum(), **speed)
+        clear_cache_if_asked()
+        self._wanted |= report.requested("save")
+        if report.requested("stop"):
+            trainer.stop = self._stopped = True
+
+    def on_train_epoch_end(self, trainer: Any) -> None:
+        report(
+            {**trainer.label_loss_items(trainer.tloss), "lr": next(iter(trainer.lr.values()), None)}, step=self._step
+        )
+        report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
+        if self._stopped and self._step % self._batches and trainer.epoch > 0:
+            trainer.epoch -= 1  # what is saved goes on with the epoch that was broken off
+
+    def on_model_save(self, trainer: Any) -> None:
+        path = trainer.last
+        if self._stopped:  # at its end a training strips the last one of what is needed to go on
+            path = trainer.last.with_name("asked.pt")
+            shutil.copy(trainer.last, path)
+        if trainer.best.exists() and trainer.best_fitness == trainer.fitness:
+            report.checkpoint(trainer.best, step=self._step, best=True)
+        report.checkpoint(path, step=self._step)  # the last word: it goes on from there
+
+    def on_fit_epoch_end(self, trainer: Any) -> None:
+        report({**(trainer.metrics or {}), "fitness": trainer.fitness}, step=self._step)
+        report.phase("training")
+        if trainer.epoch + 1 < trainer.epochs and not self._stopped:
+            self._place(trainer, after=1)
+
+    def _place(self, trainer: Any, after: int = 0) -> None:
+        epoch = getattr(trainer, "epoch", trainer.start_epoch) + 1 + after
+        steps = trainer.epochs * self._batches
+        report(step=self._step, steps=steps, epoch=epoch, epochs=trainer.epochs, epoch_steps=self._batches)
