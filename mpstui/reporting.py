@@ -121,6 +121,11 @@ class Report:
         if not self._silent and (self._run is not None or self._open()):
             self._guarded(_Run.takes, actions)
 
+    def leaves(self) -> None:
+        """Take back what :meth:`takes` promised: signals mean what they did before, others answer requests."""
+        if not self._silent and self._run is not None:
+            self._guarded(_Run.leaves)
+
     def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
         """Answer what :meth:`requested` told of; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
         if not self._silent and self._run is not None:
@@ -247,6 +252,7 @@ class _Run:
         self._seen_at, self._look_at = 0, 0.0
         self._agreed: dict[str, str] = {}
         self.stop_asked = False
+        self._give_signals_back: Callable[[], None] = lambda: None
         self._seq = 0
         self._beat_at = self._told_at = self._retry_at = self._pause = 0.0
         self._boot = _boot_id()
@@ -334,6 +340,11 @@ class _Run:
             if action == "stop":
                 self._listen_for_stop()
 
+    def leaves(self) -> None:
+        """See :meth:`Report.leaves`."""
+        self.answers.clear()
+        self._give_signals_back()
+
     def requested(self, action: str) -> bool:
         """See :meth:`Report.requested`."""
         self.takes((action,))
@@ -412,11 +423,15 @@ class _Run:
 
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-        def stop(*_: object) -> None:
-            self.stop_asked = True
+        def give_back() -> None:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+        def stop(*_: object) -> None:
+            self.stop_asked = True
+            give_back()
+
+        self._give_signals_back = give_back
         try:
             for number, handler in before.items():
                 if handler in (signal.SIG_DFL, signal.default_int_handler):

@@ -70,6 +70,7 @@ class MpstuiCallback(Callback):
         report({name: number(value) for name, value in found if name not in _NO_METRICS}, step=self._count)
 
     def after_fit(self) -> None:
+        self.learn.__dict__.pop("save", None)  # a learner is exported as it is
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def _totals(self) -> None:

@@ -63,6 +63,7 @@ class MpstuiCallback(keras.callbacks.Callback):
         report(found, steps_per_second=steps / seconds if seconds > 0 and steps else None)
 
     def on_train_end(self, logs: Any = None) -> None:
+        self.model.__dict__.pop("save", None)
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def _step(self) -> int:

@@ -32,9 +32,10 @@ def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] == framework:
-                raise
+            if type(error).__module__.partition(".")[0] == framework or type(error).__name__.startswith("Cancel"):
+                raise  # fastai makes its own anew, in a module of another name
             self._mpstui_off = True
+            report.leaves()
             report.text(f"the callback is off, the training goes on ({type(error).__name__}: {error})")
             return True
 

@@ -30,7 +30,6 @@ class MpstuiCallback(BaseCallback):
         report.takes("save", "clear_cache", "stop")
         report(step=self.model.num_timesteps, steps=self.model._total_timesteps, device=self.model.device)
         self.model.logger.output_formats.append(_Writer())
-        self._tell_of_checkpoints()
         report.phase("training")
 
     def _on_step(self) -> bool:
@@ -38,23 +37,10 @@ class MpstuiCallback(BaseCallback):
         clear_cache_if_asked()
         stops = report.requested("stop")
         if report.requested("save") or stops:
-            self.model.save(self._save_to)
-        return not stops
-
-    def _tell_of_checkpoints(self) -> None:
-        save = self.model.save
-        if hasattr(save, "tells"):
-            return
-
-        def saved(path: Any, *args: Any, **kwargs: Any) -> None:
             with report.phase("saving", expect_seconds=SAVING_SECONDS):
-                save(path, *args, **kwargs)
-            if isinstance(path, (str, os.PathLike)):
-                name = os.fspath(path)
-                report.checkpoint(name if os.path.exists(name) else f"{name}.zip", step=self.model.num_timesteps)
-
-        saved.tells = True  # type: ignore[attr-defined]
-        self.model.save = saved
+                self.model.save(self._save_to)
+            report.checkpoint(self._save_to, step=self.model.num_timesteps)
+        return not stops
 
 
 class _Writer(KVWriter):
