@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import standin
 from tests.cli.programs import mpstui
 from tests.slurm.fake import FakeCluster
 from tests.ssh_lab import SshLab
@@ -65,8 +66,12 @@ def commands(section: Section, folder: Path) -> Iterator[Command]:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the reader stands, with mpstui and its Python first on PATH; a tiny network gains nothing by threads."""
+    """Where the reader stands, with mpstui and its Python first on PATH.
+
+    A tiny network gains nothing by threads, nor by the compiler that torch loads with its first optimizer.
+    """
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PYTHONPATH", str(standin.FOLDER))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -1,18 +1,14 @@
-"""What each of two ranks does for test_sharding.py: ``-m tests.trainer.sharded_ranks FOLDER``, under torchrun or alone.
+"""What each of two ranks does for test_sharding.py, under torchrun: ``-m tests.trainer.sharded_ranks FOLDER``.
 
 Trainings run one after the other in one pair of processes, since starting a pair takes longer than all of them. What
-rank R found is in ``rankR.json``, what the trainings told in a run directory for each. Without torchrun the pair are
-forks of one process that has loaded torch and its compiler, which takes three seconds each: on Linux alone (warm.py).
+rank R found is in ``rankR.json``, what the trainings told in a run directory for each.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import socket
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -216,29 +212,5 @@ def _fail(pair: Pair) -> None:
     pair.found["full"] = pair.failing("full", "cifar", *CIFAR, "--shard", spoil=fill_the_disk)
 
 
-def _fork(folder: Path) -> int:
-    """Two ranks with what torchrun would tell them; 1 where one of them failed."""
-    importlib.import_module("torch._dynamo")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
-    ranks = []
-    for rank in "01":
-        ranks.append(os.fork())
-        if not ranks[-1]:
-            os.environ.update(where, RANK=rank, LOCAL_RANK=rank, LOCAL_WORLD_SIZE="2")
-            try:
-                main(folder)
-            except BaseException:  # noqa: BLE001 - whatever it is, this process is not the one that began
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-    ended = [os.waitpid(pid, 0)[1] for pid in ranks]
-    return int(any(ended))
-
-
 if __name__ == "__main__":
-    if "RANK" in os.environ:
-        main(Path(sys.argv[1]))
-    else:
-        sys.exit(_fork(Path(sys.argv[1])))
+    main(Path(sys.argv[1]))
