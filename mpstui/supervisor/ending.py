@@ -59,6 +59,8 @@ def watch(supervision: Supervision, attempt: Attempt) -> None:
         _end(supervision, attempt)
     step = attempt.advance_stop(lambda: supervision.saving is not None and supervision.saving())
     if step is StopStep.GONE:
+        if attempt.ending is None:  # the trainer ended since the look above: how is not to be lost
+            _end(supervision, attempt)
         status: dict[str, Any] = {"tree": [], "survivors": [], "paused": False, "asked_at": None, "message": None}
         # An attempt that ends for the next one leaves no moment in which the run looks as if that were all.
         next_comes = {"restart", REQUEUE}
