@@ -70,6 +70,11 @@ class Training:
         assert found is not None
         return found
 
+    def until_told(self, *names: str) -> Shown:
+        """Look until the training itself tells these numbers: before its first values are read the agent does."""
+        told = dict.fromkeys(names, "report")
+        return self.until(lambda shown: {name: shown["told_by"].get(name) for name in names} == told, "its own numbers")
+
     def ask(self, action: str, by: str = "trainer") -> Mapping[str, Any]:
         """Send a request; the answer, which must be yes."""
         answer: Mapping[str, Any] = self.mpstui.json(action, self.run)

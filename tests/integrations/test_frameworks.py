@@ -129,7 +129,7 @@ def test_a_training(heading: str, example: Callable[[str, str], str], train: Cal
     shown = training.until(lambda shown: (shown["step"] or 0) > 20 and shown["loss"], "twenty steps")
     assert (shown["epochs"], shown["steps"]) == (one.epochs, one.steps)
     assert shown["epoch"] == (1 if one.epochs else None)
-    assert {shown["told_by"][name] for name in ("step", "steps", "loss")} == {"report"}
+    shown = training.until_told("step", "steps", "loss")
     assert one.metrics <= shown["metrics"].keys()
     training.until(lambda shown: shown["eta_seconds"], "a remaining time")
     if one.saves:

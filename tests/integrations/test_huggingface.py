@@ -43,7 +43,7 @@ def test_a_training_of_trainer(
     training = train("transformers", program)
     shown = training.until(lambda shown: (shown["step"] or 0) > 20 and shown["loss"], "twenty steps")
     assert (shown["epoch"], shown["epochs"], shown["steps"]) == (1, 3, 600)
-    assert {shown["told_by"][name] for name in ("step", "steps", "epoch", "epochs", "loss", "lr")} == {"report"}
+    shown = training.until_told("step", "steps", "epoch", "epochs", "loss", "lr")
     training.until(lambda shown: shown["eta_seconds"] and shown["samples_per_second"], "a remaining time")
     if how == "callback":
         saved = training.ask("save")
