@@ -14,13 +14,13 @@ import time
 
 TYPE_CHECKING = False  # typing takes longer to import than all of this
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 VERSION = "1.0"
 BEAT_SECONDS, POLL_SECONDS, SAVING_SECONDS = 1.0, 0.25, 600.0
 RETRY_SECONDS = 10.0
-MOST_WAITING_LINES = 10_000
+MOST_WAITING_LINES, MOST_SETTINGS, MOST_DEPTH, LONGEST_SETTING, LONGEST_TEXT = 10_000, 10_000, 16, 1000, 10_000
 WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
 """At most this share of the time goes into writing; what that does not leave room for waits for the next word."""
 LEAST_PATIENCE_SECONDS, FIRST_PATIENCE_SECONDS, PATIENCE_PAUSES = 60.0, 600.0, 10
@@ -71,7 +71,7 @@ class Report:
                 if self._run is not None:
                     self._run.tell(named if values is None else {**values, **named})
         except Exception as error:  # noqa: BLE001 - the training matters more than any report about it
-            self._give_up(error)
+            self._failed(error)
 
     def phase(self, name: str, *, expect_seconds: float | None = None) -> _Phase:
         """Say what it does from now on: "setup", "training", "evaluating", "saving" or words of your own.
@@ -80,27 +80,30 @@ class Report:
         a ``with`` around it ends.
         """
         before = self._run.doing if self._run is not None else ("", None)
-        if not self._silent and (self._run is not None or self._open()):
+        if self.is_on:
             self._guarded(_Run.turn_to, name, expect_seconds)
         return _Phase(self, before)
 
     def checkpoint(self, path: str | os.PathLike[str], *, step: int | None = None, best: bool = False) -> None:
         """A checkpoint that training can go on from is complete at ``path``; without ``step``: of the last one said."""
-        if not self._silent and (self._run is not None or self._open()):
-            self._guarded(_Run.saved, os.fspath(path), step, best)
+        if self.is_on:
+            self._guarded(_Run.saved, path, step, best)
 
-    def config(self, values: Mapping[str, Any], /, **named: Any) -> None:
+    def config(self, values: Any = None, /, **named: Any) -> None:
         """What it is trained with: shown with the run and compared between runs. Several calls add up.
 
         Values whose names look secret (a token, a password, a key) are not written.
+
+        Args:
+            values: a mapping, or an object with attributes such as argparse makes.
         """
-        if not self._silent and (self._run is not None or self._open()):
-            self._guarded(_Run.configured, {**values, **named})
+        if self.is_on:
+            self._guarded(_Run.configured, values, named)
 
     def text(self, text: str, *, name: str = "", step: int | None = None) -> None:
         """A sentence among the run's events, or what a model wrote: ``report.text(sample, name="sample")``."""
-        if not self._silent and (self._run is not None or self._open()):
-            self._guarded(_Run.note, str(text), name, step)
+        if self.is_on:
+            self._guarded(_Run.note, text, name, step)
 
     def requested(self, action: str) -> bool:
         """Whether somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
@@ -109,7 +112,7 @@ class Report:
         answered by :meth:`checkpoint`, the others with :meth:`answer` where there is more to say. Several ranks on one
         machine hear it at the same step.
         """
-        if self._silent or (self._run is None and not self._open()):
+        if not self.is_on:
             return False
         return bool(self._guarded(_Run.requested, action))
 
@@ -118,7 +121,7 @@ class Report:
 
         With "stop" SIGTERM and SIGINT begin to mean to save and end, once, where this is the main thread.
         """
-        if not self._silent and (self._run is not None or self._open()):
+        if self.is_on:
             self._guarded(_Run.takes, actions)
 
     def leaves(self) -> None:
@@ -161,13 +164,14 @@ class Report:
                 if self._run is not None:
                     return method(self._run, *args)
         except Exception as error:  # noqa: BLE001 - see above
-            self._give_up(error)
+            self._failed(error)
         return None
 
-    def _give_up(self, error: Exception) -> None:
-        self._silent = True
+    def _failed(self, error: Exception) -> None:
+        """Leave out what was said with values of the wrong kind; after any other error say no more."""
+        self._silent = not isinstance(error, TypeError)
         if self._run is not None:
-            self._run.give_up(error)
+            self._run.failed(error)
 
     def _forked(self) -> None:
         """In a fork: its parent speaks, unless it has not said a word yet."""
@@ -235,6 +239,7 @@ class _Run:
         """The steps that we are told are those that the agent counts."""
         self._facts: dict[str, Any] = {}
         self._config: dict[str, Any] = {}
+        self._written: dict[str, Any] = {}
         self._unread: dict[str, tuple[Any, int]] = {}
         """Numbers that are still on a device, and the thread that may read them."""
         self._read_at: dict[str, float] = {}
@@ -309,9 +314,9 @@ class _Run:
             self._told_at = 0.0  # a long evaluation is no usual pause
             self.beat()
 
-    def saved(self, path: str, step: int | None, best: bool) -> None:
+    def saved(self, path: str | os.PathLike[str], step: int | None, best: bool) -> None:
         """See :meth:`Report.checkpoint`."""
-        path, step = os.path.abspath(path), self.counts.get("step") if step is None else int(step)
+        path, step = os.path.abspath(os.fspath(path)), self.counts.get("step") if step is None else int(step)
         note = {"path": path, "step": step, "time": time.time()}
         self._facts["checkpoint"] = {name: value for name, value in note.items() if value is not None}
         self.event("checkpoint", f"saved {path}", path=path, step=step, best=best or None)
@@ -319,16 +324,23 @@ class _Run:
         if self.speaks or self._begin():
             self.beat()
 
-    def configured(self, values: Mapping[str, Any]) -> None:
+    def configured(self, values: Any, named: Mapping[str, Any]) -> None:
         """See :meth:`Report.config`."""
-        self._config.update({str(name): value for name, value in values.items()})
-        if self.rank == 0:
-            self._write(self.path("attempts", str(self.attempt), "config.json"), _open_values(self._config))
+        if self.rank:
+            return
+        values = {} if values is None else values if hasattr(values, "items") else vars(values)
+        room = iter(range(MOST_SETTINGS - len(self._config)))
+        self._config.update(_open_values({**dict(values.items()), **named}, room))
+        if next(room, None) is None:
+            self.refuse("report.config(...)", f"keeps {MOST_SETTINGS:,} settings: what goes beyond is left out")
+        if self._config != self._written:
+            self._written = dict(self._config)
+            self._write(self.path("attempts", str(self.attempt), "config.json"), self._config)
 
-    def note(self, text: str, name: str, step: int | None) -> None:
+    def note(self, text: object, name: str, step: int | None) -> None:
         """See :meth:`Report.text`."""
         step = self.counts.get("step") if step is None else int(step)
-        self.event("text" if name else "note", text, name=name or None, step=step)
+        self.event("text" if name else "note", str(text)[:LONGEST_TEXT], name=name or None, step=step)
 
     def takes(self, actions: tuple[str, ...]) -> None:
         """See :meth:`Report.takes`."""
@@ -455,10 +467,11 @@ class _Run:
             self.doing = "done", 0.0
             self.beat()
 
-    def give_up(self, error: Exception) -> None:
-        """Say once that nothing more is reported."""
+    def failed(self, error: Exception) -> None:
+        """Say once what is not reported: one call's words, or from now on nothing."""
+        what = "what one call says is left out" if isinstance(error, TypeError) else "is off"
         try:
-            self.event("note", f"report() is off, the training goes on ({type(error).__name__}: {error})")
+            self.refuse(f"report(): {what}, the training goes on", f"({type(error).__name__}: {error})")
         except Exception:  # noqa: BLE001 - nobody is left to tell
             self.speaks = False
 
@@ -572,9 +585,13 @@ class _Run:
             return None
 
     def _refuse(self, name: str, why: str) -> None:
-        if name not in self._refused and len(self._refused) < 20:
-            self._refused.add(name)
-            self.event("note", f"report({name}=...) is left out: {why}")
+        self.refuse(f"report({name}=...)", f"is left out: {why}")
+
+    def refuse(self, call: str, why: str) -> None:
+        """Say once of a call what is not done of it."""
+        if call not in self._refused and len(self._refused) < 20:
+            self._refused.add(call)
+            self.event("note", f"{call} {why}")
 
     def _write(self, path: str, record: dict[str, Any]) -> bool:
         """Replace a file whole; False where it cannot be written now."""
@@ -677,21 +694,27 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, default=str) + "\n").encode()
 
 
-def _open_values(values: Any, name: str = "") -> Any:
-    """Values as JSON has them, without those that look like secrets."""
-    if isinstance(values, dict):
-        return {str(key): _open_values(value, str(key)) for key, value in values.items()}
-    if isinstance(values, (list, tuple, set)):
-        return [_open_values(value, name) for value in values]
+def _open_values(values: Any, room: Iterator[int], name: str = "", depth: int = 0) -> Any:
+    """Values as JSON has them, as many as there is room for, without those that look like secrets."""
     word = name.lower().replace("-", "_")
-    named = word.endswith(_SECRET_ENDS) or any(part in word for part in _SECRET_PARTS)
-    if isinstance(values, str):
-        return "(not written)" if named or values.startswith(_SECRET_STARTS) else values[:2000]
-    if isinstance(values, (bool, int)) or values is None:
+    if values is None or isinstance(values, bool):
+        return values
+    if word.endswith(_SECRET_ENDS) or any(part in word for part in _SECRET_PARTS):
+        return "(not written)"
+    if isinstance(values, int) and -_LARGEST < values < _LARGEST:
         return values
     if isinstance(values, float):
         return values if values - values == 0 else str(values)
-    return "(not written)" if named else str(values)[:2000]
+    if depth < MOST_DEPTH and hasattr(values, "items") and not isinstance(values, type):
+        some = [(str(key), value) for key, value in values.items() if next(room, None) is not None]
+        return {key: _open_values(value, room, key, depth + 1) for key, value in some}
+    if depth < MOST_DEPTH and isinstance(values, (list, tuple, set, frozenset)):
+        return [_open_values(value, room, name, depth + 1) for value in values if next(room, None) is not None]
+    try:
+        text = str(values)[:LONGEST_SETTING]
+    except Exception:  # noqa: BLE001 - anything may be a setting
+        return f"({type(values).__name__})"
+    return "(not written)" if text.startswith(_SECRET_STARTS) else text
 
 
 def _private(path: str, flags: int) -> int:

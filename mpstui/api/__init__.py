@@ -19,7 +19,7 @@ from ..core.follow import Budget
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, SeriesView, State
-from ..core.runs.comparison import is_named, settings_of
+from ..core.runs.comparison import named_settings
 from ..core.runs.files import LocalMachine
 from ..core.runs.find import find_run
 from ..core.runs.follower import RunFollower
@@ -141,7 +141,7 @@ class Run:
     @property
     def config(self) -> Mapping[str, str]:
         """What it was started with, secrets masked: profile, device, arguments, and the environment that shapes it."""
-        return {name: text for name, text in settings_of(self._now()).items() if is_named(name)}
+        return named_settings(self._now())
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ class AttemptDir(_Attempt):
     """What was really started: argv, environment delta, device, checkpoint, time."""
     output = _File("output.log")
     """Standard output and standard error of the attempt, one append-only file."""
+    config = _File("config.json")
+    """What the training code says it is trained with, as JSON of any depth."""
     rehearsal = _File("rehearsal")
     """What a rehearsal takes for its run directory: metrics and checkpoints in it are not the run's."""
     exit = _File("exit.json")

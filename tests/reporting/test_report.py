@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -149,6 +150,36 @@ def test_settings_and_texts_without_secrets(tmp_path: Path) -> None:
         "api_key": "(not written)",
     }
     assert events(tmp_path)[0].items() >= {"event": "text", "name": "sample", "step": 3}.items()
+
+
+def test_settings_of_any_size_and_shape(tmp_path: Path) -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    report, around = report_to(tmp_path), dict[str, Any]()
+    around["again"] = around
+    report.config(SimpleNamespace(lr=0.1, odd=Odd(), big=10**5000, password={"of": "x"}, around=around))
+    path = RunDir(tmp_path).attempt(1).config
+    found = json.loads(path.read_text())
+    assert list(found) == ["lr", "odd", "big", "password", "around"]
+    assert (found["odd"], found["password"], events(tmp_path)) == ("(Odd)", "(not written)", [])
+    changed = path.stat().st_ino
+    report.config(lr=0.1)
+    assert path.stat().st_ino == changed  # nothing new to be written
+    report.config({f"layer{number}": {"rows": [1, 2]} for number in range(20_000)})
+    assert len(path.read_text()) < 1 << 20
+    assert [one["text"].partition(":")[0] for one in events(tmp_path)] == ["report.config(...) keeps 10,000 settings"]
+
+
+def test_what_a_call_cannot_mean_costs_itself(tmp_path: Path) -> None:
+    report = report_to(tmp_path)
+    report.config(5)
+    report.checkpoint(None)  # type: ignore[arg-type]
+    report(7)  # type: ignore[arg-type]
+    report(loss=1.0, step=1)
+    assert len(points(tmp_path)) == 1
+    assert [one["text"].partition(",")[0] for one in events(tmp_path)] == ["report(): what one call says is left out"]
 
 
 def ask(folder: Path, action: str) -> Request:

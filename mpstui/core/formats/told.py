@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ..model.snapshot import State
 
 SYSTEM = "system/"
 """Before the names of what a store has measured of the machine."""
-_MOST_SETTINGS = 500
+MOST_SETTINGS = 500
+"""Of one run, those within others counted one by one."""
 _LONGEST_VALUE = 300
 _DEEPEST = 8
 
@@ -43,8 +45,9 @@ def flattened(name: str, value: Any, depth: int = 0) -> dict[str, str]:
     if isinstance(value, dict) and value and depth < _DEEPEST:
         found: dict[str, str] = {}
         for key, inner in value.items():
-            found |= flattened(f"{name}.{key}" if name else str(key), inner, depth + 1)
-            if len(found) > _MOST_SETTINGS:
+            more = flattened(f"{name}.{key}" if name else str(key), inner, depth + 1)
+            found |= islice(more.items(), MOST_SETTINGS - len(found))
+            if len(found) >= MOST_SETTINGS:
                 break
         return found
     return {name: setting_text(value)}

@@ -201,7 +201,19 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
     found = [_chosen(snapshot) for snapshot in snapshots]
     names = dict.fromkeys(name for settings in found for name in settings)
     rows = (Difference(name, tuple(settings.get(name) for settings in found)) for name in names)
-    return [row for row in rows if len(set(row.values)) > 1]
+    return [row for row in rows if len(set(map(_meant, row.values))) > 1]
+
+
+def _meant(value: str | None) -> str | float | None:
+    """What a value stands for, however it is spelled: ``1e-3`` and 0.001, ``yes`` and ``True``."""
+    try:
+        number = None if value is None else float(value)
+    except ValueError:
+        return _SPELLED.get(str(value).lower(), value)
+    return value if number != number else number
+
+
+_SPELLED = {**dict.fromkeys(("yes", "true", "on"), True), **dict.fromkeys(("no", "false", "off"), False)}
 
 
 def _chosen(snapshot: RunSnapshot) -> dict[str, str]:
@@ -252,18 +264,38 @@ def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
 
 
 def settings_of(snapshot: RunSnapshot) -> Mapping[str, str]:
-    """What a run was started with: profile, recipe, device, arguments, and the environment that shapes it."""
-    plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.numbers.device.type}
-    known = tuple((name, value) for name, value in {**plain, **snapshot.settings}.items() if value)
-    return _settings(known, snapshot.argv, tuple(snapshot.env.items()))
+    """What a run was started with: profile, recipe, device, arguments, and the environment that shapes it.
+
+    What its code says it is trained with stands in place of the argument of that name, and behind those it has none of.
+    """
+    plain = (snapshot.profile, snapshot.recipe, snapshot.numbers.device.type)
+    return _settings(plain, snapshot.argv, _Same(snapshot.settings), _Same(snapshot.env))
+
+
+def named_settings(snapshot: RunSnapshot) -> dict[str, str]:
+    """Those of :func:`settings_of` that have a name: not the words that stand in a command by their place alone."""
+    return {name: value for name, value in settings_of(snapshot).items() if is_named(name)}
+
+
+class _Same:
+    """A mapping that is what it was as long as it is the very same object: hundreds of settings are told at once."""
+
+    def __init__(self, of: Mapping[str, str]) -> None:
+        self.of = of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.of is self.of
 
 
 @lru_cache(4096)
-def _settings(
-    known: tuple[tuple[str, str], ...], argv: tuple[str, ...], env: tuple[tuple[str, str], ...]
-) -> Mapping[str, str]:
+def _settings(plain: tuple[str | None, ...], argv: tuple[str, ...], told: _Same, env: _Same) -> Mapping[str, str]:
     """A list asks for those of all of its runs again and again."""
-    return dict(known) | _arguments(argv) | shaping(dict(env))
+    known = {name: value for name, value in zip(("profile", "recipe", "device"), plain, strict=True) if value}
+    said = {name: value for name, value in told.of.items() if value and name not in known}
+    return known | arguments_in(argv) | said | shaping(env.of)
 
 
 _SURROUNDINGS = re.compile(
@@ -286,7 +318,7 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     Args:
         settings: what else it was configured with; its arguments go before that.
     """
-    words = {**(settings or {}), **_arguments(argv)}
+    words = {**(settings or {}), **arguments_in(argv)}
     told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
     if not any(word in name for name in told for word in ("epoch", "step", "iter")):
         return {}
@@ -307,15 +339,25 @@ def is_named(setting: str) -> bool:
     return not setting.startswith("word ")
 
 
-def _arguments(argv: Sequence[str]) -> dict[str, str]:
-    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place among such."""
+def with_arguments(settings: Mapping[str, str], argv: Sequence[str]) -> dict[str, str]:
+    """Settings of an earlier command, those that a command names as it has them."""
+    told = arguments_in(argv)
+    return {name: told.get(name, value) for name, value in settings.items()}
+
+
+def arguments_in(argv: Sequence[str]) -> dict[str, str]:
+    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place among such.
+
+    Names are those of Python, as programs call them: ``--batch-size 8`` is ``batch_size``.
+    """
     found: dict[str, str] = {}
     words = list(argv)
     place = 0
     while words:
         word = words.pop(0)
         name, equals, value = word.lstrip("-+").partition("=")
-        if equals and name.replace("_", "").replace(".", "").replace("-", "").isalnum():
+        name = name.replace("-", "_")
+        if equals and name.replace("_", "").replace(".", "").isalnum():
             found[name] = value
         elif word.startswith("--") and name:
             found[name] = words.pop(0) if words and not words[0].startswith("--") else _FLAG

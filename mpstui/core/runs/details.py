@@ -6,6 +6,7 @@ Reads small files: call it from a worker. The screen's page (``i``), `mpstui sho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...wire import storage
@@ -13,8 +14,10 @@ from ...wire.records import ExitRecord, LaunchRecord, Provenance, Spec
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked_words
 from .. import present as shown
+from ..formats.told import MOST_SETTINGS
 from ..model.snapshot import RunSnapshot
-from .comparison import is_named, settings_of, shaping
+from .comparison import arguments_in, differences, named_settings, shaping
+from .configured import settings_before
 from .state import exit_summary
 
 MOST_DIFF_LINES = 2000
@@ -36,14 +39,17 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
     ours = snapshot.is_ours
     launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
     origin = provenance(snapshot)
-    settings, env = settings_of(snapshot), shaping(snapshot.env)
+    env, words = shaping(snapshot.env), arguments_in(snapshot.argv)
     # What has no name but its place among the words stands in the command below.
-    arguments = tuple(item for item in settings.items() if item[0] not in env and is_named(item[0]))
+    named = {name: value for name, value in named_settings(snapshot).items() if name not in env}
+    said = {name: value for name, value in named.items() if name in snapshot.settings and name not in words}
+    arguments = tuple(item for item in named.items() if item[0] not in said)
     found = (
         Section("run", tuple(_run(snapshot))),
         Section("arguments", arguments, (" ".join(snapshot.argv),) if snapshot.argv else ()),
         Section("machine", tuple(_machine(snapshot, origin, launch))),
         Section("attempts", tuple(_attempts(snapshot, run)) if ours else ()),
+        Section("settings", tuple(said.items()), _beyond(snapshot, run) if ours else ()),
         Section("code", tuple(_code(origin, launch)), _diff(run, origin)),
         Section("environment", tuple(env.items())),
     )
@@ -91,6 +97,12 @@ def _run(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
         yield "data", snapshot.numbers.data
 
 
+def _beyond(snapshot: RunSnapshot, run: RunDir) -> tuple[str, ...]:
+    if len(snapshot.settings) < MOST_SETTINGS:
+        return ()
+    return (f"only the first {MOST_SETTINGS} are read; all of them are in {run.attempt(snapshot.attempt).config}",)
+
+
 def _code(origin: Provenance | None, launch: LaunchRecord | None) -> Iterator[tuple[str, str]]:
     if launch is not None:
         yield "folder", launch.cwd
@@ -129,7 +141,8 @@ def _machine(
 
 
 def _attempts(snapshot: RunSnapshot, run: RunDir) -> Iterator[tuple[str, str]]:
-    """When each began and why, how it ended, where its output is."""
+    """When each began and why, how it ended, where its output is, and what it was told otherwise than the newest."""
+    told = dict(settings_before(run, snapshot.attempt))
     for number in reversed(run.attempt_numbers()[-MOST_ATTEMPTS:]):
         folder = run.attempt(number)
         launch, end = storage.read_or_none(LaunchRecord, folder.launch), storage.read_or_none(ExitRecord, folder.exit)
@@ -143,3 +156,8 @@ def _attempts(snapshot: RunSnapshot, run: RunDir) -> Iterator[tuple[str, str]]:
         yield str(number), " · ".join(part for part in parts if part)
         if launch is not None and number != snapshot.attempt and tuple(masked_words(launch.argv)) != snapshot.argv:
             yield "", " ".join(masked_words(launch.argv))
+        if number in told:
+            other = replace(snapshot, settings=told[number], argv=(), env={})
+            apart = differences([other, replace(other, settings=snapshot.settings)])
+            if words := " ".join(f"{one.name}={one.values[0]}" for one in apart if one.values[0] is not None):
+                yield "", f"with {words}"

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..model.snapshot import RunSnapshot, State
@@ -153,5 +153,6 @@ def _number(text: str, is_time: bool = False) -> float | None:
         return None
 
 
+@lru_cache(1 << 14)
 def _folded(name: str) -> str:
     return name.strip("-").replace("-", "_").casefold()

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...wire import heartbeat, labels, storage
-from ...wire.records import Branch, LaunchRecord, Spec
+from ...wire.records import Branch, ExitRecord, LaunchRecord, Spec
 from ...wire.rundir import RunDir
 from ..follow import Budget, LineTail, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
-from .comparison import asked_totals
+from .comparison import asked_totals, with_arguments
+from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
 from .files import LocalMachine, PointReader, WitnessReader, parse_lines
@@ -37,6 +38,10 @@ HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.ST
 
 def _of_spec(spec: Spec | None) -> dict[str, Any]:
     return {name: getattr(spec, name, None) for name in ("profile", "recipe", "branch")}
+
+
+def _of_end(end: ExitRecord | None) -> dict[str, Any]:
+    return {"ended": end.ended, "exit": exit_summary(end)} if end is not None else {}
 
 
 class EventReader:
@@ -90,6 +95,9 @@ class RunReader(RunFollower):
         """Of what was kept."""
         self._recalled = ""
         """The name it was launched under, as long as all that is known of it was kept by an earlier process."""
+        self._config = RecordFile(self.witnesses.folder.config, settings_in)
+        self._settings: Mapping[str, str] = {}
+        """What its code says it is trained with: this attempt's, until it says so what the one before it said."""
         self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
@@ -144,8 +152,12 @@ class RunReader(RunFollower):
             self.program_pace.begin_attempt()
             self.heartbeats.begin_attempt(self.witnesses.folder)
             self._asked, self._extremes = None, ExtremesReader(self.run.metrics)
+            self._config = RecordFile(self.witnesses.folder.config, settings_in)
+            self._settings = next((said for _, said in settings_before(self.run, self._attempt)), {})
         self._follow_profile()
         self._stamps = self._looked_at()
+        if self._config.read() and self._config.value is not None:  # half a file says nothing
+            self._settings = self._config.value
         self.heartbeats.read()
         self.witnesses.judge(self.heartbeats.phase)
         self._read(full, budget)
@@ -308,6 +320,8 @@ class RunReader(RunFollower):
             from ...wire.secrets import masked, masked_words  # not for what was kept
 
             self._launch, self._argv, self._env = launch, masked_words(launch.argv), masked(launch.env)
+            if self._config.value is None:
+                self._settings = with_arguments(self._settings, self._argv)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
             self._asked, self._resumed = asked_totals(launch.argv), launch.checkpoint is not None
@@ -365,14 +379,14 @@ class RunReader(RunFollower):
             pid=status.trainer[0] if status and status.trainer and live and witnesses.trainer_lives else None,
             started=self._started,
             attempt_started=launch.time if launch else None,
-            ended=seen.exit.ended if seen.exit and not live else None,
+            **_of_end(seen.exit if not live else None),
             updated=self._updated(),
-            exit=exit_summary(seen.exit) if seen.exit and not live else None,
             checkpoints=self._checkpoints.get(self.machine.monotonic(), told, look) if full else (),
             events=events,
             series=curves,
             argv=self._argv,
             env=self._env,
+            settings=self._settings,
             paused=paused and live,
             held_for=status.held_for if status and live else None,
             output=self._output if self._output_changed is not None else None,

@@ -14,6 +14,7 @@ from ..diagnosis.live import RunPace, slow_words
 from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
 from ..series.direction import best_point
+from .comparison import named_settings
 from .details import provenance
 from .one import exit_as_json
 
@@ -96,6 +97,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "samples_per_second": numbers.samples_per_second,
         "lr": numbers.lr,
         "argv": list(snapshot.argv),
+        "settings": named_settings(snapshot),
         "survivors": list(snapshot.survivors),
         "agent": agent(snapshot),
         "provenance": origin and origin._asdict(),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...wire.secrets import masked_words
+from ...wire.secrets import masked, masked_words
 from ..follow import Budget, FollowedFile, FollowedFiles
 from ..formats.stores import StoredRun, find_runs
 from ..formats.told import SYSTEM, RunTold
@@ -47,6 +47,8 @@ class StoredReader(RunFollower):
         self._whole = False
         """All of its curves are held, not only what a list shows."""
         self._told = RunTold()
+        self._settings: Mapping[str, str] = {}
+        """What it was configured with, secrets masked."""
         self._told_at: object = None
         """What its files were like then."""
 
@@ -132,7 +134,7 @@ class StoredReader(RunFollower):
             return self._told
         self._told_at = mark
         if told is not self._told and (told.argv, told.config) != (self._told.argv, self._told.config):
-            self._asked = asked_totals(told.argv, told.config)
+            self._asked, self._settings = asked_totals(told.argv, told.config), masked(told.config)
         return told
 
     def _unreadable(self, why: str) -> RunSnapshot:
@@ -165,7 +167,7 @@ class StoredReader(RunFollower):
             ended=ended,
             exit=ExitSummary(code, None, None, None, ended=ended) if code is not None else None,
             argv=tuple(masked_words(told.argv)),
-            settings=told.config,
+            settings=self._settings,
         )
 
     def _snapshot(self, state: State, reason: str) -> RunSnapshot:
@@ -202,6 +204,7 @@ class FolderReader(WatchedReader):
         super().__init__(stored.path, machine, columns)
         self._stored = stored
         self._told = RunTold()
+        self._settings: Mapping[str, str] = {}
         self._tell_at = -math.inf
 
     def _made(self, full: bool) -> RunSnapshot:
@@ -210,12 +213,13 @@ class FolderReader(WatchedReader):
             with contextlib.suppress(OSError):  # what was told before holds
                 self._told = self._stored.told(None)
             self._asked = asked_totals(self._told.argv, self._told.config)
+            self._settings = masked(self._told.config)
         return replace(
             super()._made(full),
             run=self._stored.key,
             name=self._told.name or self._stored.name,
             argv=tuple(masked_words(self._told.argv)),
-            settings=self._told.config,
+            settings=self._settings,
             store=self._stored.store,
         )
 

@@ -82,6 +82,8 @@ def _sentence(one: RunEvent) -> str:
     if one.event == "checkpoint" and isinstance(path, str) and isinstance(step, (int, float)):
         return f"saved {Path(path).name} at step {whole(step)}"
     kind = one.event.replace("_", " ")
+    if one.event == "text" and isinstance(name := one.details.get("name"), str):
+        kind = f"{name} at step {whole(step)}" if isinstance(step, (int, float)) else name
     if not one.text or one.event in _SPEAKS_FOR_ITSELF:
         return one.text or kind
     return _PREFIXES.get(one.event, "" if one.event == "first_step" else f"{kind}: ") + one.text

@@ -33,9 +33,9 @@ _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequ
 _PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
 _KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary, JobView)
-_SHAPE = f"{__version__}-" + format(
-    crc32(repr([[spec.name for spec in fields(kind)] for kind in _KINDS] + [*_RECORDS.values()]).encode()), "08x"
-)
+_OF_ATTEMPT = ("launch.json", "config.json", "output.log", "heartbeat.json", "exit.json")
+_FIELDS = [[spec.name for spec in fields(kind)] for kind in _KINDS]
+_SHAPE = f"{__version__}-" + format(crc32(repr([_FIELDS, *_RECORDS.values(), *_OF_ATTEMPT]).encode()), "08x")
 """Lines of another shape were written by another mpstui."""
 
 Stamps = Mapping[str, Sequence[int] | None]
@@ -44,7 +44,7 @@ Stamps = Mapping[str, Sequence[int] | None]
 def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
     """The files that the row of an ended run is read from."""
     names = ["spec.json", "status.json", "job.json", "metrics.jsonl", "attempts"]
-    names += [f"attempts/{attempt}/{name}" for name in ("launch.json", "output.log", "heartbeat.json", "exit.json")]
+    names += [f"attempts/{attempt}/{name}" for name in _OF_ATTEMPT]
     return [*names, *(str(path) for path in others if run.path not in path.parents)]
 
 

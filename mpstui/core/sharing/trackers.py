@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..model.snapshot import Checkpoint, RunSnapshot, State
-from ..runs.comparison import is_named, settings_of
+from ..runs.comparison import named_settings
 from .export import Table, file_stem, table_of
 
 PROJECT = "mpstui"
@@ -62,7 +62,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
         name=snapshot.name,
         state=snapshot.state,
         code=snapshot.exit.code if snapshot.exit else None,
-        config={name: _typed(text) for name, text in settings_of(snapshot).items() if is_named(name)},
+        config={name: _typed(text) for name, text in named_settings(snapshot).items()},
         argv=snapshot.argv,
         tags=snapshot.tags,
         note=snapshot.note,

@@ -64,7 +64,7 @@ def test_a_run_that_has_ended(monitor: Monitor, tmp_path: Path) -> None:
     assert shown.output == path / "files" / "output.log"
     assert list(shown.series) == ["loss", "val/acc", "system/gpu.0.temp"]
     assert shown.series["loss"].times[-1] == w.START + 49
-    assert {section.title for section in details(shown)} == {"run", "arguments"}
+    assert {section.title for section in details(shown)} == {"run", "arguments", "settings"}
     assert {one: one.stat().st_mtime_ns for one in path.rglob("*")} == before
 
 
