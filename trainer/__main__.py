@@ -21,15 +21,14 @@ _USAGE = """usage: python -P -m {program} TASK [options]
        python -P -m {program} export CHECKPOINT FILE [options]
        python -P -m {program} results DIR... [options]
        python -P -m {program} fetch SET --to DIR
-       python -P -m {program} prepare rplan --from DIR --to DIR
+       python -P -m {program} prepare rplan|genome --from PATH --to DIR
        python -P -m {program} compare TASK --trace FILE [--against FILE] [options]
 
 tasks: {tasks}
 
 `TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
-`results` tabulates finished and running trainings, `fetch` downloads public data, `prepare` turns data that
-may not be passed on into what a task reads, `compare` is what
-`mpstui bench TASK --compare-devices` runs."""
+`results` tabulates finished and running trainings, `fetch` downloads public data, `prepare` turns data that you
+have into what a task reads, `compare` is what `mpstui bench TASK --compare-devices` runs."""
 _REPORTS = ("results", "evaluate", "export", "fetch", "prepare")
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
 _HELP_ON_CHECKPOINTS = {
@@ -104,7 +103,7 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     if name == "prepare":
         from .prepare import main as prepare
 
-        print(prepare(rest, _parser("prepare", "turn data that may not be passed on into the layout the tasks read")))
+        print(prepare(rest, _parser("prepare", "turn data that you have into the layout the tasks read")))
         return 0
     if name in _ON_CHECKPOINTS:
         return _on_checkpoint(name, rest)

@@ -1,4 +1,7 @@
-"""``python -m trainer prepare rplan --from DIR --to DIR``: data that nobody may pass on, in the layout a task reads."""
+"""``python -m trainer prepare SET --from ... --to DIR``: what somebody has, in the layout a task reads.
+
+``rplan``: floor plans that nobody may pass on. ``genome``: see :mod:`prepare_genome`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from . import prepare_genome
 from .data import rplan
 from .data.plans import SPLITS, BadPlan
 from .errors import TrainingError, UsageError
@@ -27,26 +31,34 @@ _WORTH_PROCESSES = 200
 
 
 def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
-    """Turn RPLAN's pictures into plans; returns the sentence that says how to train on them.
+    """Make a data set; returns the sentences that say what was made and how to train on it.
 
     Raises:
-        UsageError: there are no pictures, or plans are there already.
-        TrainingError: none of the pictures is a plan, or one could not be written.
+        UsageError: the source cannot be used, or the data set is there already.
+        TrainingError: there is nothing in it to train on, or a file could not be written.
     """
-    parser.add_argument("set", choices=("rplan",), help="rplan: floor plans for gsdiff, made of RPLAN's PNG files")
-    parser.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR", help="folder of PNG files")
-    parser.add_argument(
+    sets = parser.add_subparsers(dest="set", required=True, metavar="SET")
+    plans = sets.add_parser("rplan", help="floor plans for gsdiff, made of RPLAN's PNG files")
+    plans.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR", help="folder of PNG files")
+    plans.add_argument(
         "--to", type=Path, required=True, metavar="DIR", help="folder in which train/, val/ and test/ are made"
     )
-    parser.add_argument(
+    plans.add_argument(
         "--held-out",
         type=whole,
         default=3000,
         metavar="N",
         help="plans in val/, and as many in test/ (default 3000, a tenth at most)",
     )
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="decides which ones (default 0)")
+    plans.add_argument("--seed", type=whole, default=0, metavar="N", help="decides which ones (default 0)")
+    windows = sets.add_parser("genome", help="coding and noncoding windows for genomics, made of a genome")
+    prepare_genome.add_arguments(windows)
     asked = parser.parse_args(arguments)
+    return _prepare_rplan(asked) if asked.set == "rplan" else prepare_genome.prepare(asked)
+
+
+def _prepare_rplan(asked: argparse.Namespace) -> str:
+    """Turn RPLAN's pictures into plans."""
     pictures = sorted(asked.source.glob("[!.]*.png"), key=lambda path: (len(path.stem), path.stem))
     if not pictures:
         raise UsageError(f"--from {asked.source}: there are no .png files in it; name RPLAN's floorplan_dataset")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.floor_plans import record, save, write_folder
-from trainer.data import plan_drawing, plan_graph, plans, synthetic_plans
+from trainer.data import corridor_plans, plan_drawing, plan_graph, plans, synthetic_plans
 from trainer.data.plans import CORNERS, FEATURES, BadPlan, Plan
 from trainer.errors import UsageError
 
@@ -74,6 +74,21 @@ def test_a_file_that_would_run_code_is_refused_before_it_does(tmp_path: Path) ->
     with pytest.raises(BadPlan, match="not allowed in a data file"):
         plans.read_plan(path)
     assert not (tmp_path / "touched").exists()
+
+
+def test_plans_with_corridors_are_sound_drawn_by_seed_and_have_rooms_that_the_others_lack() -> None:
+    found = corridor_plans.generated(0, 1, 60)
+    assert all(plan_graph.soundness(plan).sound for plan in found)
+    assert max(int(plan.real.sum()) for plan in found) <= corridor_plans.MOST_CORNERS
+    assert corridor_plans.generated(0, 2, 1)[0].real.tolist() != found[0].real.tolist()
+    slanted, kinds = 0, np.zeros(FEATURES - 2)
+    for plan in found:
+        places, walls = plan_graph.drawn(plan)
+        ends = np.array([places[one] - places[other] for one, other in plan_graph.segments(walls)])
+        slanted += bool((np.abs(ends) > 1e-6).all(axis=1).any())
+        kinds += plan.corners[:, 2:].any(axis=0)
+    assert 20 < slanted < 60
+    assert (kinds >= 5).all()
 
 
 def _without(key: str) -> Callable[[dict[str, Any]], object]:

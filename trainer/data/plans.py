@@ -138,6 +138,15 @@ def read_plan(path: Path) -> Plan:
         raise BadPlan(f"cannot be read ({error})") from error
     if not isinstance(record, Mapping):
         raise BadPlan(f"holds a {type(record).__name__} instead of a dict with the keys {', '.join(SHAPES)}")
+    return plan_of_record(record)
+
+
+def plan_of_record(record: Mapping[Any, Any]) -> Plan:
+    """The plan that a dict of these keys and shapes describes.
+
+    Raises:
+        BadPlan: a key is missing or wrong.
+    """
     return _plan({name: _array(record, name) for name in SHAPES})
 
 

@@ -50,7 +50,7 @@ def plan_of(labels: Labels) -> dict[str, npt.NDArray[Any]]:
     agree = float(np.mean(_painted(cells, xs, ys)[regions > 0] == regions[regions > 0]))
     if agree < _LEAST_AGREEMENT:
         raise BadPlan(f"upright and level walls explain only {agree:.0%} of its rooms")
-    return _graph(cells, xs, ys, kinds)
+    return graph_of(cells, xs, ys, kinds)
 
 
 def read_labels(path: Path) -> Labels:
@@ -176,8 +176,18 @@ def _painted(cells: Numbers, xs: Numbers, ys: Numbers) -> Numbers:
     return np.repeat(np.repeat(cells, np.diff(ys), axis=0), np.diff(xs), axis=1)
 
 
-def _graph(cells: Numbers, xs: Numbers, ys: Numbers, kinds: list[int]) -> dict[str, npt.NDArray[Any]]:
-    """Corners with the rooms around them, and the walls between them."""
+def graph_of(cells: Numbers, xs: Numbers, ys: Numbers, kinds: list[int]) -> dict[str, npt.NDArray[Any]]:
+    """Corners with the rooms around them, and the walls between them, of a plan that upright and level lines cut up.
+
+    Args:
+        cells: the number of the room that each cell belongs to, (rows, columns); 1 is the outside.
+        xs: pixels of the lines, one more than columns.
+        ys: the same of the rows.
+        kinds: of the 14 labels the one of each room's number.
+
+    Raises:
+        BadPlan: it has more corners than a plan may have.
+    """
     around = np.pad(cells, 1, constant_values=1)  # beyond the picture is outside
     upright = around[:, :-1] != around[:, 1:]  # [row of cells, line]: a wall goes down here
     level = around[:-1] != around[1:]  # [line, column of cells]: a wall goes across here

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from .. import checkpoint
-from ..data import plan_drawing, plan_graph
+from ..data import corridor_plans, plan_drawing, plan_graph, synthetic_plans
 from ..data.plan_tensors import (
     CHANNELS,
     channels_of,
@@ -25,7 +25,6 @@ from ..data.plan_tensors import (
     with_all_slots,
 )
 from ..data.plans import CORNERS, FEATURES, Plan, Plans, stacked
-from ..data.synthetic_plans import MOST_CORNERS
 from ..device import Device
 from ..errors import UsageError
 from ..models import corner_diffusion as diffusion
@@ -35,6 +34,8 @@ from ..order import mixed
 from . import Batch, Loss
 from ._gsdiff_measures import corner_measures, counts, pair_loss, place_errors
 
+RULES = {"halved": synthetic_plans, "corridors": corridor_plans}
+"""What generates plans where there are none, by the name that --rules has for it."""
 _PADDING_WEIGHT = 0.1
 """How much what is said about padding counts against what is said about a corner."""
 _FIRST_GUESS_WEIGHT = 0.5
@@ -235,7 +236,7 @@ class WallStage:
 
 def slots_of(args: argparse.Namespace) -> int:
     """Slots of stage 1: those that are asked for, else as many as plans of this data may have corners."""
-    return args.slots or (CORNERS if args.data else MOST_CORNERS)
+    return args.slots or (CORNERS if args.data else RULES[args.rules].MOST_CORNERS)
 
 
 def drawn_corners(

@@ -59,6 +59,9 @@ class Genomics(Task):
             "--fold", type=int, choices=range(sequences.FOLDS), metavar="K", help="validate on fold K (0 to 4) by seed"
         )
         parser.add_argument(
+            "--block", type=positive, metavar="BASES", help="with --bed: folds are whole blocks of so many bases"
+        )
+        parser.add_argument(
             "--max-length", type=positive, default=1024, metavar="N", help="cut longer sequences evenly"
         )
         parser.add_argument("--limit", type=positive, metavar="N", help="train and validate on N sequences at most")
@@ -168,7 +171,8 @@ class Genomics(Task):
         counts = f"{self.train_size:,} training, {len(self._validation):,} validation sequences"
         fold = "" if self._args.fold is None else f", fold {self._args.fold} of {sequences.FOLDS}"
         told = f", {cut:,} of them cut to {self._length:,} bases" if cut else f" of up to {self._length:,} bases"
-        return f"{self._train.name}: {counts}{told}{fold}"
+        blocks = f", split by blocks of {self._args.block:,} bases" if self._args.block else ""
+        return f"{self._train.name}: {counts}{told}{fold}{blocks}"
 
 
 def matthews(confusion: torch.Tensor) -> float:
@@ -188,6 +192,8 @@ def _check_sources(args: argparse.Namespace) -> None:
     if bool(args.fasta) != bool(args.bed):
         given, missing = ("--fasta", "--bed") if args.fasta else ("--bed", "--fasta")
         raise UsageError(f"{given} needs {missing}: one has the bases, the other says which of them and their class")
+    if args.block and not args.fasta:
+        raise UsageError("--block splits a genome by position; give --fasta and --bed, or leave it out")
     if args.data and args.fasta:
         raise UsageError("--data and --fasta are two sources of sequences; give one of them")
 
@@ -196,7 +202,9 @@ def _read(args: argparse.Namespace) -> tuple[SequenceSet, SequenceSet]:
     """What is trained on and what is validated on."""
     _check_sources(args)
     seed = args.seed or 0
-    if args.fasta:
+    if args.fasta and args.block:
+        train, validation = genomes.read_blocks(args.fasta, args.bed, args.block, args.fold or 0, seed)
+    elif args.fasta:
         train, validation = genomes.read_intervals(args.fasta, args.bed).folded(args.fold or 0, seed)
     else:
         train, validation = genomes.read_folder(args.data) if args.data else sequences.synthetic(seed)

@@ -24,7 +24,7 @@ from ..optimizers import with_weight_decay_on_matrices
 from ..options import positive, whole
 from ..order import mixed
 from . import Batch, Defaults, Loss, Task
-from ._gsdiff_stages import CornerStage, Drawings, Stage, WallStage, slots_of
+from ._gsdiff_stages import RULES, CornerStage, Drawings, Stage, WallStage, slots_of
 
 _SYNTHETIC = (4000, 500)
 
@@ -41,6 +41,12 @@ class Gsdiff(Task):
         """Data, stage, model and drawings."""
         parser.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with train/ and val/; without it: synthetic"
+        )
+        parser.add_argument(
+            "--rules",
+            choices=tuple(RULES),
+            default="halved",
+            help="generated plans: rectangles cut in two (default), or corridors with rooms, L-shaped and bevelled",
         )
         parser.add_argument(
             "--validate-on", choices=("val", "test"), default="val", help="which plans of the folder (default val)"
@@ -61,7 +67,10 @@ class Gsdiff(Task):
         parser.add_argument("--layers", type=positive, default=12, metavar="N", help="of the model (default 12)")
         parser.add_argument("--heads", type=positive, default=8, metavar="N", help="of each layer (default 8)")
         parser.add_argument(
-            "--slots", type=positive, metavar="N", help="most corners of a plan, stage 1 (default 53; 16 if synthetic)"
+            "--slots",
+            type=positive,
+            metavar="N",
+            help="most corners of a plan, stage 1 (default 53; generated: 16 or 32)",
         )
         parser.add_argument("--limit", type=positive, metavar="N", help="train on the first N plans only")
         parser.add_argument(
@@ -136,9 +145,9 @@ def _opened(args: argparse.Namespace) -> tuple[Plans, Plans, str]:
         name = str(args.data) + (", validated on test/" if args.validate_on == "test" else "")
     else:
         seed, count = args.seed or 0, min(args.limit or _SYNTHETIC[0], _SYNTHETIC[0])
-        train = synthetic_plans.generated(seed, 1, count)
-        validation = synthetic_plans.generated(seed, 2, min(count, _SYNTHETIC[1]))
-        name = f"synthetic floor plans, seed {seed}"
+        generated = RULES[args.rules].generated
+        train, validation = generated(seed, 1, count), generated(seed, 2, min(count, _SYNTHETIC[1]))
+        name = f"synthetic floor plans{', corridors' if args.rules == 'corridors' else ''}, seed {seed}"
     return (
         (_shuffled(train, args), validation, f"{name}, shuffled") if args.shuffle_labels else (train, validation, name)
     )
