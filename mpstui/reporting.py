@@ -24,6 +24,10 @@ MOST_WAITING_LINES, MOST_SETTINGS, MOST_DEPTH, LONGEST_SETTING, LONGEST_TEXT = 1
 WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
 """At most this share of the time goes into writing; what that does not leave room for waits for the next word."""
 LEAST_PATIENCE_SECONDS, FIRST_PATIENCE_SECONDS, PATIENCE_PAUSES = 60.0, 600.0, 10
+MOST_IMAGES, MOST_IMAGE_NAMES, MOST_IMAGE_BYTES, MOST_BYTES_OF_IMAGES = 100, 20, 4 << 20, 100 << 20
+"""Of one name, of a run, of one image and of all; of what is more the older ones are kept less densely."""
+IMAGE_SECONDS, MOST_IMAGE_SIDE = 1.0, 768
+"""At least between two images of a name, and how many pixels of an array are kept in each direction."""
 _COUNTS = frozenset(("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _BEAT_VALUES = ("loss", "lr", "samples_per_second", "steps_per_second", "batch_size")
 _OTHER_NAMES = {"learning_rate": "lr", "total_steps": "steps", "max_steps": "steps", "global_step": "step"}
@@ -104,6 +108,16 @@ class Report:
         """A sentence among the run's events, or what a model wrote: ``report.text(sample, name="sample")``."""
         if self.is_on:
             self._guarded(_Run.note, text, name, step)
+
+    def image(self, name: str, image: Any, *, step: int | None = None) -> None:
+        """Keep an image with the run: at most one a second of a name, and 100 of a name in all, the older ones thinned.
+
+        Args:
+            image: a path to a PNG or JPEG or its bytes, what can save itself (PIL, matplotlib), or an array or tensor
+                of H x W, H x W x C or C x H x W, with numbers from 0 to 255, or from 0 to 1 where they have a point.
+        """
+        if self.is_on:
+            self._guarded(_Run.pictured, str(name), image, step)
 
     def requested(self, action: str) -> bool:
         """Whether somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
@@ -240,6 +254,10 @@ class _Run:
         self._facts: dict[str, Any] = {}
         self._config: dict[str, Any] = {}
         self._written: dict[str, Any] = {}
+        self._image_at: dict[str, float] = {}
+        """When the next one of a name may come."""
+        self._images: dict[str, int] | None = None
+        """Bytes of each file of them, the oldest first; None: nobody has looked yet."""
         self._unread: dict[str, tuple[Any, int]] = {}
         """Numbers that are still on a device, and the thread that may read them."""
         self._read_at: dict[str, float] = {}
@@ -341,6 +359,45 @@ class _Run:
         """See :meth:`Report.text`."""
         step = self.counts.get("step") if step is None else int(step)
         self.event("text" if name else "note", str(text)[:LONGEST_TEXT], name=name or None, step=step)
+
+    def pictured(self, name: str, image: Any, step: int | None) -> None:
+        """See :meth:`Report.image`."""
+        began, names = time.monotonic(), self._image_at
+        if self.rank or began < names.get(name, 0.0) or not (self.speaks or self._begin()):
+            return
+        if name not in names and len(names) >= MOST_IMAGE_NAMES:
+            self.refuse("report.image()", f"keeps images of {MOST_IMAGE_NAMES} names: what goes beyond is left out")
+            return
+        try:
+            self._keep(name, _picture(image), self.counts.get("step") if step is None else int(step))
+        except Exception as error:  # noqa: BLE001 - anything may have been given, and a disk be full
+            self.refuse(f"report.image({name[:40]!r})", f"is left out: {error}")
+        # Each name has its part of the time that goes into writing.
+        names[name] = 0.0
+        names[name] = began + max(IMAGE_SECONDS, len(names) * (time.monotonic() - began) / WRITING_SHARE)
+
+    def _keep(self, name: str, data: bytes, step: int | None) -> None:
+        """Write an image; of too many every second one goes, but for the first and the newest."""
+        from urllib.parse import quote
+
+        folder, of = self.path("images"), quote(name[:100], safe="")[:150]
+        if self._images is None:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            there = [one for one in os.scandir(folder) if one.name[:1].isdigit()]
+            self._images = {one.name: one.stat().st_size for one in sorted(there, key=lambda one: one.name)}
+        kept, kinds = self._images, dict[str, list[str]]()
+        number, ending = 1 + int(max(kept, default="0").partition("-")[0]), "png" if data.startswith(_PNG) else "jpg"
+        file = f"{number:09d}-{self.attempt}-{'x' if step is None else step}-{of}.{ending}"
+        if not self._write(os.path.join(folder, file), data):
+            return
+        kept[file] = len(data)
+        for one in kept:
+            kinds.setdefault(one.split("-", 3)[-1][:-4], []).append(one)
+        full = sum(kept.values()) > MOST_BYTES_OF_IMAGES
+        for each in kinds.values():
+            for one in each[1:-1:2] if full or len(each) > MOST_IMAGES else ():
+                del kept[one]
+                os.unlink(os.path.join(folder, one))
 
     def takes(self, actions: tuple[str, ...]) -> None:
         """See :meth:`Report.takes`."""
@@ -593,13 +650,13 @@ class _Run:
             self._refused.add(call)
             self.event("note", f"{call} {why}")
 
-    def _write(self, path: str, record: dict[str, Any]) -> bool:
+    def _write(self, path: str, record: dict[str, Any] | bytes) -> bool:
         """Replace a file whole; False where it cannot be written now."""
         folder, name = os.path.split(path)
         temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
         try:
             with open(temporary, "wb", opener=_private) as file:
-                file.write(_json(record))
+                file.write(record if isinstance(record, bytes) else _json(record))
             os.replace(temporary, path)
         except OSError:
             try:
@@ -715,6 +772,68 @@ def _open_values(values: Any, room: Iterator[int], name: str = "", depth: int = 
     except Exception:  # noqa: BLE001 - anything may be a setting
         return f"({type(values).__name__})"
     return "(not written)" if text.startswith(_SECRET_STARTS) else text
+
+
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
+
+
+def _picture(image: Any) -> bytes:
+    """A PNG or JPEG of whatever :meth:`Report.image` takes."""
+    if isinstance(image, (str, os.PathLike)):
+        if not os.path.isfile(image):
+            raise ValueError(f"{os.fspath(image)!r} is no file")
+        with open(image, "rb") as file:
+            data = file.read(MOST_IMAGE_BYTES + 1)
+    elif isinstance(image, (bytes, bytearray)):
+        data = bytes(image)
+    elif hasattr(image, "save") or hasattr(image, "savefig"):
+        import io
+
+        into = io.BytesIO()
+        (image.save if hasattr(image, "save") else image.savefig)(into, format="png")
+        data = into.getvalue()
+    else:
+        data = _png(image)
+    if not data.startswith((_PNG, _JPEG)):
+        raise ValueError("it is neither PNG nor JPEG")
+    if len(data) > MOST_IMAGE_BYTES:
+        raise ValueError(f"it is larger than {MOST_IMAGE_BYTES >> 20} MiB")
+    return data
+
+
+def _png(pixels: Any) -> bytes:
+    """Of an array of numpy, torch and the like."""
+    import struct
+    import zlib
+
+    if not hasattr(pixels, "shape"):
+        raise ValueError(f"{type(pixels).__name__} is no image")
+    pixels = pixels.detach().cpu() if hasattr(pixels, "detach") else pixels
+    while len(pixels.shape) > 3 and pixels.shape[0] == 1:
+        pixels = pixels[0]
+    shape = tuple(pixels.shape)
+    if len(shape) == 3 and shape[2] > 4:
+        pixels = pixels.permute(1, 2, 0) if hasattr(pixels, "permute") else pixels.transpose(1, 2, 0)
+    every = -(-max(pixels.shape[:2]) // MOST_IMAGE_SIDE)
+    pixels = pixels[::every, ::every]
+    height, width, channels = (*pixels.shape, 1)[:3]
+    if len(shape) not in (2, 3) or not 1 <= channels <= 4 or not height * width:
+        raise ValueError(f"its shape is {shape}")
+    kind = str(pixels.dtype)
+    if "uint8" not in kind:
+        pixels = (pixels * 255 if "float" in kind or "bool" in kind else pixels).clip(0, 255)
+    if hasattr(pixels, "byte"):  # numpy may be missing where torch is
+        pixels = pixels.byte()
+        raw = pixels.numpy().tobytes() if "numpy" in sys.modules else bytes(pixels.flatten().tolist())
+    else:
+        raw = memoryview(pixels.astype("uint8")).tobytes()
+    lines = b"".join([b"\0" + raw[at : at + width * channels] for at in range(0, len(raw), width * channels)])
+    head = struct.pack(">IIBBBBB", width, height, 8, (0, 4, 2, 6)[channels - 1], 0, 0, 0)
+    parts = (b"IHDR", head), (b"IDAT", zlib.compress(lines, 3)), (b"IEND", b"")
+    sized = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+    ]
+    return _PNG + b"".join(sized)
 
 
 def _private(path: str, flags: int) -> int:

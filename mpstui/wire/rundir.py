@@ -122,6 +122,8 @@ class RunDir(_Run):
     """What people say of it: another name, tags, a note."""
     labels_lock = _File("labels.lock")
     """Held for the moment in which they are changed."""
+    images = _File("images")
+    """What the training code logged of images: ``<number>-<attempt>-<step>-<name>.png``, the name as in an address."""
     telemetry = _File("telemetry.jsonl")
     """Memory, power and load over time, written by an open screen; bounded."""
     telemetry_lock = _File("telemetry.lock")

@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const INKS = ["#2f9e94", "#c98a1b", "#7f63d6", "#3f83e8", "#d0505c", "#4f9d45", "#c45fa8", "#8a8f3a", "#4aa3c7", "#a3704a"];
 const VALIDATION = "#c98a1b";
 const MARGIN = { left: 52, right: 8, top: 8, bottom: 20 };
-const view = { log: false, smooth: 0, time: false, filter: "", hidden: new Set(), windows: {}, cursor: null };
+const view = { log: false, smooth: 0, time: false, filter: "", hidden: new Set(), windows: {}, shots: {}, cursor: null };
 const figures = [];
 
 const make = (name, attributes = {}, parent = null, text = "") => {
@@ -302,6 +302,32 @@ for (const cell of document.querySelectorAll("td[data-run], h2[data-run]")) {
   if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px solid ${INKS[cell.dataset.run % INKS.length]}`, cell.style.paddingLeft = ".5rem";
 }
 
+// -- images that were logged, one of each name at a step that is chosen
+
+const showImages = () => {
+  for (const place of document.querySelectorAll(".images"))
+    for (const set of data.images.filter((one) => one.run === Number(place.dataset.run))) {
+      const element = make("figure", {}, place), caption = make("figcaption", {}, element), last = set.shots.length - 1;
+      make("b", {}, caption, set.name);
+      const told = make("span", { class: "read" }, caption, "too large for a page");
+      if (last < 0) continue;
+      const picture = make("img", { alt: set.name }, element), key = `${set.run} ${set.name}`;
+      picture.addEventListener("load", () => picture.classList.toggle("small", picture.naturalWidth < 160));
+      const show = (index) => {
+        const shot = set.shots[index], step = shot.step === null ? "no step" : `step ${number(shot.step)}`;
+        const left = set.count > last + 1 ? ` · ${last + 1} of ${set.count}` : "";
+        told.textContent = step + (shot.attempt ? ` · attempt ${shot.attempt}` : "") + left;
+        picture.src = shot.src;
+      };
+      const kept = set.shots.findIndex((shot) => shot.step === view.shots[key]), from = kept < 0 ? last : kept;
+      if (last > 0) {
+        const slider = make("input", { type: "range", min: 0, max: last, value: from, "aria-label": `step of ${set.name}` }, element);
+        slider.addEventListener("input", () => { show(slider.valueAsNumber); view.shots[key] = set.shots[slider.valueAsNumber].step; remember(); });
+      }
+      show(from);
+    }
+};
+
 // -- a page that is rewritten while a run goes on: what was chosen stays
 
 const KEPT = "mpstui " + location.pathname;
@@ -316,5 +342,6 @@ const recall = () => {
   } catch { /* nothing is kept */ }
 };
 build();
+showImages();
 const reload = document.querySelector("meta[name=reload]");
 if (reload) setTimeout(() => location.reload(), Number(reload.content) * 1000);

@@ -30,6 +30,7 @@ from ..runs.story import story
 from ..series.direction import best, better
 from ..series.series import measured, reading_order
 from .anonymous import without_the_user
+from .page_images import images_on_a_page
 
 POINTS_ON_A_PAGE = 400_000
 """All curves together: some 10 MB, which a telephone still draws."""
@@ -62,6 +63,8 @@ def page(
         *(_run(one, place, now, names) for place, one in enumerate(snapshots)),
     ]
     shown_runs = without_the_user("\n".join(body), snapshots)
+    open_name = lambda name: without_the_user(strip_controls(masked_text(name)), snapshots)  # noqa: E731
+    drawn = {**_curves(snapshots, names), "images": images_on_a_page(snapshots, open_name)}
     reload = f'<meta name="reload" content="{reload_seconds:g}">' if reload_seconds and live else ""
     return "\n".join(
         [
@@ -72,7 +75,7 @@ def page(
             f"{reload}<title>{without_the_user(_text(title), snapshots)} – mpstui</title>",
             f"<style>\n{_part('page.css')}</style></head><body>",
             shown_runs,
-            f'<script type="application/json" id="data">{_json(_curves(snapshots, names))}</script>',
+            f'<script type="application/json" id="data">{_json(drawn)}</script>',
             f"<script>\n{_part('page.js')}</script></body></html>\n",
         ]
     )
@@ -195,7 +198,8 @@ def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
     heading = "" if alone else f"<h2 data-run={place}>{_text(names[place])}</h2>"
     facts = _pairs((label, text) for label, text in _facts(one, now) if text)
     state = f"<p>{_badge(one)} {_text(one.reason)}</p>"
-    return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{folded}</section>'
+    images = f"<div class=images data-run={place}></div>"  # filled by the script
+    return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{images}{folded}</section>'
 
 
 def _names(snapshots: Sequence[RunSnapshot]) -> list[str]:

@@ -1,0 +1,142 @@
+"""Images that a training has logged (``report.image``): which there are, and one of them; nothing in it is believed."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ...wire import storage
+from ...wire.rundir import RunDir
+from ..model.moment import Moment
+
+MOST_LISTED = 5000
+MOST_BYTES = 8 << 20
+MOST_SIDE = 8192
+"""Pixels. What is larger is no image that a training logs."""
+_FILE = re.compile(r"(?P<number>\d{1,9})-(?P<attempt>\d{1,6})-(?P<step>-?\d{1,18}|x)-(?P<name>[^/\0]+)\.(?:png|jpg)")
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
+_NEEDED = (b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS")
+_SIZE_OF_JPEG = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+_SCAN_OF_JPEG = 0xDA
+
+
+class Logged(NamedTuple):
+    """One image of a run."""
+
+    name: str
+    step: int | None
+    """None: it was logged before any step was known."""
+    attempt: int
+    time: Moment
+    file: str
+    """What it is called in the folder of images."""
+    bytes: int
+
+
+class Image(NamedTuple):
+    """What an image is, and its bytes without what else may stand in them: comments, places, names."""
+
+    kind: str
+    """``png`` or ``jpeg``."""
+    width: int
+    height: int
+    data: bytes
+
+
+def images_of(run: RunDir) -> tuple[Logged, ...]:
+    """In the order of their steps; what a later attempt logged again counts once, as in the curves."""
+    found: dict[int, Logged] = {}
+    try:
+        with os.scandir(run.images) as entries:
+            for entry in entries:
+                told = _FILE.fullmatch(entry.name)
+                if told is not None and len(found) < MOST_LISTED and entry.is_file(follow_symlinks=False):
+                    there = entry.stat(follow_symlinks=False)
+                    step = None if told["step"] == "x" else int(told["step"])
+                    name = unquote(told["name"], errors="replace")
+                    one = Logged(name, step, int(told["attempt"]), there.st_mtime, entry.name, there.st_size)
+                    found[int(told["number"])] = one
+    except OSError:
+        return ()
+    kept: dict[str, list[Logged]] = {}
+    for number in sorted(found):
+        one = found[number]
+        before = kept.setdefault(one.name, [])
+        while before and before[-1].attempt < one.attempt and (before[-1].step or 0) >= (one.step or 0):
+            before.pop()
+        before.append(one)
+    return tuple(one for each in kept.values() for one in each)
+
+
+def read_image(run: RunDir, file: str) -> Image:
+    """One image of a run.
+
+    Raises:
+        OSError: it is not there, or not to be read. ValueError: it is none that can be shown; says why.
+    """
+    if not _FILE.fullmatch(file):
+        raise ValueError("it is no image of a run")
+    return image_in(storage.read_bytes(run.images / file, MOST_BYTES))
+
+
+def image_in(data: bytes) -> Image:
+    """What bytes are, by their own words; raises ValueError where they are no image, or one that is too large."""
+    try:
+        if data.startswith(_PNG):
+            width, height, *_ = struct.unpack_from(">II", data, 16)
+            kind, plain = "png", _PNG + b"".join(_parts_of_png(data))
+        elif data.startswith(_JPEG):
+            width, height, plain = _plain_jpeg(data)
+            kind = "jpeg"
+        else:
+            raise ValueError("it is neither PNG nor JPEG")
+    except (struct.error, IndexError):
+        raise ValueError("it ends too early") from None
+    if not (0 < width <= MOST_SIDE and 0 < height <= MOST_SIDE):
+        raise ValueError(f"it says that it is {width} x {height} pixels large")
+    return Image(kind, width, height, plain)
+
+
+def chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Of a PNG: the kind of each piece, and where its content begins and ends."""
+    at = len(_PNG)
+    while at + 12 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        if at + 12 + length > len(data):
+            raise IndexError
+        yield kind, at + 8, at + 8 + length
+        at += 12 + length
+        if kind == b"IEND":
+            return
+
+
+def _parts_of_png(data: bytes) -> Iterator[bytes]:
+    for kind, start, end in chunks(data):
+        if kind in _NEEDED:
+            yield data[start - 8 : end + 4]
+
+
+def _plain_jpeg(data: bytes) -> tuple[int, int, bytes]:
+    """Its size, and the bytes without its comments and its applications' notes."""
+    at, kept, size = 2, [_JPEG], (0, 0)
+    while True:
+        if data[at] != 0xFF:
+            raise ValueError("it is a damaged JPEG")
+        mark = data[at + 1]
+        if mark == 0xFF:  # may stand there to fill
+            at += 1
+            continue
+        if mark == _SCAN_OF_JPEG:
+            return (*size, b"".join([*kept, data[at:]]))
+        end = at + 2 + struct.unpack_from(">H", data, at + 2)[0]
+        if mark in _SIZE_OF_JPEG:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            size = width, height
+        # Applications' own notes and comments go; 0xEE tells the colours.
+        if mark == 0xEE or (mark != 0xFE and not 0xE1 <= mark <= 0xEF):
+            kept.append(data[at:end])
+        at = end
