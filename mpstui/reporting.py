@@ -55,6 +55,8 @@ class Report:
         self._environ = os.environ if environ is None else environ
         self._silent = False
         self._run: _Run | None = None
+        self._beside: tuple[dict[str, Any], Callable[[], int | None] | None] = {}, None
+        """What the agent said last, also before the first word."""
         self._lock = _thread.RLock()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -162,6 +164,7 @@ class Report:
                 if folder:
                     try:
                         self._run = _Run(folder, self._environ)
+                        self._run.beside, self._run.count_beside = self._beside
                     except Exception:  # noqa: BLE001 - the training matters more than any report about it
                         self._silent = True
                     else:
@@ -198,10 +201,12 @@ class Report:
         Args:
             count: the optimizer steps that it has counted by now.
         """
-        run = self._run
-        if run is None or self._silent or not run.speaks or beat.get("rank", 0) != run.rank:
+        run, self._beside = self._run, (beat, count)
+        if run is None or self._silent or beat.get("rank", 0) != run.rank:
             return False
         run.beside, run.count_beside = beat, count
+        if not run.speaks:
+            return False
         self._guarded(_Run.beat)
         return not self._silent
 
@@ -211,7 +216,7 @@ class Report:
         if run is None or self._silent or not run.speaks:
             return point
         kept = {name: value for name, value in point.items() if name not in run.values}
-        counted: dict[str, Any] = {name: run.counts[name] for name in ("step", "epoch") if name in run.counts}
+        counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
     def answers(self, action: str) -> bool:
@@ -249,8 +254,8 @@ class _Run:
         self.beside: dict[str, Any] = {}
         """The agent's newest heartbeat, where it is in this process too."""
         self.count_beside: Callable[[], int | None] | None = None
-        self._counted_alike = False
-        """The steps that we are told are those that the agent counts."""
+        self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
+        """The steps, and the epochs, that we are told are those that the agent counts."""
         self._facts: dict[str, Any] = {}
         self._config: dict[str, Any] = {}
         self._written: dict[str, Any] = {}
@@ -319,10 +324,29 @@ class _Run:
         if self._told_at and now - self._told_at > self._pause:
             self._pause = now - self._told_at
         self._told_at = now
+        if now >= self._compare_at and "step" in said and self.count_beside is not None:
+            self._compare_at = now + BEAT_SECONDS
+            self._compare(self.count_beside() or 0)
         if due or now >= self._beat_at:
-            if "step" in said and self.count_beside is not None:
-                self._counted_alike = abs((self.count_beside() or 0) - self.counts["step"]) <= 1
             self.beat()
+
+    def _compare(self, counted: int) -> None:
+        """Note whether the agent counts the same: some programs tell of a step at the end of an epoch alone."""
+        self._counted_alike = abs(counted - self.counts["step"]) <= 1
+        self._epochs_alike = "epoch" in self.counts and self._epoch_beside(self.beside) == self.counts["epoch"]
+
+    def _epoch_beside(self, beside: Mapping[str, Any]) -> float | None:
+        """The agent's epoch, as this program calls it."""
+        epoch: float | None = beside.get("epoch")
+        return None if epoch is None else epoch - 1 + self.counts.get("first_epoch", 1)
+
+    def counts_now(self, beside: Mapping[str, Any]) -> dict[str, Any]:
+        """The counters as they were said last, or as the agent has gone on with them, where it counts the same."""
+        step = (self._counted_alike and beside.get("step")) or 0
+        if step <= self.counts.get("step", 0):
+            return self.counts
+        epoch = self._epoch_beside(beside) if self._epochs_alike else None
+        return {**self.counts, "step": step, **({} if epoch is None else {"epoch": epoch})}
 
     def turn_to(self, name: str, expect_seconds: float | None) -> None:
         """See :meth:`Report.phase`."""
@@ -558,7 +582,7 @@ class _Run:
             **{"schema": 1, "time": time.time(), "seq": max(self._seq, beside.get("seq", 0)), "monotonic": now},
             **{"run": os.path.basename(self.folder), "attempt": self.attempt, "pid": os.getpid()},
             **{"rank": self.rank, "world_size": self._world, "boot_id": beside.get("boot_id") or self._boot},
-            **self.counts,
+            **self.counts_now(self.beside),
             **told,
             **self._facts,
             **{"phase": phase, "expect_next_in": patience if self.doing[1] is None else self.doing[1]},

@@ -40,7 +40,7 @@ class Steps:
         """The parameters of each network."""
         self._one_by_one = True
         self._newest: weakref.ref[Any] | None = None
-        self._resumed = False
+        self._resumed = self._read_optimizer = False
         self.may_go_on = False
         """Something was loaded that a training may go on from."""
         self._told: int | None = None
@@ -85,8 +85,10 @@ class Steps:
         self._networks.pop(id(optimizer), None)  # of another one that had its place in memory
         self._optimizers.append(weakref.ref(optimizer))
 
-    def resumed(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        """Before an optimizer's ``load_state_dict``."""
+    def resumed(self, optimizer: Any, state: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Before an optimizer's ``load_state_dict``: accelerate gives it its own back, that of a new one."""
+        if isinstance(state, dict) and not state.get("state", True) and not self._read_optimizer:
+            return
         self._resumed = True
         self.may_go_on = self.may_go_on or not self.seen
         if self._earlier:  # it may go on from where another one stood, whose steps were seen
@@ -97,6 +99,8 @@ class Steps:
         if not isinstance(found, dict) or self.seen:  # the best weights, for a test at the end
             return
         self.may_go_on = True
+        parts = (found, *(part for part in found.values() if isinstance(part, dict)))
+        self._read_optimizer = self._read_optimizer or any("param_groups" in part for part in parts)
         counts = {name: value for name, value in found.items() if type(value) is int and value > 0}
         schedules = [part.get("last_epoch") for part in found.values() if isinstance(part, dict)]
         self._told = next((counts[name] for name in _NAMES if name in counts), self._told)

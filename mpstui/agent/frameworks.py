@@ -1,4 +1,4 @@
-"""Training loops of Hugging Face, Lightning and Keras, asked for what they know: steps, totals, epochs, logged numbers.
+"""Training loops of Hugging Face, Lightning and Keras, asked for what they know; what accelerate saves.
 
 Tried with transformers 5.23, lightning 2.6 and keras 3.15 on torch 2.13. They are never imported here.
 """
@@ -29,6 +29,8 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
     package = module.partition(".")[0]
     if package == "transformers":
         return (("CallbackHandler", "call_event", _HuggingFace(watch).before_event, None),)
+    if package == "accelerate":
+        return (("Accelerator", "save_state", *_folder_looks(watch)),)
     if package == "keras":
         keras = _Keras(watch)
         return (
@@ -53,13 +55,29 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
     return (("_LoggerConnector", "log_metrics", lightning.before_log, None),)
 
 
+def _folder_looks(watch: Watch) -> tuple[Any, Any]:
+    """What looks before and behind a call that saves several files and returns their folder."""
+
+    def before(*args: Any, **kwargs: Any) -> None:
+        watch.saves_folder = True
+
+    def after(folder: Any, *args: Any, **kwargs: Any) -> None:
+        watch.saves_folder = False
+        watch.saved(CheckpointNote(os.path.abspath(folder), None, time.time()))  # noqa: PTH100
+
+    return before, after
+
+
 class _HuggingFace:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._state: Any = None
+        self._begun = False
+        """No step of its epoch is done yet."""
 
     def before_event(self, handler: Any, event: str, args: Any, state: Any, *others: Any, **kwargs: Any) -> None:
         self._state, self._watch.trainer = state, self.read
+        self._begun = event in ("on_train_begin", "on_epoch_begin") or (self._begun and event == "on_step_begin")
         if event == "on_save":
             path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")  # noqa: PTH118
             self._watch.saved(CheckpointNote(os.path.abspath(path), state.global_step, time.time()))  # noqa: PTH100
@@ -71,7 +89,7 @@ class _HuggingFace:
             logged.update(record)
         trained: dict[str, Any] = next((one for one in reversed(state.log_history) if "loss" in one), {})
         epochs = _positive(state.num_train_epochs)
-        epoch = None if state.epoch is None else math.floor(state.epoch) + 1
+        epoch = None if state.epoch is None else math.floor(state.epoch) + 1 if self._begun else math.ceil(state.epoch)
         return {
             "step": state.global_step,
             "steps": _positive(state.max_steps),

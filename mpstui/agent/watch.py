@@ -69,6 +69,7 @@ class Watch:
         self._idle_batches = 0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
         self._checkpoint: CheckpointNote | None = None
+        self.saves_folder = False  # what is saved now is a part of a checkpoint
         self._newest_memory = MemoryReading()
         self._patience = _LEAST_PATIENCE_SECONDS
         self._beaten_step = self._pointed = 0
@@ -329,7 +330,7 @@ class Watch:
         path = saving.path_of(f)
         if self._reporter is None or not path or self._thread != _thread.get_ident():
             return
-        if self.trainer is None:  # which would tell of the folder
+        if self.trainer is None and not self.saves_folder:  # which would be told of as a whole
             self._checkpoint = CheckpointNote(os.path.abspath(path), self.steps.count, time.time())  # noqa: PTH100
         self._saved_at = self._monotonic()
         if self._phase == "save" and self._pid == os.getpid():

@@ -83,6 +83,17 @@ def test_steps_count_from_the_first_one() -> None:
     assert steps.lr == 0.5, "the optimizer of a function that has returned"
 
 
+def test_a_new_optimizer_that_is_given_its_own_state_is_not_resumed() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    for checkpoint, before in ({"model": {}}, 0), ({"model": {}, "optimizer": {"state": {}, "param_groups": []}}, None):
+        steps, optimizer = Steps(), torch.optim.SGD([weight], lr=0.1)
+        steps.made(optimizer)
+        steps.loaded(checkpoint)  # pretrained weights, or a checkpoint to go on from
+        steps.resumed(optimizer, optimizer.state_dict())
+        steps.stepped(optimizer, None)
+        assert steps.before == before
+
+
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad])
 def test_a_resumed_optimizer_knows_its_steps(kind: Any) -> None:
     steps, made = _resumed(kind, {})

@@ -96,6 +96,42 @@ def test_hugging_face_is_asked_in_a_program_that_imports_it_before_torch(tmp_pat
     assert (points[-1]["step"], points[-1]["loss"]) == (48, 5.5)
 
 
+def test_the_end_of_an_epoch_is_not_yet_the_next_one() -> None:
+    from types import SimpleNamespace as Record
+
+    watch = Watch(torch, {})
+    ((_, _, look, _),) = looks("transformers.trainer_callback", watch)
+    state = Record(global_step=0, max_steps=60, epoch=0.0, num_train_epochs=3, log_history=[])
+    told = []
+    for event, epoch in (
+        *(("on_train_begin", 0.0), ("on_epoch_begin", 0.0), ("on_step_begin", 0.0), ("on_step_end", 0.05)),
+        *(("on_step_end", 1.0), ("on_evaluate", 1.0), ("on_epoch_begin", 1.0), ("on_step_begin", 1.0)),
+        *(("on_step_end", 1.05), ("on_train_begin", 1.5), ("on_step_end", 3.0)),
+    ):
+        state.epoch = epoch
+        look(None, event, None, state)
+        assert watch.trainer is not None
+        told.append(watch.trainer()["epoch"])
+    assert told == [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3]
+
+
+def test_what_accelerate_saves_is_a_checkpoint_as_a_whole(tmp_path: Path) -> None:
+    source = """
+import torch
+class Accelerator:
+    def save_state(self, folder, x):
+        for name in ("model.pt", "random_states_0.pkl"):
+            torch.save(x, f"{folder}/{name}")
+        return folder
+"""
+    _written(tmp_path, "accelerate.accelerator", source)
+    (tmp_path / "epoch_0").mkdir()
+    program = "import accelerate.accelerator\nfor _ in range(3): step()\n"
+    program += "accelerate.accelerator.Accelerator().save_state('epoch_0', x)\n"
+    _, beat = ran(SCRIPT + program, tmp_path)
+    assert (beat["checkpoint"]["path"], beat["checkpoint"]["step"]) == (str(tmp_path / "epoch_0"), 3)
+
+
 def test_the_points_of_a_second_training_begin_anew(tmp_path: Path) -> None:
     module, source, _ = HUGGING_FACE
     _written(tmp_path, module, source)

@@ -423,11 +423,34 @@ def test_totals_of_the_agent_serve_where_it_counts_the_same(both: tuple[Report, 
     agent.count = lambda: 8
     report(step=7)
     agent.beat("train", step=7, steps=50)
-    report(step=8, steps=None)
-    report.phase("training")
-    assert beat(tmp_path).steps is None  # not compared yet: a second has not passed
+    assert beat(tmp_path).steps is None  # not compared yet: no step was told since it speaks
     report(step=8, epochs=2)
     assert (beat(tmp_path).steps, beat(tmp_path).reported) == (50, ("step", "epochs"))
+
+
+def test_counters_that_are_told_once_an_epoch_go_on_as_the_agent_counts(
+    both: tuple[Report, Reporter], tmp_path: Path
+) -> None:
+    report, agent = both
+    counted = [0]
+    agent.count = lambda: counted[0]
+
+    def train(until: int, epoch: int) -> None:
+        counted[0] = until
+        agent.beat("train", now=True, step=until, epoch=epoch, epoch_steps=8)
+        agent.point(until, epoch, loss=3.0)
+
+    train(6, 1)
+    counted[0] = 8
+    report(accuracy=0.5, epoch=0, step=8)  # behind the first epoch, which it calls 0
+    train(8, 1)
+    assert (beat(tmp_path).step, beat(tmp_path).epoch, beat(tmp_path).epoch_steps) == (8, 0, 8)
+    train(13, 2)
+    assert (beat(tmp_path).step, beat(tmp_path).epoch) == (13, 1)
+    assert [(one["step"], one["epoch"]) for one in points(tmp_path)] == [(6, 1), (8, 0), (8, 0), (13, 1)]
+    report(step=40)  # micro-batches, say
+    train(14, 2)
+    assert (beat(tmp_path).step, points(tmp_path)[-1]["step"]) == (40, 40)
 
 
 def test_what_is_reported_is_shown_as_reported(both: tuple[Report, Reporter], tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _WATCHED = {
     "torch",
     "torch._dynamo.callback",  # which tells that something is compiled
     "safetensors",  # its serialize_file is behind every save_file
+    "accelerate.accelerator",
     "transformers.trainer_callback",
     "keras.src.callbacks.callback_list",
     *(

@@ -189,6 +189,7 @@ class RunFollower:
             Witness("arguments", self._asked or {}),
             counts_anew=own is not None and own.step_from == "process",
             sees_losses=own is not None and own.loss_seen == "backward",
+            sees_epochs=own is not None and own.loss_seen == "backward" and "epoch" not in own.reported,
             resumed=self._resumed,
         ).joined()
         by_program = numbers.told_by.get("step") != self.own_name

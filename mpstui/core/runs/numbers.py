@@ -70,6 +70,8 @@ class NumberWitnesses(NamedTuple):
     """The agent counts since this process began: what the program says of its steps and epochs is better."""
     sees_losses: bool = False
     """The agent sees what goes into ``backward``, which is divided where gradients are accumulated."""
+    sees_epochs: bool = False
+    """The agent counts them, from 1."""
     resumed: bool = False
 
     def joined(self) -> Numbers:
@@ -96,7 +98,8 @@ class NumberWitnesses(NamedTuple):
                     break
             if first is not None and count == "epoch":
                 start = integer(first.says.get("first_epoch"))
-                if first is self.own and self.sees_losses and self._counts_from_zero():
+                printed = self.printed.says if first is self.own and self.sees_epochs else {}
+                if printed.get("first_epoch") == 0 and integer(printed.get("epoch")) is not None:
                     found[count], start = found[count] - 1, 0  # as the program prints it
                 found |= {
                     "first_epoch": 1 if start is None else start,
@@ -128,10 +131,6 @@ class NumberWitnesses(NamedTuple):
         if count == "epoch" and asked < begun <= now < begun + asked:
             return begun + asked - 1
         return now if count == "step" and now == asked + 1 else asked
-
-    def _counts_from_zero(self) -> bool:
-        """Whether the program prints epochs and calls the first of them 0."""
-        return self.printed.says.get("first_epoch") == 0 and integer(self.printed.says.get("epoch")) is not None
 
     def _of_loss(self) -> Iterator[Witness]:
         """Those that tell a loss, the best first: one printed along the steps goes before one seen from outside."""

@@ -113,6 +113,14 @@ def test_an_epoch_that_is_printed_as_done_is_done(home: Home, printed: str, expe
     run.release()
 
 
+def test_an_epoch_that_the_program_says_itself_is_called_as_it_calls_it(home: Home) -> None:
+    run = watched_by_agent(home, step=150).output("epoch 0: 56.25\n")
+    run.beat(step=150, epoch=0, epochs=6, loss=1.5, loss_seen="backward", reported=("step", "epoch", "epochs"))
+    shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0].numbers
+    assert (shown.epoch, shown.epochs) == (0, 6)
+    run.release()
+
+
 def test_epochs_printed_as_done_tell_how_long_the_others_take(home: Home) -> None:
     clock = FakeClock()
     run = watched_by_agent(home, step=10)
