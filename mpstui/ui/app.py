@@ -15,7 +15,7 @@ from textual.events import Event, Key, Resize
 from textual.message import Message
 from textual.screen import Screen
 
-from ..core.model.errors import ReportedError, SettingsError
+from ..core.model.errors import SettingsError
 from . import messages
 from .bindings import Scope, bindings
 from .context import AppState, Context
@@ -332,12 +332,12 @@ class MpstuiApp(KeyboardApp):
 
     def launch(self, snapshot: RunSnapshot | None = None, cure: Cure | None = None) -> None:
         """Choose a profile and launch it; with a snapshot, change that run's launch (as a cure does) and restart it."""
-        from .screens.launch import launch_screen
+        from .screens.opening import open_form, open_profiles
 
-        try:
-            self.push_screen(launch_screen(self.context, snapshot, cure))
-        except ReportedError as error:
-            self.context.say(f"{error.sentence} {error.hint}", "error")
+        if snapshot is None:
+            open_profiles(self, self.context)
+        else:
+            open_form(self, self.context, lambda launcher: launcher.draft_of(snapshot, cure), snapshot)
 
     def action_undo(self) -> None:
         self.context.undo.take_back()

@@ -552,7 +552,7 @@ class FakeLauncher(Launcher):
     form: FakeDraft = field(default_factory=FakeDraft)
     cures: list[Cure | None] = field(default_factory=list)
 
-    def entries(self) -> Sequence[ProfileEntry]:
+    def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
         quick, broken = "Quick start.", "/me/broken.toml:3: unknown key `epoch`"
         return (
             ProfileEntry(

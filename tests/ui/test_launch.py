@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -266,7 +267,7 @@ def test_the_program_is_asked_for_all_its_arguments_and_paths_are_completed() ->
         await driver.press("right")
         await driver.sees("--momentum data/batches")
         await driver.press("tab", "tab", "tab", "tab", "x", "ctrl+l")
-        await driver.hears("Correct the marked field first.")
+        await driver.hears("Not asked: correct what is marked ✗.")
 
     drive(world, play)
 
@@ -447,11 +448,54 @@ def test_a_machine_that_is_not_reached_is_told_and_asked_again(monkeypatch: pyte
         await driver.sees("✗ gpu1: it does not answer")
         sender.failure = ""
         await driver.press("ctrl+s")
-        await driver.hears("Not started: its machine has not answered yet")
-        await driver.sees("train.py 200")
+        await driver.sees("Start 1 run on gpu1?")
 
     drive(world, play, size=(120, 40))
     assert not sender.launched
+
+
+def test_a_line_that_is_frozen_keeps_no_key_waiting_and_a_start_goes_on_with_the_answer() -> None:
+    world, frozen = fakes.world(()), Event()
+
+    class Far(fakes.FakeDraft):
+        def preview(self, values: Mapping[str, str]) -> Preview:
+            return Preview("", host="gpu1")
+
+        def examine(self, values: Mapping[str, str]) -> Preview:
+            frozen.wait(20)
+            return replace(super().preview(values), host="gpu1")
+
+    class FarLauncher(fakes.FakeLauncher):
+        asks = "gpu1"
+
+        def draft(self, name: str) -> fakes.FakeDraft:
+            frozen.wait(20)
+            frozen.clear()
+            return self.form
+
+    launcher = world.services.launching = FarLauncher(form=Far())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n")
+        await driver.sees("choose a profile")
+        await driver.press("enter")
+        await driver.hears("asking gpu1")
+        await driver.press("down")
+        await driver.sees("▌  mine")
+        frozen.set()
+        await driver.sees("asking gpu1 what it would start")
+        await driver.press("ctrl+s")
+        await driver.hears("this goes on with its answer")
+        await driver.press("tab", "tab", "tab", "backspace")
+        await driver.hears("something was changed")
+        await driver.press("7", "ctrl+s")
+        assert not launcher.form.launched
+        world.monitor.snapshots = (fakes.bare(),)
+        frozen.set()
+        await driver.sees("no output yet")
+
+    drive(world, play, size=(120, 40))
+    assert launcher.form.launched[0]["arg:epochs"] == "7"
 
 
 def test_options_of_a_scheduler_are_there_while_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

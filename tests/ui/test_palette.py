@@ -60,7 +60,7 @@ def test_letters_are_no_commands_in_it_however_fast_they_come() -> None:
 
 
 def test_profiles_of_a_machine_that_is_not_heard_are_none_and_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unheard(launcher: fakes.FakeLauncher) -> Sequence[ProfileEntry]:
+    def unheard(launcher: fakes.FakeLauncher, *, waits: bool = True) -> Sequence[ProfileEntry]:
         raise OperationError("gpu1: the line is cut, not heard for 8s")
 
     monkeypatch.setattr(fakes.FakeLauncher, "entries", unheard)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from ..launching.form_fields import Preview
 from ..model.errors import ReportedError
 from ..model.snapshot import RunSnapshot
 from ..profiles.library import ProfileEntry
@@ -19,11 +21,6 @@ from .view import FormRecipe
 if TYPE_CHECKING:
     from ...wire.records import Request
     from ..launching.cure import Cure
-    from ..launching.form_fields import Preview
-
-
-_PATIENCE_SECONDS = 2.5
-"""For what somebody waits for with a key pressed."""
 
 
 class FarLauncher:
@@ -32,20 +29,24 @@ class FarLauncher:
     def __init__(self, host: FarHost, restart: Callable[..., Request]) -> None:
         self._host, self._restart = host, restart
         self._entries: Sequence[ProfileEntry] | None = None
+        self.asks = host.name
 
-    def entries(self) -> Sequence[ProfileEntry]:
+    def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
         """Those that are known are told at once, and asked for again beside that.
+
+        Args:
+            waits: where none are known, for an answer; else none are told.
 
         Raises:
             OperationError: none are known, and there is no line.
         """
         if self._entries is None:
-            if self._host.profiles is None:
-                self._host.profiles = self._host.link.ask(Desk.profiles, patience=_PATIENCE_SECONDS)
+            if self._host.profiles is None and waits:
+                self._host.profiles = self._host.link.ask(Desk.profiles)
             else:
                 Thread(target=self._ask_again, daemon=True).start()
             self._entries = self._host.profiles
-        return self._entries
+        return self._entries or ()
 
     def _ask_again(self) -> None:
         with suppress(ReportedError):
@@ -75,10 +76,12 @@ class FarDraft:
         return FarDraft(self._host, self._recipe._replace(values=dict(values)), self._restart)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
-        return self._host.link.ask(Desk.preview, recipe=self._recipe, values=values)
+        """Nothing is known here: :meth:`examine` asks."""
+        return Preview("", host=self._host.name)
 
     def examine(self, values: Mapping[str, str]) -> Preview:
-        return self.preview(values)
+        found = self._host.link.ask(Desk.preview, recipe=self._recipe, values=values)
+        return replace(found, host=self._host.name)
 
     def close(self) -> None:
         """The line stays: it is the screen's."""

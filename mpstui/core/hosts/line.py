@@ -36,8 +36,9 @@ class HostError(OperationError):
 
     def __init__(self, host: str, kind: str, sentence: str, hint: str = "") -> None:
         super().__init__(f"{host}: {sentence}", hint, field="host")
-        self.host = host
-        self.kind = kind
+        self.host, self.kind = host, kind
+        self.why = sentence
+        """The sentence without the machine."""
 
 
 class _Told(NamedTuple):

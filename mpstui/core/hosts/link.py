@@ -159,6 +159,9 @@ class Link:
         session = self._session
         if session is not None:
             session.end("closed")
+        with self._lock:
+            for call in self._calls.values():
+                call.came.set()  # nobody waits any more
         if self._thread.is_alive():
             self._thread.join(3.0)
 

@@ -34,10 +34,8 @@ from ..settings import HostSettings, HostsSettings
 from .line import HostError
 from .sources import Staying, stays
 from .ssh import LOCAL, connect, is_local
-from .talk import SILENT_SECONDS, Place
+from .talk import PAUSE_SECONDS, SILENT_SECONDS, TRIES, Place, opened_again
 
-TRIES, PAUSE_SECONDS = 5, 2.0
-"""How often a line that broke after the decision is opened again, and how long between."""
 LET_GO_SECONDS = 2 * SILENT_SECONDS
 """Until then the far end of a line that broke has let go of the run."""
 SAME_TIME_SECONDS = 2.0
@@ -290,15 +288,10 @@ class Mover:
         raise _unfinished(broken, run, self._names[1]) from broken
 
     def _again(self, broken: Place, open_line: Callable[[], Place], run: str) -> Place:
-        broken.close()  # one that only hung must not keep its far end waiting for us
-        for tried in range(1, TRIES + 1):
-            try:
-                return open_line()
-            except HostError as error:
-                if tried == TRIES:
-                    raise _unfinished(error, run, self._names[1]) from error
-                time.sleep(self._pause)
-        raise AssertionError
+        try:
+            return opened_again(broken, open_line, self._pause)
+        except HostError as error:
+            raise _unfinished(error, run, self._names[1]) from error
 
 
 def _unfinished(error: HostError, run: str, to: str) -> OperationError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ..launching.choice import LaunchChoice
@@ -45,15 +46,16 @@ class PlacedLauncher:
             at: the machine that a form begins with.
         """
         self._near, self._far, self._names, self._at, self._connecting = near, far, names, at, connecting
+        self.asks: str = at if far is not None else ""
 
-    def entries(self) -> Sequence[ProfileEntry]:
+    def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
         """Of this machine its own alone where those of another one are shown: both have what ships with mpstui."""
         near: Sequence[ProfileEntry] = self._near.entries()
         if self._far is None:
             return near
         far = [
             one if one.origin == _SHIPPED else replace(one, name=f"{self._at}:{one.name}", origin="there")
-            for one in self._far.entries()
+            for one in self._far.entries(waits=waits)
         ]
         return [*(one for one in near if one.origin != _SHIPPED), *far]
 
@@ -105,8 +107,12 @@ class PlacedDraft:
         self.title: str = getattr(inner, "face_title", inner.title)
         self.description: str = inner.description
         self._sender: Sender | None = None
+        self._talking = RLock()
+        """One question at a time goes over its line."""
         self._to = ""
         self._shipment: tuple[dict[str, str], Shipment] | None = None
+        self._unsure: tuple[dict[str, str], Shipment] | None = None
+        """What may have been launched when its line broke: the same once more is the same launch."""
 
     def _where(self, values: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
         """The machine that it is sent to, None where it lies there already; and the values without that."""
@@ -128,7 +134,8 @@ class PlacedDraft:
             return self._inner.preview(rest)  # type: ignore[no-any-return]
         if self._shipment is not None and self._shipment[0] == dict(values):
             return self._told(self._shipment[1])
-        self._launches(rest)
+        if self._source == LOCAL:  # else it has to be asked
+            self._launches(rest)
         return Preview("", host=HERE if to == LOCAL else to)
 
     def examine(self, values: Mapping[str, str]) -> Preview:
@@ -138,7 +145,12 @@ class PlacedDraft:
             OperationError, UsageError: it cannot be started there.
         """
         to, rest = self._where(values)
-        assert to is not None
+        if to is None:
+            return self._inner.examine(rest)  # type: ignore[no-any-return]
+        with self._talking:
+            return self._looked(to, values, rest)
+
+    def _looked(self, to: str, values: Mapping[str, str], rest: Mapping[str, str]) -> Preview:
         if self._to != to or self._sender is None:
             self.close()
             self._sender, self._to = self._connecting(self._source, to), to
@@ -149,6 +161,8 @@ class PlacedDraft:
             raise
         except UsageError as error:
             raise at_field(error, values) from error
+        if self._unsure is not None and self._unsure[0] == dict(values):
+            found = replace(found, call=self._unsure[1].call)
         self._shipment = dict(values), found
         return self._told(found)
 
@@ -169,12 +183,18 @@ class PlacedDraft:
         to, rest = self._where(values)
         if to is None:
             return self._inner.launch(rest)  # type: ignore[no-any-return]
-        if self._shipment is None or self._shipment[0] != dict(values):
-            self.examine(values)
-        assert self._sender is not None
-        assert self._shipment is not None
-        run = str(self._sender.launch(self._shipment[1])["runs"][0])
-        self._shipment = None
+        with self._talking:
+            if self._shipment is None or self._shipment[0] != dict(values):
+                self.examine(values)
+            assert self._sender is not None
+            assert self._shipment is not None
+            try:
+                run = str(self._sender.launch(self._shipment[1])["runs"][0])
+            except HostError:
+                self._unsure = self._shipment
+                self.close()
+                raise
+            self._shipment = self._unsure = None
         return run if to == LOCAL else f"{to}:{run}"
 
     def restart(self, *rest: Any, **named: Any) -> Request:
@@ -191,9 +211,10 @@ class PlacedDraft:
 
     def close(self) -> None:
         """End the line to the other machine."""
-        if self._sender is not None:
-            self._sender.close()
-        self._sender = self._shipment = None
+        with self._talking:
+            if self._sender is not None:
+                self._sender.close()
+            self._sender = self._shipment = None
 
 
 def launches_from(choices: Sequence[LaunchChoice], values: Mapping[str, str]) -> Launches:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ...wire import rundir
 from ...wire.records import Branch
 from ..model.errors import UsageError
 from ..model.home import Home
 from ..present import size
 from ..settings import HostsSettings
 from .holding import held, hold
+from .line import HostError
 from .moving import paths_between
 from .offering import FarOffering, Launches, Offer, Offering, Source
 from .parcel import Item, items_of
 from .sources import stays
 from .ssh import LOCAL, connect
-from .talk import Place
+from .talk import TRIES, Place, opened_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Shipment:
     """Where the same checkpoint lies there already."""
     behind: str = "here"
     """Where what is not sent stays."""
+    call: str = field(default_factory=lambda: rundir.new_request("launch", 0, time.time()).id)
+    """The id of this launch, which is done once however often it is asked for."""
 
     @property
     def branch(self) -> Branch | None:
@@ -130,6 +135,7 @@ class Sender:
         paths: Sequence[tuple[str, str]],
         places: Sequence[Place] = (),
         come_from: str = "",
+        again: Callable[[], Place] | None = None,
     ) -> None:
         """One between two machines.
 
@@ -138,10 +144,11 @@ class Sender:
             paths: where folders of the source lie on it.
             places: further lines that end with this one.
             come_from: what the source is called there.
+            again: opens another line to the target, where one breaks over a launch.
         """
         self._host, self._source, self._target, self._paths = host, source, target, paths
         self._come_from, self._behind = come_from or platform.node(), f"on {come_from}" if come_from else "here"
-        self._places = (target, *places)
+        self._places, self._again = places, again
 
     def look(self, launches: Launches) -> Shipment:
         """What would travel, and what it would start there.
@@ -170,8 +177,29 @@ class Sender:
         """Send what is missing and start the runs there; ``runs`` and ``warnings`` of the answer.
 
         Raises:
-            OperationError, UsageError: they cannot be started there; none was. HostError: the line broke.
+            OperationError, UsageError: they cannot be started there; none was. HostError: the line broke; the sentence
+                says whether any was.
         """
+        try:
+            asked = self._sent(found)
+        except HostError as error:
+            raise _told(error, "nothing was launched") from error
+        for _ in range(TRIES):
+            try:
+                return self._target.ask("launch", {**asked, "call": found.call})
+            except HostError as error:
+                broken = error
+                if self._again is None:
+                    break
+                try:
+                    self._target = opened_again(self._target, self._again)
+                except HostError as worse:
+                    broken = worse
+                    break
+        raise _told(broken, "whether it was launched is not known", f"`mpstui ps --host {self._host}`")
+
+    def _sent(self, found: Shipment) -> dict[str, Any]:
+        """What to ask for, once all that it needs has arrived."""
         folder = found.folder
         if folder is None and found.offer.code is not None:
             told = self._target.ask("stow", found.offer.code, lambda out: self._source.send(found.lacking, out))
@@ -181,7 +209,7 @@ class Sender:
             lacking = sorted({Item(*one).digest for one in found.offer.checkpoint["files"]})
             told = self._target.ask("hold", found.offer.checkpoint, lambda out: self._source.send(lacking, out))
             held = str(told["folder"])
-        return self._target.ask("launch", {**asked, "held": held})
+        return {**asked, "held": held}
 
     def _asked(self, launches: Launches, offer: Offer, folder: str) -> dict[str, Any]:
         cwd, places = "", [list(one) for one in self._paths]
@@ -193,7 +221,7 @@ class Sender:
 
     def close(self) -> None:
         """End the far processes; runs go on."""
-        for place in self._places:
+        for place in (self._target, *self._places):
             place.close()
 
     def __enter__(self) -> Sender:
@@ -201,6 +229,10 @@ class Sender:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _told(error: HostError, what: str, hint: str = "") -> HostError:
+    return HostError(error.host, error.kind, f"{error.why}; {what}", hint)
 
 
 def fetched(place: Place, asked: Mapping[str, Any], home: Home) -> Branch:
@@ -233,13 +265,16 @@ def sender(
     """
     if source == target:
         raise UsageError(f"it is on {target} already", "name another machine", field="on")
-    place = Place(connect(target, hosts, ("transfer",), environ=environ))
-    paths = paths_between(source, target, hosts)
+
+    def opened() -> Place:
+        return Place(connect(target, hosts, ("transfer",), environ=environ))
+
+    place, paths = opened(), paths_between(source, target, hosts)
     if source == LOCAL:
-        return Sender(target, Offering(home), place, paths)
+        return Sender(target, Offering(home), place, paths, again=opened)
     try:
         other = Place(connect(source, hosts, ("transfer",), environ=environ))
     except BaseException:
         place.close()
         raise
-    return Sender(target, FarOffering(other), place, paths, (other,), source)
+    return Sender(target, FarOffering(other), place, paths, (other,), source, opened)

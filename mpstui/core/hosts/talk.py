@@ -12,6 +12,7 @@ import io
 import os
 import select
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
@@ -23,6 +24,8 @@ from .line import HostError, Line
 SIGN_SECONDS = 5.0
 SILENT_SECONDS = 30.0
 """Without a frame for so long, the line hangs: the far process ends then, and lets go of what it holds."""
+TRIES, PAUSE_SECONDS = 5, 2.0
+"""How often a line that broke is opened again, and how long between."""
 _MESSAGE, _DATA, _END, _SIGN = b"m", b"d", b"e", b"s"
 _CHUNK_BYTES = 1 << 16
 _MOST_FRAME_BYTES = 64 << 20
@@ -314,3 +317,17 @@ class Place:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def opened_again(broken: Place, open_place: Callable[[], Place], pause_seconds: float = PAUSE_SECONDS) -> Place:
+    """Another line to a machine, for one that broke.
+
+    Raises:
+        HostError: there is none, at the last try.
+    """
+    broken.close()  # one that only hung must not keep its far end waiting for us
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(HostError):
+            return open_place()
+        time.sleep(pause_seconds)
+    return open_place()

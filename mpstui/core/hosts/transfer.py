@@ -16,6 +16,7 @@ from ..launching.scheduling import require_scheduler
 from ..launching.telling import told
 from ..machine import this_machine
 from ..model.home import Home, resolve_home
+from .calls import Call, CallBook
 from .departing import Departure
 from .holding import held, hold, let_go
 from .offering import Offering
@@ -82,11 +83,17 @@ def _started_by(choice: LaunchChoice, on: str | None, job: Mapping[str, str]) ->
 
 
 def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:
-    """Start runs from code that has arrived, and from a checkpoint that has."""
-    try:
-        plans = _plans(asked, check=True)
-        warnings = list(dict.fromkeys(warning for made in plans for warning in made.warnings))
-        return {"warnings": warnings, "runs": launch_all(plans, home, dict(os.environ), time.time)}
-    finally:
-        if asked.get("held") is not None:
-            let_go(Path(asked["held"]))
+    """Start runs from code that has arrived, and from a checkpoint that has; by the same call only once."""
+
+    def work(call: Call) -> dict[str, Any]:
+        try:
+            plans = _plans(asked, check=True)
+            warnings = list(dict.fromkeys(warning for made in plans for warning in made.warnings))
+            return {"warnings": warnings, "runs": launch_all(plans, home, dict(os.environ), time.time, call.id)}
+        finally:
+            if asked.get("held") is not None:
+                let_go(Path(asked["held"]))
+
+    book = CallBook(home.state / "calls")
+    book.forget()
+    return book.once(str(asked["call"]), work)

@@ -70,20 +70,20 @@ _A_PATH = re.compile(
 class Launcher:
     """Profiles of a home, as forms."""
 
+    asks = ""  # The machine that has to be asked for one; this one
+
     def __init__(
         self, home: Home, environ: Mapping[str, str], cwd: Path, actions: Actions, clock: Callable[[], float]
     ) -> None:
-        self.home = home
-        self.environ = environ
-        self.actions = actions
-        self.clock = clock
+        self.home, self.environ = home, environ
+        self.actions, self.clock = actions, clock
         self.machine: Machine = this_machine()
         self._cwd = cwd
         self.schedulers = schedulers_here()
         """What a form offers beside what its profile names."""
 
-    def entries(self) -> Sequence[ProfileEntry]:
-        """Every profile that can be found from here."""
+    def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
+        """Every profile that can be found from here; unless ``waits``, as far as no other machine has to be asked."""
         return list_profiles(self.home, self._cwd)
 
     def draft(self, name: str) -> Draft:

@@ -69,6 +69,11 @@ class Preview:
     sends: bool = False
     """Whether anything is sent: it may be there already."""
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether another machine has to be asked what it would start."""
+        return self.host is not None and not self.command
+
 
 def command_line(words: Sequence[str]) -> str:
     """A command as one line; the dots of a secret need no quotation marks."""

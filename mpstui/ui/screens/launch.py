@@ -27,10 +27,9 @@ from ..widgets.launching import Choice, Completion, FieldLabel, FieldNote, Field
 from ..widgets.lines import KeyLine, LinePanel
 from ..widgets.search_line import FilterLine
 from ..widgets.text_field import TextField
-from ..workers.requests import aside
+from ..workers.requests import aside, attend
 
 if TYPE_CHECKING:
-    from ...core.launching.cure import Cure
     from ...core.launching.drafts import Draft, Launcher
     from ...core.launching.form_fields import Field, Preview
     from ...core.profiles.library import ProfileEntry
@@ -106,17 +105,9 @@ class ProfilesScreen(_LaunchingScreen):
         if entry.error:
             self.context.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes.", "warning")
             return
-        open_form(self.context, self._launcher, entry.name, self.app.push_screen)
+        from .opening import open_form
 
-
-def open_form(context: Context, launcher: Launcher, name: str, show: Callable[[Screen[None]], object]) -> None:
-    """Show the form of a profile, or say why it cannot be launched."""
-    try:
-        draft = launcher.draft(name)
-    except ReportedError as error:
-        context.say(clean(error.sentence, 300), "error")
-    else:
-        show(LaunchForm(context, draft))
+        open_form(self, self.context, lambda launcher: launcher.draft(entry.name))
 
 
 def _findable(entry: ProfileEntry) -> Findable:
@@ -135,19 +126,15 @@ class LaunchForm(_LaunchingScreen):
             super().__init__()
             self.draft = draft
 
-    class Examined(Message):
-        """What another machine would start with these values, or why it cannot."""
-
-        def __init__(self, values: dict[str, str], found: Preview | ReportedError) -> None:
-            super().__init__()
-            self.values, self.found = values, found
-
     def __init__(self, context: Context, draft: Draft, restarting: RunSnapshot | None = None) -> None:
         super().__init__(context)
         self._draft = draft
         self._asked: dict[str, str] | None = None
         """The values that another machine is asked about just now."""
-        self._answer: LaunchForm.Examined | None = None
+        self._answer: tuple[dict[str, str], Preview | ReportedError] | None = None
+        """The values that it was asked about last, and what it would start with them, or why it cannot."""
+        self._wish: tuple[Callable[[], object], str] | None = None
+        """What is to be done as soon as it has answered, and what it is called."""
         self._restarting = restarting
         can = restarting.available.get("restart") if restarting else None
         self._caution = can.why if can else ""
@@ -174,7 +161,7 @@ class LaunchForm(_LaunchingScreen):
             if field.choices:
                 yield Choice(field.value, field.choices, id=f"value-{place}")
             else:
-                completion = Completion(partial(aside, self._draft.completed, field.key))
+                completion = Completion(lambda text: aside(self._draft.completed, field.key, text))
                 yield TextField(field.value, field.hint, suggester=completion, compact=True, id=f"value-{place}")
         note = FieldNote(id=f"note-{place}")
         note.display = False
@@ -209,6 +196,9 @@ class LaunchForm(_LaunchingScreen):
     def _changed(self) -> None:
         if self._timer is not None:
             self._timer.stop()
+        if self._wish is not None and self._asked != self.values:
+            self._wish = None
+            self.context.say("Not started: something was changed before its machine had answered.", "warning")
         self._timer = self.set_timer(0.15, self._preview)
         values = self.values
         for place, (label, field) in enumerate(zip(self.query(FieldLabel), self._fields, strict=True)):
@@ -221,39 +211,50 @@ class LaunchForm(_LaunchingScreen):
         values = self.values
         try:
             preview = self._draft.preview(values)
-            if self._answer is not None and self._answer.values == values:
-                if isinstance(self._answer.found, ReportedError):
-                    raise self._answer.found
-                preview = self._answer.found
+            if self._answer is not None and self._answer[0] == values:
+                if isinstance(self._answer[1], ReportedError):
+                    raise self._answer[1]
+                preview = self._answer[1]
         except ReportedError as error:
             self._mark(error.field, " · ".join(part for part in (error.sentence, error.hint) if part))
             self.query_one(LaunchPreview).show(None, error)
             return False
         self._mark(None, "")
         self.query_one(LaunchPreview).show(preview)
-        if preview.host is not None and not preview.command:
+        if preview.is_asked_for:
             self._examine(values)
             return False
         return True
 
     def _examine(self, values: dict[str, str]) -> None:
         """Ask the other machine, one question at a time."""
-        if self._asked is not None:
-            return
-        self._asked, draft = values, self._draft
+        if self._asked is None:
+            self._asked = values
+            attend(self, self._answered(values))
 
-        def examined() -> Message:
-            try:
-                return self.Examined(values, draft.examine(values))
-            except ReportedError as error:
-                return self.Examined(values, error)
+    async def _answered(self, values: dict[str, str]) -> None:
+        try:
+            self._answer = values, await aside(self._draft.examine, values)
+        except ReportedError as error:
+            self._answer = values, error
+        self._asked, (then, what) = None, self._wish or (None, "")
+        known = self._preview()
+        if self._asked is None:
+            self._wish = None
+            if then is not None and known and self.is_current:
+                then()
+            elif then is not None:
+                self.context.say(f"Not {what}: correct what is marked ✗.", "warning")
 
-        self.context.sends.do("launch", examined, self.post_message)
-
-    @on(Examined)
-    def _show_answer(self, message: Examined) -> None:
-        self._asked, self._answer = None, message
-        self._preview()
+    def _once_known(self, then: Callable[[], object], what: str) -> None:
+        """Do something with what the values would start, as soon as that is known; with wrong ones not at all."""
+        if self._preview():
+            then()
+        elif self._asked is not None:
+            self._wish = then, what
+            self.context.say("Its machine is asked what it would start; this goes on with its answer.")
+        else:
+            self.context.say(f"Not {what}: correct what is marked ✗.", "warning")
 
     def on_unmount(self) -> None:
         self.context.sends.let_go(self._draft.close)
@@ -267,13 +268,14 @@ class LaunchForm(_LaunchingScreen):
 
     def action_all_arguments(self) -> None:
         """Have the program name its arguments, and begin again with a field for each."""
-        if not self._preview():
-            self.context.say("Correct the marked field first.", "warning")
-            return
-        values, draft = self.values, self._draft
-        self.context.say("Asking the program for its arguments…")
-        learn = lambda: self.Learned(draft.asking_the_program(values))  # noqa: E731
-        self.context.requests.do("arguments", learn, self.post_message)
+
+        def ask() -> None:
+            values, draft = self.values, self._draft
+            self.context.say("Asking the program for its arguments…")
+            learn = lambda: self.Learned(draft.asking_the_program(values))  # noqa: E731
+            self.context.requests.do("arguments", learn, self.post_message)
+
+        self._once_known(ask, "asked")
 
     @on(Learned)
     def _offer_arguments(self, message: Learned) -> None:
@@ -288,12 +290,11 @@ class LaunchForm(_LaunchingScreen):
         self.query_one(LaunchPreview).scroll_rows(by)
 
     def action_start(self, *, rehearse: bool = False) -> None:
-        if self._answer is not None and isinstance(self._answer.found, ReportedError):
+        if self._answer is not None and isinstance(self._answer[1], ReportedError):
             self._answer = None  # it may be reached by now
-        if not self._preview():
-            why = "its machine has not answered yet" if self._asked is not None else "correct what is marked ✗"
-            self.context.say(f"Not started: {why}.", "warning")
-            return
+        self._once_known(partial(self._start, rehearse), "started")
+
+    def _start(self, rehearse: bool) -> None:
         values, draft, restarting = self.values, self._draft, self._restarting
         if restarting is None:
             self._launch(values)
@@ -349,12 +350,10 @@ class LaunchForm(_LaunchingScreen):
 
     def action_save_profile(self) -> None:
         """Ask for a name and keep the values under it."""
-        if not self._preview():
-            self.context.say("Not saved: correct the marked field.", "warning")
-            return
         from .dialogs import Prompt
 
-        self.app.push_screen(Prompt("name of your new profile"), self._save)
+        prompt = Prompt("name of your new profile")
+        self._once_known(lambda: self.app.push_screen(prompt, self._save), "saved")
 
     def _save(self, name: str | None) -> None:
         if name and name.strip():
@@ -362,25 +361,3 @@ class LaunchForm(_LaunchingScreen):
             self.context.requests.do(
                 "save profile", lambda: Toast(f"saved as {clean(str(draft.save(values, chosen)), 300)}")
             )
-
-
-def launch_screen(context: Context, snapshot: RunSnapshot | None, cure: Cure | None = None) -> Screen[None]:
-    """The list of profiles; with a snapshot, the form of its launch, changed as a cure does where one is given.
-
-    Raises:
-        OperationError: that run's record cannot be read, or the machine with the profiles is not heard.
-    """
-    launcher = context.services.placed_launcher()
-    if snapshot is None:
-        launcher.entries()
-        return ProfilesScreen(context, launcher)
-    return LaunchForm(context, launcher.draft_of(snapshot, cure), snapshot)
-
-
-def branch_screen(context: Context, snapshot: RunSnapshot, step: float) -> Screen[None]:
-    """The form of a new run that leaves this one at a step.
-
-    Raises:
-        OperationError: it cannot, and why.
-    """
-    return LaunchForm(context, context.services.placed_launcher().branch_of(snapshot, step))

@@ -67,7 +67,7 @@ def _profiles(screen: ActingScreen) -> Sequence[ProfileEntry]:
     """None of a machine that is not heard: the line at the top says so."""
     found: Sequence[ProfileEntry] = ()
     with suppress(ReportedError):
-        found = screen.context.services.placed_launcher().entries()
+        found = screen.context.services.placed_launcher().entries(waits=False)
     return found
 
 
@@ -104,9 +104,9 @@ def _open(screen: ActingScreen, run: str, metric: str = "") -> None:
 
 
 def _launch(screen: ActingScreen, name: str) -> None:
-    from .launch import open_form
+    from .opening import open_form
 
-    open_form(screen.context, screen.context.services.placed_launcher(), name, screen.app.push_screen)
+    open_form(screen, screen.context, lambda launcher: launcher.draft(name))
 
 
 def matching(known: Iterable[Entry], typed: str) -> list[Entry]:

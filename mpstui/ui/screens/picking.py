@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from ...core.model.errors import ReportedError
 from ..panels.chart import CursorMoved
 from ..panels.log import LogMoved
 from ..panels.metrics import MetricChosen
-from ..rows import clean
 from .acting import ActingScreen
 from .run_body import PANELS
 
@@ -92,10 +90,8 @@ class PickingScreen(ActingScreen):
         if self.snapshot is None:
             self.context.say(self.no_run, "warning")
             return
-        from .launch import branch_screen
+        from .opening import open_form
 
-        moment = self._moments.moment
-        try:
-            self.app.push_screen(branch_screen(self.context, self.snapshot, moment.step if moment else inf))
-        except ReportedError as error:
-            self.context.say(clean(f"{error.sentence}. {error.hint}".rstrip(". "), 400), "warning")
+        snapshot, moment = self.snapshot, self._moments.moment
+        step = moment.step if moment else inf
+        open_form(self, self.context, lambda launcher: launcher.branch_of(snapshot, step))

@@ -149,11 +149,15 @@ class LaunchPreview(LinePanel):
         self.titled = True
         self.preview: Preview | None = None
         self.error: ReportedError | None = None
+        self._asking = ""
         self._top = 0
 
     def show(self, preview: Preview | None, error: ReportedError | None = None) -> None:
-        """A new preview; with an error the last good one stays below it."""
-        self.preview = preview or self.preview
+        """A new preview; with an error, or while its machine is asked, the last good one stays below that."""
+        self._asking = preview.host or "" if preview is not None and preview.is_asked_for else ""
+        if self._asking and self.preview is not None and self.preview.host != self._asking:
+            self.preview = None
+        self.preview = self.preview if self._asking else preview or self.preview
         self.error = error
         self.repaint()
 
@@ -176,21 +180,26 @@ class LaunchPreview(LinePanel):
         return [*shown[:-1], row((" … page down for more", "faint"))] if more else shown
 
     def _lines(self, width: int, *, reasons: bool = True) -> list[Row]:
-        return [row(" ", *line.spans) for line in preview_rows(self.preview, self.error, width - 2, reasons=reasons)]
+        shown = preview_rows(self.preview, self.error, width - 2, asking=self._asking, reasons=reasons)
+        return [row(" ", *line.spans) for line in shown]
 
 
 def preview_rows(
-    preview: Preview | None, error: ReportedError | None, width: int, *, reasons: bool = True
+    preview: Preview | None, error: ReportedError | None, width: int, *, asking: str = "", reasons: bool = True
 ) -> list[Row]:
     """Command, environment with its reasons, doubts and warnings; a mistake in the form stands before all that.
 
     Args:
+        asking: the machine that has not answered yet what these values would start; the preview is of earlier ones.
         reasons: where not, for want of room, what is doubtful is still told.
     """
     lines: list[Row] = []
     if error:
         lines += _marked("✗ ", "bad", error.sentence, "bad", width, 4)
         lines += [*_marked("  ", "", error.hint, "dim", width, 2), EMPTY]
+    if asking:
+        earlier = "" if preview is None else "; as it was before"
+        lines += [*_marked("", "", f"asking {asking} what it would start …{earlier}", "dim", width, 2), EMPTY]
     if preview is None:
         return lines
     warnings = [line for text in preview.warnings for line in _marked("! ", "warn", text, "warn", width, 3)]
@@ -208,9 +217,6 @@ def preview_rows(
     for place, text in enumerate(preview.waits_for):
         lines += _marked("waits for " if place == 0 else "and for ", "heading", text, "", width, 2)
     lines += _elsewhere(preview, width)
-    if preview.host is not None and not preview.command:
-        asking = "" if error else f"asking {clean(preview.host, 60)} what it would start, and what has to be sent…"
-        return [*lines, row((asking, "dim"))]
     title = "the first will run" if preview.runs else "will run"
     folder = cut(clean(preview.cwd, 300), width - len(title) - 6)
     lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))

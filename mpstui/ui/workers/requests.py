@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from ...core.model.errors import ReportedError
 from ..messages import DiagnosisReady, RequestAnswered, Toast
@@ -15,12 +17,15 @@ from ..rows import clean
 from .runs import Post, Worker
 
 if TYPE_CHECKING:
+    from textual.dom import DOMNode
     from textual.message import Message
 
     from ...core.model.snapshot import RunSnapshot
     from ...wire.records import Request
     from ..services import Services
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _ANSWER_POLL_SECONDS = 0.1
 _ANSWER_PATIENCE_SECONDS = 120.0
 
@@ -36,9 +41,31 @@ class _Awaited(NamedTuple):
     alone: bool = True
 
 
-async def aside(work: Callable[[str, str], str | None], key: str, text: str) -> str | None:
-    """Do something short that may wait for a disk, such as listing a folder, beside the thread that draws."""
-    return await asyncio.to_thread(work, key, text)
+async def aside(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Do something that may wait for a disk or a line, beside the thread that draws. Nobody who leaves waits for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(set_it: Callable[[Any], None], what: object) -> None:
+        if not done.done():
+            set_it(what)
+
+    def run() -> None:
+        set_it, what = done.set_result, cast("Any", None)
+        try:
+            what = work(*given, **named)
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            set_it, what = cast("Any", done.set_exception), error
+        with suppress(RuntimeError):  # the program has ended
+            loop.call_soon_threadsafe(tell, set_it, what)
+
+    Thread(target=run, name="mpstui-aside", daemon=True).start()
+    return await done
+
+
+def attend(node: DOMNode, work: Coroutine[object, object, None]) -> None:
+    """Have a screen, or the app, wait for something while it goes on taking keys; the newest replaces an older one."""
+    node.run_worker(work, exclusive=True)
 
 
 class RequestWorker(Worker):

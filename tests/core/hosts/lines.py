@@ -94,6 +94,10 @@ class Wire:
         """Nothing comes through any more, and nobody is told."""
         self.up.frozen = self.down.frozen = True
 
+    def thaw(self) -> None:
+        """All that was held comes through."""
+        self.up.frozen = self.down.frozen = False
+
 
 class FarServices(LocalServices):
     """A home whose supervisors are nobody's business, and that counts what must happen once."""

@@ -188,9 +188,16 @@ def test_curves_telemetry_forms_and_cards_come_from_there(two: Two) -> None:
     assert "quickstart" in [one.name for one in launcher.entries()]
     draft = launcher.draft("quickstart")
     assert draft.title.endswith("on gpu2")
-    assert "trainer" in draft.preview({one.key: one.value for one in draft.fields}).command
-    found = two.services.examine_removal(snapshot)
-    assert found.name == "resnet"
+    values = {one.key: one.value for one in draft.fields}
+    two.services.hosts[1].link._session.line.freeze()  # type: ignore[union-attr]
+    began = time.monotonic()
+    assert draft.preview(values).is_asked_for, "whoever draws waits for no line"
+    assert launcher.entries()
+    assert time.monotonic() - began < 0.2
+    two.services.hosts[1].link._session.line.thaw()  # type: ignore[union-attr]
+    found = draft.examine(values)
+    assert ("trainer" in found.command, found.host) == (True, "gpu2")
+    assert two.services.examine_removal(snapshot).name == "resnet"
     two.services.remove(snapshot, keep_checkpoints=False)
     wait_until(lambda: two.run(key) is None)
 

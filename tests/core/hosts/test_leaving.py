@@ -14,9 +14,10 @@ import pytest
 from mpstui.core.hosts import departing
 from mpstui.core.hosts.departing import Departure
 from mpstui.core.hosts.line import HostError
-from mpstui.core.hosts.moving import TRIES, MovePlan, Mover
+from mpstui.core.hosts.moving import MovePlan, Mover
 from mpstui.core.hosts.parcel import Item, pack
 from mpstui.core.hosts.settling import Arrival
+from mpstui.core.hosts.talk import TRIES
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mpstui.core.hosts.line import HostError
 from mpstui.core.hosts.offering import FarOffering, Offering, launches_of
 from mpstui.core.hosts.relocation import Places, choice_message, relocated
 from mpstui.core.hosts.sending import Sender, Shipment
@@ -23,7 +25,7 @@ from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.settings import HostsSettings
 from mpstui.wire import storage
 from mpstui.wire.records import ExitRecord, LaunchRecord, Provenance
-from mpstui.wire.rundir import RunDir
+from mpstui.wire.rundir import RunDir, run_dirs
 from tests.waiting import wait_until
 
 PROGRAM = "import helper, sys; print('args', sys.argv[1:], helper.NAME)\n"
@@ -154,6 +156,31 @@ def test_the_run_there_knows_the_commit_it_came_from(tmp_path: Path, sender: Sen
     assert kept is not None
     assert (len(kept.commit or ""), kept.changed_files) == (40, 1)
     assert "+NAME = 'changed'" in run.source_diff.read_text()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_launch_whose_line_breaks_is_asked_again_and_done_once(
+    tmp_path: Path, near: Home, far: Home, when: str
+) -> None:
+    """Whether the far end did it and nobody heard, or never heard of it."""
+    broken: list[int] = []
+
+    class Breaking(Place):
+        def ask(self, what: str, fields: Any, send: Any = None, receive: Any = None) -> dict[str, Any]:
+            if what != "launch" or len(broken) > 1:
+                return super().ask(what, fields, send, receive)
+            broken.append(1)
+            if when == "after":
+                super().ask(what, fields, send, receive)
+            raise HostError(self.host, "cut", "the line is cut")
+
+    def opened() -> Place:
+        return Breaking(connect(f"local:{far.state}", HostsSettings(), ("transfer",), environ=os.environ))
+
+    with Sender("gpu1", Offering(near), opened(), (), again=opened) as sender:
+        (run,) = sender.launch(looked_at(sender, choice(tmp_path / "project")))["runs"]
+    ended(far, run)
+    assert (len(broken), [one.run for one in run_dirs(far.runs)]) == (2, [run])
 
 
 @pytest.mark.parametrize("path", [None, Path("/p/toy.toml")])
