@@ -345,6 +345,7 @@ class PaintedApp(App[None]):
         self.paint = Paint()
         # Textual would parse for a theme in a copy, throw that away, and parse once more: some 5 ms of each start.
         self.stylesheet.reparse = self.stylesheet.parse  # type: ignore[method-assign]
+        self._disable_tooltips = True  # nothing has one
 
     def _display(self, screen: Screen[object], renderable: Any) -> None:
         """Textual's door to the terminal: of each update the cells that differ go through."""

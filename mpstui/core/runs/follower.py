@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 from ..follow import Budget
@@ -282,6 +281,8 @@ class RunFollower:
     def _usual_pause(self) -> float | None:
         """Seconds between two looks at its output; while there were few, between what it printed of its progress."""
         if len(self._pauses) > 2:
+            from statistics import median
+
             return median(self._pauses)
         counted = self.external.store.count if self.external is not None else 0
         if counted < 2 or self._moved is None:

@@ -11,7 +11,6 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any, NamedTuple
 
 from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
@@ -366,7 +365,8 @@ class StepRate:
         """Median over the window, None until two intervals are known."""
         if len(self._intervals) < FEWEST_INTERVALS:
             return None
-        return median(item.seconds_per_step for item in self._intervals)
+        paces = sorted(item.seconds_per_step for item in self._intervals)
+        return (paces[(len(paces) - 1) // 2] + paces[len(paces) // 2]) / 2
 
     @property
     def steps_per_second(self) -> float | None:
@@ -390,7 +390,7 @@ class StepRate:
             return None
         # Evaluations are spread over the steps between them.
         gaps = [item.seconds for item in self._intervals if self._is_gap(item, usual)]
-        longest = max(OFF_SECONDS, 20 * median(gaps)) if len(gaps) > 1 else OFF_SECONDS
+        longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2]) if len(gaps) > 1 else OFF_SECONDS
         work = [i for i in self._intervals if not self._is_gap(i, usual) or i.seconds <= longest]
         steps = sum(item.steps for item in work)
         return left * (sum(item.seconds for item in work) / steps) if steps else None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...wire.rundir import RunDir
-from ..formats.stores import find_runs
 from .files import LocalMachine
 from .follower import RunFollower
 from .reader import RunReader
-from .stored import MOST_RUNS, StoreFolder, reader_of
-from .watched import WatchedReader
-from .watched_jobs import ALL_JOBS, WatchedJob, job_named, other_jobs
+
+if TYPE_CHECKING:
+    from .stored import StoreFolder
+
+# What reads stores, files and jobs is imported by who watches one: most lists have none.
 
 
 class Watching(dict[str, RunFollower]):
@@ -31,6 +33,11 @@ class Watching(dict[str, RunFollower]):
 
     def watch(self, path: Path) -> Collection[str]:
         """Add what a path means; returns the keys of its runs, none where they come by and by."""
+        from ..formats.stores import find_runs
+        from .stored import MOST_RUNS, StoreFolder, reader_of
+        from .watched import WatchedReader
+        from .watched_jobs import ALL_JOBS, WatchedJob, job_named
+
         if str(path) in ALL_JOBS:
             self._jobs_of, self.grows = str(path)[:-1], True
             return ()
@@ -49,9 +56,14 @@ class Watching(dict[str, RunFollower]):
 
     def look(self, ours: Iterable[RunFollower]) -> None:
         """Take in what has come; ``ours`` are readers of runs whose jobs are no others."""
-        for job in other_jobs(self._jobs_of, ours, self._state) if self._jobs_of else ():
-            self.watch(job)
+        if self._jobs_of:
+            from .watched_jobs import other_jobs
+
+            for job in other_jobs(self._jobs_of, ours, self._state):
+                self.watch(job)
         for folder in self._folders:
+            from .stored import reader_of
+
             for run in folder.look(self._machine):
                 self._add(run.key, reader_of(run, self._machine, self._columns))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,36 +18,43 @@ class Better(StrEnum):
     HIGHER = "higher"
 
 
-_LOWER = re.compile(
-    r"loss(es)?|err(ors?)?|perplexity|ppl|r?mae|r?msl?e|s?mape|[wct]er|[fk]id|nll|bp[bcd]|ece|eer|b?ce|xent|cross"
-    r"|crossentropy|logloss|brier|lpips|epe|kld?|divergence|regret|\w+loss"
+def _these(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_LOWER = _these(
+    "loss losses err error errors perplexity ppl mae rmae mse rmse msle rmsle mape smape wer cer ter fid kid nll bpb"
+    " bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld divergence regret"
 )
-_HIGHER = re.compile(
-    r"accs?|accuracy|accuracies|auc|auroc|auprc|f[12]|fscore|m?ap|precision|recall|(sacre)?bleu|chrf|rouge|meteor|cider"
-    r"|m?iou|giou|dice|psnr|ssim|r2|rewards?|returns?|scores?|mcc|kappa|spearmanr?|pearsonr?|ndcg|mrr|hits?|elbo"
-    r"|likelihood|success|sensitivity|specificity|top[15]|correct"
+"""And whatever ends in ``loss``."""
+_HIGHER = _these(
+    "acc accs accuracy accuracies auc auroc auprc f1 f2 fscore ap map precision recall bleu sacrebleu chrf rouge meteor"
+    " cider iou miou giou dice psnr ssim r2 reward rewards return returns score scores mcc kappa spearman spearmanr"
+    " pearson pearsonr ndcg mrr hit hits elbo likelihood success sensitivity specificity top1 top5 correct"
 )
-_BESIDE = re.compile(r"scaler?|weights?|coef|coefficient|factor|time|seconds|lr|count|std|var")
+_BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """A number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
 
+@lru_cache(1024)
 def better(name: str) -> Better | None:
     """Which way is better, by the last word of the name that tells it: ``val_loss``, ``top1_acc``, ``mAP50(B)``.
 
     None: nobody knows (``lr``, ``grad_norm``), or it is a number beside a metric (``loss_scale``).
     """
     words = [word.lower() for word in _WORDS.findall(name)]
-    if any(map(_BESIDE.fullmatch, words)):
+    if not _BESIDE.isdisjoint(words):
         return None
     found = None
     for long in _LONG_WORDS.findall(name):
         whole = long.lower()
         # Names that mix cases are one word (mAP50) or several (valLoss): the whole one is asked first.
         for word in (whole, whole.rstrip("0123456789"), *map(str.lower, _WORDS.findall(long))):
-            if _LOWER.fullmatch(word) or _HIGHER.fullmatch(word):
-                found = Better.LOWER if _LOWER.fullmatch(word) else Better.HIGHER
+            is_lower = word in _LOWER or word.endswith("loss")
+            if is_lower or word in _HIGHER:
+                found = Better.LOWER if is_lower else Better.HIGHER
                 break
     return Better.LOWER if "negative" in words else found
 

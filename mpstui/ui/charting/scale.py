@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ...core.model.frozen import dataclass
 
 _GREATEST = 1e300
 """More (and NaN) is off the chart: the steps of such an axis overflow."""
