@@ -9,9 +9,9 @@ adding an action is one entry here. A kind of request that nobody carries out ye
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from .model.frozen import dataclass, field
 from .model.snapshot import Availability, RunSnapshot, State
 from .stakes import (
     ASKS_FROM_SECONDS,

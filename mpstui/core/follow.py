@@ -6,12 +6,12 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..wire import storage
 from ..wire.storage import NewerSchema, UnreadableRecord, load_object
-from .model.frozen import dataclass
 
 T = TypeVar("T")
 SLICE_BYTES = 1 << 18

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..core.model.frozen import dataclass
 from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
 

@@ -103,7 +103,7 @@ def test_the_list_loads_nothing_of_one_run(noted: Path, home: Home) -> None:
     assert not loaded.has("psutil")
     assert not loaded.has("textual.command")
     assert not loaded.has("importlib.metadata")
-    assert not loaded.has("mpstui.core.formats")
+    assert not loaded.has("mpstui.core.formats.stores")
     assert loaded.share < 0.35
 
 

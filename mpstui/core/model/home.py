@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...wire import trust
 from .errors import OperationError, UsageError
-from .frozen import dataclass
 
 THEMES = ("auto", "dark", "light")
 """What can be set for the screen; auto goes by what the terminal says of its background."""

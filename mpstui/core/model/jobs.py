@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from time import localtime, strftime
 
-from .frozen import dataclass
 from .moment import Moment
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from ...wire.records import Branch
-from .frozen import dataclass
 from .jobs import JobPhase, JobView
 from .moment import UNIX as UNIX
 from .moment import Moment as Moment

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from ...wire.moves import Move
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
-from ..model.frozen import dataclass
 from ..model.snapshot import SeriesView, State
 from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from ...wire import storage
 from ..model.errors import OperationError
-from ..model.frozen import dataclass
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State
 from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, number, rate, size

@@ -9,6 +9,7 @@ time that the monotonic clock, which stands still in sleep on Linux and macOS al
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from ...wire.heartbeat import Heartbeat
 from ...wire.rundir import AttemptDir
 from ...wire.storage import UnreadableRecord
 from ..follow import RecordFile
-from ..model.frozen import dataclass
 from ..model.snapshot import Health
 from ..series.series import SeriesStore
 from .files import LocalMachine

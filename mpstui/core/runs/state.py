@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...wire.moves import Move
 from ...wire.records import ExitRecord, Spec, Status
-from ..model.frozen import dataclass
 from ..model.jobs import JobView
 from ..model.snapshot import ExitSummary, State
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.frozen import dataclass
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present import loss_text
 from ...core.series.series import measured, reading_order

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...core.model.frozen import dataclass
 from ...core.model.snapshot import Piece, SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.runs.comparison import compared_values

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import field
-
-from ...core.model.frozen import dataclass
+from dataclasses import dataclass, field
 
 _GREATEST = 1e300
 """More (and NaN) is off the chart: the steps of such an axis overflow."""

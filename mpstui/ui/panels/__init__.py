@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 from ...core import present as shown
-from ...core.model.frozen import dataclass
 from ...core.model.snapshot import RunSnapshot
 from ..rows import Row, Span, row
 from ..widgets.lines import LinePanel

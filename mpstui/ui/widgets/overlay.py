@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from ...core.model.frozen import dataclass
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.runs.comparison import compared_values, curve_of
 from ..charting.canvas import Canvas, draw_line
