@@ -67,21 +67,21 @@ class FarHost:
     def snapshots(self, closely: Collection[str]) -> list[RunSnapshot]:
         """Its runs, newest first; in full those that are looked at closely, as far as they were told."""
         listing: Listing | None = self.link.values.get("list")
-        heard, live = self.link.heard_at, self.link.live
+        heard, current = self.link.heard_at, self.link.current
         found = []
         for run, listed in (listing.runs if listing is not None else {}).items():
             full = self.link.values.get(f"run:{run}") if run in closely else None
-            found.append(self._here(full if full is not None else listed, heard, live))
+            found.append(self._here(full if full is not None else listed, heard, current))
         self._seen = {one.run: self._seen[one.run] for one in found}
         return found
 
     def seen_here(self, one: RunSnapshot) -> RunSnapshot:
         """One that was asked for."""
-        return self._here(one, self.link.heard_at, self.link.live)
+        return self._here(one, self.link.heard_at, self.link.current)
 
-    def _here(self, one: RunSnapshot, heard: float | None, live: bool) -> RunSnapshot:
+    def _here(self, one: RunSnapshot, heard: float | None, current: bool) -> RunSnapshot:
         """A snapshot as it is seen from here; the very same one as long as nothing has changed."""
-        age = "" if live or heard is None else duration(time.time() - heard)
+        age = "" if current or heard is None else duration(time.time() - heard)
         moment = float(int(heard or 0.0)) if one.state.active or one.seen == 0.0 else 0.0
         at = (moment if one.state.active else 0.0, age)
         key = self.key(one.run)

@@ -76,9 +76,14 @@ class _Session:
         self.ended = Event()
         self.why = ""
         self.heard_at = time.monotonic()
+        self.told_list = False
+        self.behind_seconds = 0.0
+        """How long before its last answer the far side had last been through its runs."""
         self.hearer: Hearer | None = None
         """Made when it is known how the clocks differ."""
         self._out: SimpleQueue[Tree] = SimpleQueue()
+
+    def start(self) -> None:
         for work in (self._read, self._write):
             Thread(target=work, name="mpstui-line", daemon=True).start()
 
@@ -176,28 +181,34 @@ class Link:
         return session is not None and self._greeted and time.monotonic() - session.heard_at < LATE_SECONDS
 
     @property
-    def heard_at(self) -> float | None:
-        """When something was heard last, Unix seconds; None: never."""
+    def current(self) -> bool:
+        """Whether what is known of its runs is of now: a line may be back, or answer, while nobody there reads them."""
         session = self._session
-        if session is not None and self._greeted:
-            return self._clock() - (time.monotonic() - session.heard_at)
+        return session is not None and session.told_list and session.behind_seconds < LATE_SECONDS and self.live
+
+    @property
+    def heard_at(self) -> float | None:
+        """When what is known of its runs was so, as far as we were told, Unix seconds; None: nothing is known."""
+        session = self._session
+        if session is not None and session.told_list:
+            return self._clock() - (time.monotonic() - session.heard_at) - session.behind_seconds
         return self._heard_at
 
     @property
     def sentence(self) -> str:
         """What is wrong with the line now, with its age; empty where nothing is."""
+        if self.current:
+            return ""
+        heard, session = self.heard_at, self._session
+        age = "" if heard is None else duration(self._clock() - heard)
         if self.live:
-            return "" if "list" in self.values else f"{self.host}: reading its runs …"
-        heard = self.heard_at
-        if heard is None:
-            why = self.trouble.removeprefix(f"{self.host}: ")
-            return f"{self.host}: {why}, trying again" if why else f"{self.host}: connecting …"
-        age = duration(self._clock() - heard)
-        session = self._session
+            return f"{self.host}: its runs were last read {age} ago" if age else f"{self.host}: reading its runs …"
         if session is not None and self._greeted:
-            return f"{self.host}: not heard for {age}"
-        why = self.trouble.removeprefix(f"{self.host}: ") or "the line is cut"
-        return f"{self.host}: {why}, not heard for {age}, trying again"
+            return f"{self.host}: not heard for {age}" if age else f"{self.host}: not heard any more"
+        why = self.trouble.removeprefix(f"{self.host}: ")
+        if not age:
+            return f"{self.host}: {why}, trying again" if why else f"{self.host}: connecting …"
+        return f"{self.host}: {why or 'the line is cut'}, not heard for {age}, trying again"
 
     # -- looking and asking
 
@@ -293,9 +304,10 @@ class Link:
     def _attend(self, session: _Session) -> None:
         """Keep a line until it ends."""
         self._session = session
+        session.start()
         asked_at = time.monotonic()
         session.send(["ping", asked_at])
-        was_live = False
+        was_current = False
         while not session.ended.wait(PING_SECONDS / 8) and not self._stopped.is_set():
             now = time.monotonic()
             if now - session.heard_at > CUT_SECONDS:
@@ -303,8 +315,8 @@ class Link:
             elif now - max(asked_at, session.heard_at) > PING_SECONDS or now - asked_at > 2 * PING_SECONDS:
                 asked_at = now
                 session.send(["ping", now])
-            if was_live != self.live or not self.live:
-                was_live = self.live
+            if was_current != self.current or not self.current:
+                was_current = self.current
                 self.news()
         self._heard_at = self.heard_at
         with self._lock:
@@ -315,18 +327,23 @@ class Link:
 
     def _hear(self, session: _Session, message: Tree) -> None:
         what, *rest = message
-        if what == "told" and session.hearer is not None:
+        if what == "came":
+            self._came(rest[0], rest[1])
+        elif session is not self._session:
+            return  # a line that was given up may speak on for a moment, of what was before
+        elif what == "told" and session.hearer is not None:
             name, patch = rest
             self.values[name] = session.hearer.hear(name, KINDS[name.partition(":")[0]], patch)
+            session.told_list = session.told_list or name == "list"
             self.news()
         elif what == "gone" and session.hearer is not None:
             session.hearer.drop(rest[0])
-        elif what == "came":
-            self._came(rest[0], rest[1])
         elif what == "hello":
             self.greeting = form_of(Greeting).decode(rest[0], Rules())
-        elif what == "pong" and session.hearer is None:
-            self._begin(session, float(rest[0]), float(rest[1]))
+        elif what == "pong":
+            asked, there, session.behind_seconds = map(float, rest)
+            if session.hearer is None:
+                self._begin(session, asked, there)
 
     def _begin(self, session: _Session, asked: float, there: float) -> None:
         """The first answer: how the clocks differ is known, and what is looked at here can be told there."""

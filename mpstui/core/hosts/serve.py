@@ -64,8 +64,8 @@ class Session:
         self._new_curves = 0
         """How many runs may come with a curve for the first time."""
         self._machine: MachineReading | None = None
-        self._heard = time.monotonic()
-        self._changed = time.monotonic()
+        self._heard = self._changed = self._told_at = time.monotonic()
+        """When something was heard, when a run had changed, and when all runs had been looked at, last."""
 
     def run(self) -> None:
         """Serve until the line ends."""
@@ -104,7 +104,8 @@ class Session:
         if what == "got":
             self._outbox.confirm(int(rest[0]))
         elif what == "ping":
-            self._outbox.put(["pong", rest[0], self._services.clock()], urgent=True)
+            behind = round(time.monotonic() - self._told_at, 2)  # a disk may hang, and answers come all the same
+            self._outbox.put(["pong", rest[0], self._services.clock(), behind], urgent=True)
         elif what == "view":
             self._view, self._looked_at = form_of(View).decode(rest[0], EXACT), True
             self._woken.set()
@@ -166,6 +167,7 @@ class Session:
                 read_at = began + max(_QUIET_SECONDS if began - self._changed > 2.0 else _TICK_SECONDS, rest)
                 if self._looked_at:
                     self._tell_all(view)
+                self._told_at = time.monotonic()
                 if began >= respawn_at:
                     respawn_at = began + _RESPAWN_SECONDS
                     with contextlib.suppress(ReportedError):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,12 +19,14 @@ from mpstui.core.hosts import link as near
 from mpstui.core.hosts import serve
 from mpstui.core.hosts.calls import Call, CallBook
 from mpstui.core.hosts.desk import Desk, signature_of
+from mpstui.core.hosts.far import FarHost
 from mpstui.core.hosts.link import Link
 from mpstui.core.hosts.ssh import connect
 from mpstui.core.hosts.view import KINDS, RunRef, View
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State
+from mpstui.core.runs.monitor import Monitor
 from mpstui.core.settings import HostsSettings
 from mpstui.wire import labels
 from tests.core.runs.build import RunBuilder, make_home
@@ -142,6 +145,37 @@ def test_a_dead_line_keeps_what_is_known_and_says_since_when(bench: Bench) -> No
         back = wait_until(lambda: link.live)
         assert back
         wait_until(lambda: states(link)[run.run.run] is State.FINISHED, timeout=2.0)
+
+
+def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_there_now(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk hangs, on the line at hand and on the next one: what it told before is shown with its age."""
+    run, disk, refresh = running(bench.home), Event(), Monitor.refresh
+    disk.set()
+
+    def hanging(self: Monitor, *of: Any, **more: Any) -> Any:
+        assert disk.wait(30)
+        return refresh(self, *of, **more)
+
+    monkeypatch.setattr(Monitor, "refresh", hanging)
+    with bench.linked() as link:
+        host = FarHost("gpu1", link)
+        wait_until(lambda: link.current)
+        assert [(one.state, one.heard) for one in host.snapshots(())] == [(State.RUNNING, None)]
+        disk.clear()
+        run.release().exit(code=0).status("ended")
+        wait_until(lambda: not link.current and link.live)
+        assert "its runs were last read" in link.sentence
+        assert host.snapshots(())[0].heard is not None
+        bench.wires[0].close()
+        wait_until(lambda: len(bench.wires) > 1 and link.live, what="another line")
+        assert not link.current
+        assert "its runs were last read" in link.sentence
+        assert [(one.state, one.heard is None) for one in host.snapshots(())] == [(State.RUNNING, False)]
+        disk.set()
+        wait_until(lambda: link.current and states(link) == {run.run.run: State.FINISHED})
+        assert link.sentence == ""
 
 
 def more_notices(link: Link, than: int) -> bool:
