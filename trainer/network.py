@@ -97,6 +97,10 @@ class Network(nn.Module):
 
 
 def _compile(model: nn.Module, replayed: bool) -> Any:
+    # A decorator where such a function is written would load the compiler, a second and more, for every eager run too.
+    for module in model.modules():
+        for name in getattr(module, "UNTRACED", ()):
+            setattr(module, name, torch.compiler.disable(getattr(module, name)))  # type: ignore[no-untyped-call]
     # A graph is recorded for one shape: a smaller last step of an epoch gets its own, not one of code for any size.
     return torch.compile(model, mode="reduce-overhead", dynamic=False) if replayed else torch.compile(model)
 

@@ -58,7 +58,7 @@ def test_selective_scan_and_its_gradients_equal_the_recurrence(
     found, expected = selective_scan(*found_inputs), _sequential(*expected_inputs)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     weights = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
-    (found * weights).sum().backward()
+    (found * weights).sum().backward()  # type: ignore[no-untyped-call]
     (expected * weights).sum().backward()  # type: ignore[no-untyped-call]
     for mine, theirs in zip(found_inputs, expected_inputs, strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-4)
@@ -74,7 +74,7 @@ def test_gradients_equal_finite_differences(monkeypatch: pytest.MonkeyPatch) -> 
 def test_long_sequences_stay_finite_for_slow_and_for_instant_decay(scale: float) -> None:
     inputs = _inputs(3000, scale=scale)
     found = selective_scan(*inputs)
-    found.square().mean().backward()
+    found.square().mean().backward()  # type: ignore[no-untyped-call]
     torch.testing.assert_close(found, _sequential(*_inputs(3000, scale=scale)), rtol=1e-3, atol=1e-4)
     assert all(torch.isfinite(tensor.grad).all() for tensor in inputs if tensor.grad is not None)
 

@@ -1,13 +1,19 @@
-"""Muon's iteration and its batching."""
+"""Muon's iteration and its batching; what optimizers load, and keep."""
 
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
+from collections.abc import Callable
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from trainer.optimizers import build, load_state
+from tests.trainer.building import ROOT
+from trainer.optimizers import RECIPES, build, load_state
+from trainer.optimizers.eager import without_compiler
 from trainer.optimizers.muon import Muon, orthogonalised
 
 
@@ -69,3 +75,44 @@ def test_moments_are_taken_as_their_weight_lies_in_memory() -> None:
     other.data.copy_(reached)
     load_state(resumed, saved)
     torch.testing.assert_close(step(other, resumed, 2), step(weight, optimizer, 2))
+
+
+STEPS_OF_ALL = """
+import sys, torch
+from trainer import assemble, run
+from trainer.models.mamba import MambaBlock, parameter_groups
+from trainer.optimizers import RECIPES, build
+model = MambaBlock(4)
+for name in RECIPES:
+    optimizer = build(name, parameter_groups(model), lr=0.1, weight_decay=None, fused=False)
+    model(torch.ones(1, 2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in sys.modules])
+"""
+
+
+def test_a_training_that_compiles_nothing_does_not_load_the_compiler() -> None:
+    child = subprocess.run([sys.executable, "-c", STEPS_OF_ALL], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert child.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_without_the_compiler_an_optimizer_is_itself(name: str) -> None:
+    def trained(kind: Callable[..., torch.optim.Optimizer]) -> tuple[torch.Tensor, int, str]:
+        called: list[torch.optim.Optimizer] = []
+        weight = torch.nn.Parameter(torch.linspace(-1, 1, 6).view(2, 3))
+        optimizer = kind([{"params": [weight]}], lr=0.1, **RECIPES[name].settings)
+        hook = register_optimizer_step_post_hook(lambda one, *_: called.append(one))
+        for _ in range(3):
+            optimizer.zero_grad()
+            (weight**3).sum().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        hook.remove()
+        return weight.detach(), sum(one is optimizer for one in called), type(optimizer).__name__
+
+    kind = RECIPES[name].make
+    expected, found = trained(kind), trained(without_compiler(kind))
+    assert torch.equal(found[0], expected[0])
+    assert found[1:] == expected[1:] == (3, kind.__name__)

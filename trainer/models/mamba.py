@@ -25,6 +25,11 @@ class MambaMixer(nn.Module):
         rank: of the projection that makes step sizes; default width / 16, rounded up.
     """
 
+    UNTRACED = ("scan",)
+    """Tracing would unroll chunks and levels into minutes of compiling; what lies around the scan is compiled."""
+
+    scan = staticmethod(selective_scan)
+
     def __init__(self, width: int, *, states: int = 16, expand: int = 2, kernel: int = 4, rank: int | None = None):
         super().__init__()
         channels = expand * width
@@ -44,7 +49,7 @@ class MambaMixer(nn.Module):
         x = F.silu(self.convolution(x.mT)[..., : sequence.shape[1]].mT)
         step, b, c = self.selection(x).split(self._split, dim=-1)
         delta = F.softplus(self.step_projection(step).float())
-        y = selective_scan(x, delta, -torch.exp(self.log_decay.float()), b, c)
+        y = self.scan(x, delta, -torch.exp(self.log_decay.float()), b, c)
         return self.out_projection((y + self.skip * x) * F.silu(gate))  # type: ignore[no-any-return]
 
 

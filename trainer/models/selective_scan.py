@@ -19,8 +19,6 @@ _CHUNK_ELEMENTS_ELSEWHERE = 1 << 24
 _SHORTEST_CHUNK = 16
 
 
-# Tracing would unroll chunks and levels into minutes of compiling; what lies around this function is compiled.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def selective_scan(
     x: torch.Tensor, delta: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor
 ) -> torch.Tensor:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer, RAdam
 
+from .eager import without_compiler
 from .lion import Lion
 from .muon import Muon
 
@@ -23,7 +24,7 @@ class Recipe:
     lr_exponent: float
     """How it grows with larger steps: 1 for SGD (Goyal et al., 2017), 1/2 if adaptive (Malladi et al., 2022)."""
     weight_decay: float
-    make: Callable[..., Optimizer]
+    make: type[Optimizer]
     settings: Mapping[str, Any]
 
 
@@ -60,7 +61,7 @@ def build(
     settings = {**recipe.settings, **({"fused": True} if fused else {})}
     decay = recipe.weight_decay if weight_decay is None else weight_decay
     ready = [_ready(group, peak) for group in groups]
-    return recipe.make(ready, lr=peak, weight_decay=decay, **settings)
+    return without_compiler(recipe.make)(ready, lr=peak, weight_decay=decay, **settings)
 
 
 def set_learning_rate(optimizer: Optimizer, factor: float) -> float:
