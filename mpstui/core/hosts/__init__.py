@@ -11,6 +11,6 @@ launching there         ``offering`` (``sources``: which code travels) to ``stow
                         ``relocation`` makes a launch one of another machine, ``placing`` is the field of the form,
                         ``holding`` keeps a checkpoint of another machine for the run that begins from it
 moving a run            ``moving`` has both ends; ``departing`` where it was, ``settling`` where it goes on,
-                        ``continuing`` how
+                        ``continuing`` how; ``progress`` tells how far it is
 ======================  ===============================================================================================
 """

@@ -35,6 +35,8 @@ SAVE_SECONDS = 180.0
 END_SECONDS = 600.0
 """What a training may take to save and to end."""
 _POLL_SECONDS = 0.1
+_LOCK_POLL_SECONDS = 0.01
+"""A restart that somebody asks for is not to come in between."""
 
 
 class Departure:
@@ -48,7 +50,7 @@ class Departure:
         """The locks of the supervisor and of whoever moves the run."""
         self._held: str | None = None
         """The run that has ended, or is about to, for a move."""
-        self._was_active = False
+        self._was_active = self._was_told_to_end = False
         self._tree: SourceTree | None = None
         self._files: tuple[tuple[Item, Path], ...] = ()
 
@@ -57,7 +59,7 @@ class Departure:
         return {
             "survey": lambda asked, ends: self.survey(str(asked["run"])),
             "source": lambda asked, ends: self._send_source(asked, ends),
-            "depart": lambda asked, ends: self.depart(str(asked["run"]), str(asked["to"])),
+            "depart": lambda asked, ends: self.depart(str(asked["run"]), str(asked["to"]), ends.require_wanted),
             "files": lambda asked, ends: self._send_files(asked, ends),
             "leave": lambda asked, ends: self.leave(str(asked["run"]), Move(**asked["move"])),
             "stay": lambda asked, ends: self.stay(str(asked["run"])),
@@ -125,8 +127,11 @@ class Departure:
                 "wait for its first one" if snapshot.state.active else "launch it there anew with --on",
             )
 
-    def depart(self, name: str, to: str) -> dict[str, Any]:
+    def depart(self, name: str, to: str, require_wanted: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """Have it save and end, and list its files; it goes on here if that fails.
+
+        Args:
+            require_wanted: called all the while; where it raises, the run is as it is then, for :meth:`stay`.
 
         Raises:
             OperationError: it did not end, or left no checkpoint.
@@ -137,12 +142,14 @@ class Departure:
         self._was_active, self._held = snapshot.state.active, run.run
         try:
             if self._was_active and not saves_when_stopped(snapshot) and availability(snapshot, "save").ok:
-                self._ask(snapshot, "save", SAVE_SECONDS)
+                self._ask(snapshot, "save", SAVE_SECONDS, require_wanted)
             if self._was_active:
-                self._ask(snapshot, "stop", END_SECONDS)
-            self._hold(run, snapshot.attempt)
-            return self._listed(run, to)
+                self._was_told_to_end = True
+                self._ask(snapshot, "stop", END_SECONDS, require_wanted)
+            self._hold(run, snapshot.attempt, require_wanted)
+            return self._listed(run, to, require_wanted)
         except (OSError, OperationError) as error:
+            self._was_told_to_end = False  # where it did not end by then, nobody waits for that once more
             self.stay(name)
             if isinstance(error, OperationError):
                 raise
@@ -162,7 +169,7 @@ class Departure:
             self._release()
             raise
 
-    def _listed(self, run: RunDir, to: str) -> dict[str, Any]:
+    def _listed(self, run: RunDir, to: str, meanwhile: Callable[[], None]) -> dict[str, Any]:
         snapshot = self._look(run)
         if self._was_active and snapshot.state is State.FINISHED:
             raise OperationError(f"{snapshot.name} is not moved: it has just finished by itself")
@@ -170,7 +177,7 @@ class Departure:
         if newest is None:
             raise OperationError(f"{snapshot.name} is not moved: it left no complete checkpoint")
         storage.append_line(run.events, event(self._clock(), snapshot.attempt, "moved", f"leaves for {to}"))
-        self._files = tuple((Item(name, *digest_of(path)), path) for name, path in _files(snapshot))
+        self._files = tuple((Item(name, *digest_of(path, meanwhile)), path) for name, path in _files(snapshot))
         return {
             "files": [list(one) for one, _ in self._files],
             "times": {one.name: path.stat().st_mtime_ns for one, path in self._files},
@@ -194,14 +201,19 @@ class Departure:
             with suppress(OSError):
                 run.moved.unlink()  # it may be there, and not last
             raise OperationError(f"{run.moved} cannot be written: {error.strerror}") from error
-        self._held, self._was_active = None, False
+        self._held, self._was_active, self._was_told_to_end = None, False, False
         self._release()
         return {}
 
     def stay(self, name: str) -> dict[str, Any]:
         """Keep it after all, and let it go on if it ran; not where it still runs, or has finished by itself."""
-        run, was_active = find_run(self._home, name), self._was_active
-        self._held, self._was_active = None, False
+        run, was_active, is_ending = find_run(self._home, name), self._was_active, self._was_told_to_end
+        self._held, self._was_active, self._was_told_to_end = None, False, False
+        deadline = time.monotonic() + END_SECONDS
+        while is_ending and self._lock is None and self._look(run).state.active:
+            if time.monotonic() > deadline:
+                raise OperationError(f"{run.run} was told to end, and has not")
+            time.sleep(_POLL_SECONDS)
         self._release()
         if was_active and not run.moved.exists():
             snapshot = self._look(run)
@@ -221,18 +233,19 @@ class Departure:
     def _can_save(self, snapshot: RunSnapshot) -> bool:
         return saves_when_stopped(snapshot) or availability(snapshot, "save").ok
 
-    def _ask(self, snapshot: RunSnapshot, action: str, seconds: float) -> None:
+    def _ask(self, snapshot: RunSnapshot, action: str, seconds: float, meanwhile: Callable[[], None]) -> None:
         """Send a request and wait for its answer; without a save, an older checkpoint has to do."""
         request = self._actions.send(snapshot, action)
         deadline = time.monotonic() + seconds
         while (answer := self._actions.answer(snapshot.dir, request.id)) is None:
             if time.monotonic() > deadline:
                 raise OperationError(f"{snapshot.name} is not moved: no answer to {action} within {seconds:.0f} s")
+            meanwhile()
             time.sleep(_POLL_SECONDS)
         if not answer.ok and action == "stop":
             raise OperationError(f"{snapshot.name} is not moved, it did not end: {answer.text}")
 
-    def _hold(self, run: RunDir, attempt: int) -> None:
+    def _hold(self, run: RunDir, attempt: int, meanwhile: Callable[[], None]) -> None:
         """Take the supervisor's place as soon as it has left, unless another attempt has begun by then."""
         deadline = time.monotonic() + END_SECONDS
         while self._lock is None:
@@ -242,6 +255,9 @@ class Departure:
                 raise OperationError(f"{run.run} is not moved: somebody has just begun it anew")
             if self._lock is None and time.monotonic() > deadline:
                 raise OperationError(f"{run.run} is not moved: its supervisor did not leave")
+            if self._lock is None:
+                meanwhile()
+                time.sleep(_LOCK_POLL_SECONDS)
         if liveness.is_held(run.run_lock):
             raise OperationError(f"{run.run} is not moved: processes of it still run", "`mpstui kill` ends them")
 
@@ -260,7 +276,7 @@ class Departure:
 
     def _send_files(self, asked: dict[str, Any], ends: Ends) -> dict[str, Any]:
         with ends.sending() as out:
-            pack(self._files, asked["lacking"], out)
+            pack(self._files, asked["lacking"], out, asked["begun"])
         return {}
 
 

@@ -18,13 +18,13 @@ where it went. So there are never two of it, and never none: `mpstui move` once 
 from __future__ import annotations
 
 import platform
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
+from threading import Event
 from typing import Any, BinaryIO
 
 from ...wire.moves import Move
@@ -32,10 +32,13 @@ from ..model.errors import OperationError, ReportedError, UsageError
 from ..present import size, whole
 from ..settings import HostSettings, HostsSettings
 from .line import HostError
+from .parcel import items_of
+from .progress import Cancelled, Meter, Progress
 from .sources import Staying, stays
 from .ssh import LOCAL, connect, is_local
 from .talk import PAUSE_SECONDS, SILENT_SECONDS, TRIES, Place, opened_again
 
+_CHUNK_BYTES = 1 << 16
 LET_GO_SECONDS = 2 * SILENT_SECONDS
 """Until then the far end of a line that broke has let go of the run."""
 SAME_TIME_SECONDS = 2.0
@@ -137,6 +140,18 @@ class Mover:
         self._open_source, self._open_target = source, target
         self._source, self._target = source(), target()
         self._names, self._paths, self._clock, self._pause = names, list(paths), clock, pause_seconds
+        self._cancelled, self._meter = Event(), Meter()
+
+    def cancel(self) -> None:
+        """Have a move that is being carried out by another thread, or below a signal handler, end.
+
+        The run goes on where it was. Not any more once that has been decided; :attr:`.Progress.can_cancel` says so.
+        """
+        self._cancelled.set()
+
+    def _require_wanted(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled("it was cancelled")
 
     def close(self) -> None:
         """End both far processes."""
@@ -187,37 +202,75 @@ class Mover:
             code,
         )
 
-    def carry_out(self, planned: MovePlan) -> dict[str, Any]:
+    def carry_out(self, planned: MovePlan, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
         """Do it; ``run``, ``attempt`` and ``step`` of where it goes on.
+
+        Args:
+            tell: told how far it is, by the thread that calls this.
 
         Raises:
             OperationError: it goes on, or can go on, where it was; the sentence says which.
         """
+        self._meter = Meter(tell)
         token, survey, run = token_hex(8), planned.survey, planned.run
-        places, cwd = [*self._paths], ""
-        if survey["code"]:
-            folder = planned.code["folder"] or self._send_code(planned)
-            cwd = folder + survey["cwd"].removeprefix(survey["root"])
-            places += [(survey["root"], folder), (survey["named"], cwd)]
-        asked = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
+        places, cwd, is_leaving = [*self._paths], "", False
+        for place in (self._source, self._target):
+            place.cancel_by(self._require_wanted)
         try:
+            if survey["code"]:
+                folder = planned.code["folder"] or self._send_code(planned)
+                cwd = folder + survey["cwd"].removeprefix(survey["root"])
+                places += [(survey["root"], folder), (survey["named"], cwd)]
+            asked = {"run": run, "token": token, "from": self._names[0], "launch": survey["launch"], "cwd": cwd}
+            self._meter.begin("it saves and ends" if planned.active else "its files are listed")
+            is_leaving = True
             listed = self._source.ask("depart", {"run": run, "to": self._names[1]})
-        except HostError as error:
-            raise self._kept(planned, error) from error
-        try:
             self._settle(listed, {**asked, "places": places, **planned.wishes})
+            self._require_wanted()
         except ReportedError as error:
-            raise self._kept(planned, error) from error
+            raise self._kept(planned, error, is_leaving=is_leaving) from error
+        self._meter.begin(f"{self._names[1]} takes it over", can_cancel=False)
+        self._source.cancel_by(_nobody)
+        self._target.cancel_by(_nobody)
         self._leave(planned, Move(token, self._names[1], self._clock(), listed["attempt"]))
         return {**self._accept(run, token), "step": listed["step"]}
 
     def _settle(self, listed: Mapping[str, Any], asked: dict[str, Any]) -> None:
-        """Have the run put together there, with its times by the clock there."""
+        """Have the run put together there, with its times by the clock there.
+
+        A line to there that breaks is opened again: the files go on where they were.
+
+        Raises:
+            HostError: it breaks again and again, and nothing arrives; or that to the run's machine broke.
+        """
         asked |= {key: listed[key] for key in ("files", "times", "attempt")}
-        here = self._target.ask("lacks", asked)
-        ahead = here["now"] - listed["now"]
-        asked["ahead"] = ahead if abs(ahead) > SAME_TIME_SECONDS else 0.0
-        self._relay("files", {"run": asked["run"], "lacking": here["lacking"]}, "settle", asked)
+        sizes = {one.digest: one.size for one in items_of(listed)}
+        tries, arrived = TRIES, -1
+        while True:
+            try:
+                here = self._target.ask("lacks", asked)
+                ahead, begun = here["now"] - listed["now"], here["begun"]
+                asked["ahead"] = ahead if abs(ahead) > SAME_TIME_SECONDS else 0.0
+                left = sum(sizes[one] - begun.get(one, 0) for one in here["lacking"])
+                there = sum(sizes.values()) - left
+                tries, arrived = TRIES if there > arrived else tries - 1, max(there, arrived)
+                self._meter.begin("its files are sent", left + sum(begun.values()), sum(begun.values()))
+                fields = {"run": asked["run"], "lacking": here["lacking"], "begun": begun}
+                self._relay("files", fields, "settle", asked)
+            except HostError as error:
+                if error.host != self._target.host or not tries:
+                    raise
+                self._meter.begin(f"the line to {error.host} is cut, and opened again")
+                self._target = opened_again(self._target, self._opened_if_wanted, self._pause)
+                self._target.cancel_by(self._require_wanted)
+                # Its far end may not have seen yet that the line ended.
+                asked["patience"] = SILENT_SECONDS
+            else:
+                return
+
+    def _opened_if_wanted(self) -> Place:
+        self._require_wanted()
+        return self._open_target()
 
     def _leave(self, planned: MovePlan, move: Move) -> None:
         """Decide; where the line broke over it, ask what was decided."""
@@ -228,6 +281,7 @@ class Mover:
                 raise self._kept(planned, error) from error
 
     def _send_code(self, planned: MovePlan) -> str:
+        self._meter.begin("its code is sent", planned.code_bytes)
         told = self._relay("source", {"lacking": planned.code["lacking"]}, "stow", planned.survey["code"])
         return str(told["folder"])
 
@@ -236,7 +290,14 @@ class Mover:
         answer: dict[str, Any] = {}
 
         def take(reads: BinaryIO) -> None:
-            answer.update(self._target.ask(to, told, send=lambda out: shutil.copyfileobj(reads, out)))
+            def hand(out: BinaryIO) -> None:
+                while data := reads.read(_CHUNK_BYTES):
+                    self._require_wanted()
+                    out.write(data)
+                    self._meter.passes(data)
+                self._meter.all_passed()
+
+            answer.update(self._target.ask(to, told, send=hand))
 
         self._source.ask(what, fields, receive=take)
         return answer
@@ -263,19 +324,24 @@ class Mover:
             f"`mpstui move {run} --to {self._names[1]}` finishes it",
         )
 
-    def _kept(self, planned: MovePlan, error: ReportedError) -> OperationError:
+    def _kept(self, planned: MovePlan, error: ReportedError, *, is_leaving: bool = True) -> OperationError:
         """Leave the run where it was; what is to be said of it."""
         told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it goes on where it was" * planned.active
+        kind = Cancelled if isinstance(error, Cancelled) else OperationError
+        later = ", and goes on there as soon as it has ended" * (planned.active and is_leaving)
+        self._meter.begin(f"it stays where it was{later}", can_cancel=False)
+        self._source.cancel_by(_nobody)
+        self._target.cancel_by(_nobody)
         with suppress(ReportedError):  # else it is forgotten there in time
             self._target.ask("forget", {"run": planned.run})
         try:
             self._source.ask("stay", {"run": planned.run})
-            return OperationError(told + goes_on, error.hint)
+            return kind(told + goes_on, error.hint)
         except HostError:  # its machine keeps it by itself
-            later = goes_on and f"{goes_on}, as soon as that machine sees the line end"
-            return OperationError(told + later, error.hint)
+            later = goes_on and goes_on + ", as soon as that machine sees the line end" * is_leaving
+            return kind(told + later, error.hint)
         except OperationError as worse:
-            return OperationError(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` goes on")
+            return kind(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` goes on")
 
     def _accept(self, run: str, token: str) -> dict[str, Any]:
         """After the decision: until the other machine has said that it took the run over."""
@@ -292,6 +358,10 @@ class Mover:
             return opened_again(broken, open_line, self._pause)
         except HostError as error:
             raise _unfinished(error, run, self._names[1]) from error
+
+
+def _nobody() -> None:
+    """Cancels nothing."""
 
 
 def _unfinished(error: HostError, run: str, to: str) -> OperationError:

@@ -11,14 +11,18 @@ import hashlib
 import os
 import re
 import tarfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 from ...wire import storage
 from ..model.errors import OperationError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_ENTRY = re.compile(r"([0-9a-f]{64})(?:\+([0-9]{1,18}))?")
+PART = ".part-"
+"""Files that have not arrived whole are called so, and by their digest."""
 _CHUNK_BYTES = 1 << 20
 _MOST_STEPS = 1000
 _LARGE_BYTES = 8 << 20
@@ -111,8 +115,11 @@ def below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def digest_of(path: Path) -> tuple[str, int]:
+def digest_of(path: Path, meanwhile: Callable[[], object] = lambda: None) -> tuple[str, int]:
     """SHA-256 and size of a file as it is now.
+
+    Args:
+        meanwhile: called now and then; a large file takes its time.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
@@ -122,6 +129,7 @@ def digest_of(path: Path) -> tuple[str, int]:
         while data := file.read(_CHUNK_BYTES):
             found.update(data)
             size += len(data)
+            meanwhile()
     return found.hexdigest(), size
 
 
@@ -134,8 +142,16 @@ def has(folder: Path, one: Item) -> bool:
         return False
 
 
-def pack(files: Iterable[tuple[Item, Path]], wanted: Collection[str], out: BinaryIO) -> None:
+def pack(
+    files: Iterable[tuple[Item, Path]],
+    wanted: Collection[str],
+    out: BinaryIO,
+    begun: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Write the files whose digests are ``wanted``, each content once, under its digest.
+
+    Args:
+        begun: how many bytes of a file are there already; it is sent from there on.
 
     Raises:
         OperationError: a file has changed since it was listed.
@@ -150,10 +166,12 @@ def pack(files: Iterable[tuple[Item, Path]], wanted: Collection[str], out: Binar
         for one, path in files:
             if one.digest in missing:
                 missing.discard(one.digest)
-                entry = tarfile.TarInfo(one.digest)
-                entry.size = one.size
+                start = min(begun.get(one.digest, 0), one.size)
+                entry = tarfile.TarInfo(f"{one.digest}+{start}" if start else one.digest)
+                entry.size = one.size - start
                 try:
                     with storage.open_file(path) as file:
+                        file.seek(start)
                         archive.addfile(entry, file)
                 except OSError as error:  # also where it has become shorter
                     raise OperationError(f"{one.name} was changed while it was sent: {error}", HINT) from error
@@ -163,22 +181,50 @@ def unpack(reads: BinaryIO, folder: Path) -> dict[str, Path]:
     """The files of a parcel by their digests, in ``folder``; what was cut or is another content is not there.
 
     Raises:
-        OSError, tarfile.TarError, EOFError: the disk is full, or the stream ended early; what was whole by then stays.
+        OSError, tarfile.TarError, EOFError: the disk is full, or the stream ended early; what was whole by then stays,
+            and so does the beginning of the file that was not (:func:`begun_in`).
     """
     storage.make_private_folder(folder)
     found: dict[str, Path] = {}
     with tarfile.open(fileobj=reads, mode="r|gz") as archive:
         for entry in archive:
             content = archive.extractfile(entry) if entry.isreg() else None
-            if content is None or not _DIGEST.fullmatch(entry.name):
+            named = _ENTRY.fullmatch(entry.name)
+            if content is None or named is None:
                 raise tarfile.TarError(f"{entry.name[:80]!r} does not belong there")
-            path, seen = folder / f".part-{entry.name}", hashlib.sha256()
-            with storage.create_file(path) as file:
+            path, seen = folder / f"{PART}{named[1]}", hashlib.sha256()
+            with _begun(path, int(named[2] or 0), seen.update) as file:
                 while data := content.read(_CHUNK_BYTES):
                     seen.update(data)
                     file.write(data)
                 file.flush()
                 storage.flush_to_disk(file.fileno(), drive_cache=False)
-            if seen.hexdigest() == entry.name:
-                found[entry.name] = path.rename(folder / entry.name)
+            if seen.hexdigest() == named[1]:
+                found[named[1]] = path.rename(folder / named[1])
+            else:
+                path.unlink()
     return found
+
+
+def begun_in(folder: Path) -> dict[str, int]:
+    """How many bytes of files are there whose parcel was cut, by their digests."""
+    parts = folder.glob(f"{PART}*")
+    return {path.name.removeprefix(PART): size for path in parts if (size := path.stat().st_size)}
+
+
+def _begun(path: Path, start: int, seen: Callable[[bytes], object]) -> BinaryIO:
+    """A file to be written on from ``start``; what it holds is told to ``seen``.
+
+    Raises:
+        tarfile.TarError: it does not hold so much.
+    """
+    if not start:
+        return storage.create_file(path)
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b")
+    while (left := start - file.tell()) and (data := file.read(min(_CHUNK_BYTES, left))):
+        seen(data)
+    if left:
+        file.close()
+        raise tarfile.TarError(f"{path.name} holds less than {start} bytes")
+    file.truncate()
+    return file

@@ -4,7 +4,7 @@ What arrives lies in a folder of its own that no list shows, so that it may arri
 other machine has given the run away is it renamed into its place and started; both may be asked for again.
 
 ============ =========================================================================================
-``new/``     files by their digests, as they came: what a next try need not send again
+``new/``     files by their digests, as they came, the last one perhaps in part: what a next try need not send again
 ``RUN/``     the run put together; with ``arrived.json`` in it it waits for the other machine's decision.
              Checkpoints that belong into the training's working folder are below ``.cwd/``
 ``earlier/`` the run as it was here before it moved away, on its way out
@@ -33,7 +33,7 @@ from ..model.home import Home, require_own
 from ..runs.monitor import Monitor
 from ..runs.waiting import restart_is_wished
 from .continuing import plan_here, write_records
-from .parcel import BESIDE, HINT, STAYS, Item, below, digest_of, has, items_of, unpack
+from .parcel import BESIDE, HINT, PART, STAYS, Item, begun_in, below, digest_of, has, items_of, unpack
 from .staging import is_taken, remove_abandoned, run_stage, take
 from .talk import Ends
 
@@ -77,13 +77,20 @@ class Arrival:
     def lacks(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Digests of the files that are not here, from an earlier try or from when the run was here; and our time.
 
+        Args:
+            asked: ``patience``: seconds to wait for the far end of a line that broke, which holds what arrived over it.
+
         Raises:
             OperationError: the run is just arriving over another line.
         """
-        self._take(str(asked["run"]))
-        places = self._at_hand(asked)
-        lacking = sorted({one.digest for one in items_of(asked)} - places.keys())
-        return {"lacking": lacking, "now": self._clock()}
+        name = str(asked["run"])
+        self._take(name, float(asked.get("patience", 0.0)))
+        wanted, new = {one.digest for one in items_of(asked)}, self._stage(name) / "new"
+        for path in below(new):
+            if path.name.removeprefix(PART) not in wanted:  # of an earlier try: the run has saved anew since
+                path.unlink(missing_ok=True)
+        lacking = wanted - self._at_hand(asked).keys()
+        return {"lacking": sorted(lacking), "begun": begun_in(new), "now": self._clock()}
 
     def settle(self, asked: Mapping[str, Any], ends: Ends) -> dict[str, Any]:
         """Put the run together, apart from all others.

@@ -26,6 +26,10 @@ SILENT_SECONDS = 30.0
 """Without a frame for so long, the line hangs: the far process ends then, and lets go of what it holds."""
 TRIES, PAUSE_SECONDS = 5, 2.0
 """How often a line that broke is opened again, and how long between."""
+_LOOK_SECONDS = 0.1
+"""How often it is looked whether an answer is still wanted here."""
+_NOTHING = "nothing"
+"""A question whose answer ends what was on its way before."""
 _MESSAGE, _DATA, _END, _SIGN = b"m", b"d", b"e", b"s"
 _CHUNK_BYTES = 1 << 16
 _MOST_FRAME_BYTES = 64 << 20
@@ -73,12 +77,17 @@ class Ends(ABC):
         Raises:
             UnreadableRecord: what comes is no frame.
         """
-        while (frame := self._next()).kind == _SIGN:
-            pass
-        return frame
+        while True:
+            self._await()
+            if (frame := self._next()).kind != _SIGN:
+                return frame
+
+    def _await(self) -> None:
+        """Wait for the next frame; here anything may end the waiting, since none has been read in part."""
+        return
 
     def require_wanted(self) -> None:
-        """Whether the files that are being sent are still wanted.
+        """Whether the files that are being sent, or the answer that is being worked at, are still wanted.
 
         Raises:
             _Answered: they are not.
@@ -153,6 +162,13 @@ class _Near(Ends):
     def __init__(self, line: Line, silent_seconds: float) -> None:
         super().__init__()
         self._line, self._silent = line, silent_seconds
+        self.require_wanted_here: Callable[[], None] = lambda: None
+
+    def _await(self) -> None:
+        deadline = time.monotonic() + self._silent
+        while not self._has_come() and time.monotonic() < deadline:
+            self.require_wanted_here()
+            self._is_ready([self._line.reads], [], _LOOK_SECONDS)
 
     def _read(self, count: int) -> bytes:
         found = bytearray()
@@ -169,14 +185,16 @@ class _Near(Ends):
             self._line.send(data[start : start + select.PIPE_BUF])
 
     def _has_come(self) -> bool:
-        return bool(select.select([self._line.reads], [], [], 0)[0])
+        return self._is_ready([self._line.reads], [], 0)
 
-    def _wait(self, reads: list[Any], writes: list[Any]) -> None:
+    def _is_ready(self, reads: list[Any], writes: list[Any], seconds: float) -> bool:
         try:
-            ready = any(select.select(reads, writes, [], self._silent))
+            return any(select.select(reads, writes, [], seconds))
         except ValueError as error:  # it was closed here
             raise self._line.failure() from error
-        if not ready:
+
+    def _wait(self, reads: list[Any], writes: list[Any]) -> None:
+        if not self._is_ready(reads, writes, self._silent):
             text = f"nothing has moved on the line for {self._silent:.0f} s: it hangs"
             raise HostError(self._line.host, "frozen", text)
 
@@ -224,7 +242,7 @@ def serve(answers: Mapping[str, Answer]) -> None:
             signs = threading.Thread(target=_give_signs, args=(ends, over), daemon=True)
             signs.start()
             try:
-                answer = answers.get(str(asked.get("ask")), _not_understood)
+                answer = {_NOTHING: _nothing, **answers}.get(str(asked.get("ask")), _not_understood)
                 told: Mapping[str, Any] = {"ok": True, **answer(asked, ends)}
             except (OperationError, UsageError) as error:
                 told = {"ok": False, "sentence": error.sentence, "hint": error.hint, "field": error.field}
@@ -250,8 +268,12 @@ def serve(answers: Mapping[str, Answer]) -> None:
             finally:
                 over.set()
                 signs.join()
-            ends.tell(told)
+            ends.tell({**told, "number": asked.get("number")})
             asked = ends.hear()
+
+
+def _nothing(asked: dict[str, Any], ends: Ends) -> Mapping[str, Any]:
+    return {}
 
 
 def _not_understood(asked: dict[str, Any], ends: Ends) -> Mapping[str, Any]:
@@ -269,6 +291,9 @@ class Place:
 
     def __init__(self, line: Line, silent_seconds: float = SILENT_SECONDS) -> None:
         self.host = line.host
+        self._asked = 0
+        self._is_unread = False
+        """Files that nobody wanted any more may still be on their way."""
         self._line, self._ends, self._over = line, _Near(line, silent_seconds), threading.Event()
         threading.Thread(target=_give_signs, args=(self._ends, self._over), daemon=True).start()
 
@@ -289,16 +314,10 @@ class Place:
             OperationError, UsageError: it cannot be done there, and why.
             HostError: the line broke; whether it was done is not known.
         """
-        self._ends.tell({**fields, "ask": what})
         try:
-            if send is not None:
-                with self._ends.sending() as out:
-                    send(out)
-            if receive is not None:
-                receive(self._ends.receiving())
-            told = self._ends.hear()
-        except _Answered as early:
-            told = early.message
+            if receive is not None and self._is_unread:
+                self._said(_NOTHING, {})
+            told = self._said(what, fields, send, receive)
         except storage.UnreadableRecord as error:
             raise HostError(self.host, "noise", f"what comes over the line is no answer: {error}") from error
         if told.get("ok"):
@@ -306,6 +325,34 @@ class Place:
         kind = UsageError if told.get("use") else OperationError
         sentence, hint = str(told.get("sentence", "no reason was told")), str(told.get("hint", ""))
         raise kind(f"{self.host}: {sentence}", hint, field=told.get("field"))
+
+    def _said(
+        self,
+        what: str,
+        fields: Mapping[str, Any],
+        send: Callable[[BinaryIO], None] | None = None,
+        receive: Callable[[BinaryIO], None] | None = None,
+    ) -> dict[str, Any]:
+        self._asked += 1
+        self._ends.tell({**fields, "ask": what, "number": self._asked})
+        try:
+            if send is not None:
+                with self._ends.sending() as out:
+                    send(out)
+            if receive is not None:
+                self._is_unread = True
+                receive(self._ends.receiving())
+            told = self._ends.hear()
+        except _Answered as early:
+            told = early.message
+        while told.get("number") != self._asked:  # of a question that nobody waits for any more
+            told = self._ends.hear()
+        self._is_unread = False
+        return told
+
+    def cancel_by(self, require_wanted: Callable[[], None]) -> None:
+        """Have this called while an answer is waited for; what it raises ends the waiting, and the line goes on."""
+        self._ends.require_wanted_here = require_wanted
 
     def close(self) -> None:
         """End the far process."""

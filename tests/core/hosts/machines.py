@@ -5,11 +5,12 @@ For the tests of moving, and for :mod:`tests.core.hosts.moves`, which moves runs
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def save():
     os.rename(place + "/.new", f"{{place}}/step-{{step:06d}}.json")
 def end(*_):
     save()
+    while os.path.exists(sys.argv[1] + ".hold"):
+        time.sleep(0.01)
     sys.exit(0)
 signal.signal(signal.SIGTERM, end)
 save()
@@ -88,6 +91,14 @@ class Machines:
         (self.pace.with_suffix(".new")).write_text(str(step))
         self.pace.with_suffix(".new").rename(self.pace)
 
+    @contextlib.contextmanager
+    def endless(self) -> Iterator[None]:
+        """Trainings that are asked to end do so afterwards."""
+        hold = self.pace.with_name("pace.hold")
+        hold.touch()
+        yield
+        hold.unlink()
+
     def end(self) -> None:
         """Let whatever trains come to its end."""
         self.allow(STEPS + 1)
@@ -102,7 +113,12 @@ class Machines:
         environ = {**os.environ, **self.environ.get(name, {})}
         return Place(connect(f"local:{self.homes[name].state}", HostsSettings(), ("transfer",), environ=environ))
 
-    def mover(self, source: str = "a", target: str = "b", wrap: Callable[[Place], Place] = lambda one: one) -> Mover:
+    def mover(
+        self,
+        source: str = "a",
+        target: str = "b",
+        wrap: Callable[[Place], Place] = lambda one: one,
+    ) -> Mover:
         return Mover(
             lambda: wrap(self.place(source)),
             lambda: wrap(self.place(target)),
@@ -126,6 +142,11 @@ class Machines:
     def look(self, name: str, run: str) -> RunSnapshot | None:
         found = self.homes[name].runs / run
         return Monitor(self.homes[name]).snapshot(run) if found.exists() else None
+
+    def seen(self, name: str, run: str) -> RunSnapshot:
+        found = self.look(name, run)
+        assert found is not None
+        return found
 
     def alive(self, name: str, run: str) -> bool:
         found = RunDir(self.homes[name].runs / run)

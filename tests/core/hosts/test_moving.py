@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import random
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
 from mpstui.core.hosts.continuing import plan_here
+from mpstui.core.hosts.line import HostError
 from mpstui.core.hosts.moving import MovePlan
+from mpstui.core.hosts.progress import Cancelled, Progress
 from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import State
 from tests.core.hosts.machines import STEPS, Machines, as_kind
-from tests.core.hosts.moves import break_line, check
+from tests.core.hosts.moves import Died, break_line, check, move_once, tried, watched
 from tests.ssh_lab import SshLab
 from tests.waiting import wait_until
 
@@ -85,7 +92,7 @@ def test_a_run_goes_there_over_ssh_and_back_and_ends_as_if_it_had_never_moved(
 
 
 def cut_while_it_arrives(machines: Machines, run: str) -> None:
-    """Kill the real line while the run's files are on it: it goes on where it was, and is not there."""
+    """Kill the real line while the run's files are on it, for good: it goes on where it was, and is not there."""
     assert machines.lab is not None
     signal_lines = machines.lab.signal
 
@@ -97,13 +104,129 @@ def cut_while_it_arrives(machines: Machines, run: str) -> None:
 
             return super().ask(what, fields, send_and_cut if what == "settle" else send, receive)
 
+    def gone() -> Place:
+        raise HostError("b", "unreachable", "it does not answer")
+
     mover = machines.mover(wrap=as_kind(Cut))
+    mover._opened_if_wanted = gone  # type: ignore[method-assign]
     planned = mover.plan(run)
     assert isinstance(planned, MovePlan)
-    with pytest.raises(OperationError, match="goes on where it was"):
+    with pytest.raises(OperationError, match="b: it does not answer; it goes on where it was"):
         mover.carry_out(planned)
     mover.close()
     wait_until(lambda: machines.alive("a", run), what="its going on where it was")
+    assert not (machines.homes["b"].runs / run).exists()
+
+
+class Watched(Place):
+    """Does something in the middle of the files, and counts what is handed over."""
+
+    at_half: Callable[[], object] = lambda: None
+    passed = 0
+
+    def ask(self, what: str, fields: Any, send: Any = None, receive: Any = None) -> dict[str, Any]:
+        class Counted(io.BytesIO):
+            def write(self, data: Any) -> int:
+                Watched.passed += len(data)
+                if Watched.passed > LARGE_BYTES // 2:
+                    at_half, Watched.at_half = Watched.at_half, lambda: None
+                    at_half()
+                return out.write(data)
+
+        def count(to: BinaryIO) -> None:
+            nonlocal out
+            out = to
+            send(Counted())
+
+        out: BinaryIO
+        return super().ask(what, fields, count if what == "settle" else send, receive)
+
+
+LARGE_BYTES = 6 << 20
+
+
+@pytest.mark.parametrize("begins_anew", [False, True])
+def test_files_that_were_cut_go_on_where_they_were(tmp_path: Path, ssh_lab: SshLab, *, begins_anew: bool) -> None:
+    machines, heard = Machines(tmp_path, ssh_lab), list[Progress]()
+    run = machines.launch()
+    machines.trains("a", run)
+    if begins_anew:
+        Actions(os.environ).send(machines.seen("a", run), "stop")
+        wait_until(lambda: not machines.alive("a", run), what="its end")
+    large = machines.homes["a"].runs / run / "large.bin"
+    large.write_bytes(random.Random(3).randbytes(LARGE_BYTES))
+    Watched.passed, Watched.at_half = 0, lambda: ssh_lab.signal(signal.SIGKILL)
+    if begins_anew:  # the program that moves it dies as well
+        dies = machines.mover(wrap=as_kind(Watched))
+        dies._opened_if_wanted = died  # type: ignore[method-assign]
+        with tried(dies):
+            move_once(dies, run)
+        assert not (machines.homes["b"].runs / run).exists()
+    mover = machines.mover(wrap=as_kind(Watched))
+    planned = mover.plan(run)
+    assert isinstance(planned, MovePlan)
+    mover.carry_out(planned, heard.append)
+    mover.close()
+    assert LARGE_BYTES <= Watched.passed < 1.4 * LARGE_BYTES, "most of the first half was not sent twice"
+    assert (machines.homes["b"].runs / run / "large.bin").read_bytes() == large.read_bytes()
+    sent = [one for one in heard if one.doing == "its files are sent"]
+    assert any(one.done_bytes > LARGE_BYTES // 4 for one in sent if one.rate is None), "told what had arrived before"
+    assert max(one.done_bytes for one in sent) > 0.9 * LARGE_BYTES
+    assert all(one.done_bytes <= one.total_bytes for one in sent)
+    assert [one.can_cancel for one in heard if one.doing.startswith("b takes it over")] == [False]
+    machines.end()
+
+
+def died() -> Place:
+    raise Died
+
+
+@pytest.mark.parametrize("moment", ["it saves and ends", "its files are sent"])
+def test_a_move_that_is_cancelled_leaves_the_run_going_on(
+    machines: Machines, unmoved: list[float], moment: str
+) -> None:
+    def cancel_at_once(now: Progress) -> None:
+        if now.doing == moment:
+            mover.cancel()
+
+    run = machines.launch()
+    machines.trains("a", run)
+    with watched(machines, run) as twice:
+        mover = machines.mover()
+        planned = mover.plan(run)
+        assert isinstance(planned, MovePlan)
+        with pytest.raises(Cancelled, match="was not moved: it was cancelled; it goes on where it was"):
+            mover.carry_out(planned, cancel_at_once)
+        mover.close()
+        wait_until(lambda: machines.alive("a", run), what="its going on where it was")
+        machines.trains("a", run, 20)
+        assert not (machines.homes["b"].runs / run).exists()
+        with contextlib.closing(machines.mover()) as again:
+            move_once(again, run)
+        machines.allow(STEPS + 1)
+        assert machines.final("b", run) == unmoved
+    assert not twice
+
+
+def test_ctrl_c_waits_until_the_run_goes_on_where_it_was(machines: Machines) -> None:
+    run = machines.launch()
+    machines.trains("a", run)
+    here, there = (f"local:{machines.homes[name].state}" for name in ("a", "b"))
+    command = [sys.executable, "-m", "mpstui", "move", f"{here}:{run}", "--to", there, "--yes"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        with machines.endless():
+            while "it saves and ends" not in (line := process.stderr.readline()):
+                assert line, "it ended"
+            wait_until(lambda: machines.seen("a", run).state is State.STOPPING, what="its being asked to end")
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.readline() == ("it stays where it was, and goes on there as soon as it has ended\n")
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert f"{run} was not moved: it was cancelled; it goes on where it was" in rest
+    assert "Traceback" not in rest
+    wait_until(lambda: machines.alive("a", run), what="its going on where it was")
+    assert machines.seen("a", run).attempt == 2
     assert not (machines.homes["b"].runs / run).exists()
 
 
