@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mpstui.core.hosts.moving import MovePlan, Mover
+from mpstui.core.hosts.progress import Progress
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import State
 
@@ -31,7 +33,7 @@ class FakeMover(Mover):
             raise OperationError(self.failure)
         return PLAN
 
-    def carry_out(self, planned: MovePlan) -> dict[str, Any]:
+    def carry_out(self, planned: MovePlan, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
         self.asked.append(f"carry out {planned.run}")
         return {"run": planned.run, "attempt": 2, "step": 1200}
 

@@ -126,20 +126,19 @@ class Watched(Place):
 
     def ask(self, what: str, fields: Any, send: Any = None, receive: Any = None) -> dict[str, Any]:
         class Counted(io.BytesIO):
+            def __init__(self, out: BinaryIO) -> None:
+                super().__init__()
+                self.out = out
+
             def write(self, data: Any) -> int:
                 Watched.passed += len(data)
                 if Watched.passed > LARGE_BYTES // 2:
                     at_half, Watched.at_half = Watched.at_half, lambda: None
                     at_half()
-                return out.write(data)
+                return self.out.write(data)
 
-        def count(to: BinaryIO) -> None:
-            nonlocal out
-            out = to
-            send(Counted())
-
-        out: BinaryIO
-        return super().ask(what, fields, count if what == "settle" else send, receive)
+        count = (lambda out: send(Counted(out))) if what == "settle" else send
+        return super().ask(what, fields, count, receive)
 
 
 LARGE_BYTES = 6 << 20
