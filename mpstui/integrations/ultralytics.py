@@ -66,7 +66,8 @@ class _Callbacks:
             shutil.copy(trainer.last, path)
         if trainer.best.exists() and trainer.best_fitness == trainer.fitness:
             report.checkpoint(trainer.best, step=self._step, best=True)
-        report.checkpoint(path, step=self._step)  # the last word: it goes on from there
+        goes_on_from = (trainer.epoch + 1) * self._batches  # the steps of a broken-off epoch are made again
+        report.checkpoint(path, step=min(self._step, goes_on_from))  # the last word
 
     def on_fit_epoch_end(self, trainer: Any) -> None:
         report({**(trainer.metrics or {}), "fitness": trainer.fitness}, step=self._step)
