@@ -33,6 +33,8 @@ class Row(NamedTuple):
     step: float
     time: float
     """Unix seconds; NaN where it is not told, like the step."""
+    aside: bool = False
+    """Whether its step counts something else than the run's."""
 
 
 class Rows:
@@ -55,15 +57,15 @@ class Rows:
 
     def place(self, rows: Sequence[Row]) -> list[Point]:
         """The points of rows: one set of columns for the metrics that were logged together."""
-        shapes: dict[frozenset[str], list[int]] = {}
+        shapes: dict[tuple[bool, frozenset[str]], list[int]] = {}
         for place, row in enumerate(rows):
-            shapes.setdefault(frozenset(row.values), []).append(place)
-        holders: dict[str, list[frozenset[str]]] = {}
+            shapes.setdefault((row.aside, frozenset(row.values)), []).append(place)
+        holders: dict[str, list[tuple[bool, frozenset[str]]]] = {}
         for shape, places in shapes.items():
             self._learn(rows[places[0]])
-            for name in shape:
+            for name in shape[1]:
                 holders.setdefault(name, []).append(shape)
-        together: dict[tuple[frozenset[str], ...], list[str]] = {}
+        together: dict[tuple[tuple[bool, frozenset[str]], ...], list[str]] = {}
         for name in sorted(holders):
             together.setdefault(tuple(holders[name]), []).append(name)
         parts = [(sorted(chain.from_iterable(shapes[one] for one in held)), names) for held, names in together.items()]
@@ -129,7 +131,7 @@ class Rows:
         if math.isnan(epochs[-1]) and any("epoch" in name.lower() for name in rows[-1].values):
             epochs = array("d", map(_epoch, rows))  # told beside these, and elsewhere as well
         steps, times = array("d", [row.step for row in rows]), array("d", [row.time for row in rows])
-        return self._points(columns, steps, times, epochs)
+        return self._points(columns, steps, times, epochs, aside=rows[-1].aside)
 
     def _points(
         self,
@@ -137,6 +139,8 @@ class Rows:
         steps: Sequence[float],
         times: Sequence[float],
         epochs: Sequence[float],
+        *,
+        aside: bool = False,
     ) -> list[Point]:
         """As columns whose steps never fall: where somebody logged an earlier step again, others begin."""
         if not steps:
@@ -146,7 +150,7 @@ class Rows:
         for start, stop in pairwise([0, *falls, len(steps)]):
             cut = slice(start, stop)
             part = columns if not falls else {name: values[cut] for name, values in columns.items()}
-            found.append(self._point(part, steps[cut], times[cut], epochs[cut]))
+            found.append(self._point(part, steps[cut], times[cut], epochs[cut], aside=aside))
         return found
 
     def _point(
@@ -155,6 +159,8 @@ class Rows:
         steps: Sequence[float],
         times: Sequence[float],
         epochs: Sequence[float],
+        *,
+        aside: bool,
     ) -> PointColumns:
         losses = columns.get(self._loss, ()) if self._loss is not None else ()
         rates = columns.get(self._rate) if self._rate is not None else None
@@ -164,7 +170,8 @@ class Rows:
             for name, values in columns.items()
             if name not in told and ALIASES.get(name.lower()) != EPOCH
         }
-        self._step = steps[-1] if math.isfinite(steps[-1]) else self._step
+        step = _NAN if aside else steps[-1]
+        self._step = step if math.isfinite(step) else self._step
         if math.isfinite(epochs[-1]):
             self._epoch = epochs[-1]
             self._first_epoch = 0 if any(epoch < 1 for epoch in epochs) else self._first_epoch
@@ -174,7 +181,7 @@ class Rows:
         self._lr = rates[-1] if rates else self._lr
         newest = MetricPoint(
             run=0,
-            counters=_counters(steps[-1], epochs[-1]),
+            counters=_counters(step, epochs[-1]),
             phase=Phase.TRAIN,
             loss=losses[-1] if losses else None,
             learning_rate=rates[-1] if rates else None,

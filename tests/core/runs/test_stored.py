@@ -74,6 +74,23 @@ def test_one_that_failed_asks_for_no_record_of_ours(monitor: Monitor, tmp_path: 
     assert not needs_explaining(shown)
 
 
+@pytest.mark.parametrize(
+    ("printed", "state", "reason"),
+    [
+        ("Traceback ...\nKeyboardInterrupt\n", State.KILLED, "W&B has recorded its end: exit code 255 after Ctrl-C"),
+        ("gave up\n", State.FAILED, "W&B has recorded its end: exit code 255"),
+    ],
+)
+def test_ctrl_c_is_told_from_a_failure_by_what_was_printed(
+    monitor: Monitor, tmp_path: Path, printed: str, state: State, reason: str
+) -> None:
+    path = run_of(tmp_path, "first", 0.5, w.exited(255))
+    (path / "files").mkdir()
+    (path / "files" / "output.log").write_text(printed)
+    shown = monitor.snapshot(monitor.watch(path))
+    assert (shown.state, shown.reason) == (state, reason)
+
+
 def test_one_without_an_end_is_never_called_running_or_crashed(
     monitor: Monitor, tmp_path: Path, clock: FakeClock
 ) -> None:

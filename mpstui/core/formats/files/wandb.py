@@ -24,6 +24,7 @@ from ..protobuf import fields, varint
 from ..rows import Row, Rows, one_by_one
 from ..told import SYSTEM, RunTold, flattened
 from . import CHUNK
+from ._wandb_steps import Steps
 
 SIGNATURE = b":W&B\xe1\xbe"
 HEADER_BYTES, BLOCK_BYTES = 7, 1 << 15
@@ -172,9 +173,7 @@ class WandbFile:
         self._log = TransactionLog(path)
         self._rows = Rows(self.name)
         self._names = _Names()
-        self._step = math.nan
-        self._own_step: str | None = None
-        """What the program says that it counts by."""
+        self._steps = Steps()
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
@@ -200,7 +199,7 @@ class WandbFile:
         self._read(TransactionLog(self.path), BLOCK_BYTES, Rows(self.name))
         start = (size - _END_BYTES) // BLOCK_BYTES * BLOCK_BYTES
         points = self._read(TransactionLog(self.path, start), None, Rows(self.name))
-        self._step = math.nan
+        self._steps.rewind()
         return points
 
     def close(self) -> list[MetricPoint]:
@@ -217,8 +216,8 @@ class WandbFile:
         for record in log.read(limit):
             try:
                 if (head := _ENVELOPE.match(record)) is not None:
-                    if head[1] == _OF_HISTORY and (row := self._row(record[head.end() :])) is not None:
-                        found.append(row)
+                    if head[1] == _OF_HISTORY:
+                        found += self._row(record[head.end() :])
                     continue
                 kind, payload = _kind_of(record)
                 if kind == Record.STATS:
@@ -229,7 +228,7 @@ class WandbFile:
                 continue  # a record of another make: it costs itself
         return (rows or self._rows).place(found)
 
-    def _row(self, payload: bytes) -> Row | None:
+    def _row(self, payload: bytes) -> Sequence[Row]:
         pieces = _PLAIN.split(payload)
         if not any(pieces[:-1:3]) and _STEP.match(pieces[-1]):
             names = self._names
@@ -241,16 +240,13 @@ class WandbFile:
             values = {
                 name: one for name, one in _items(payload, 1) if name[:1] != "_" or name in ("_step", "_timestamp")
             }
-        step, moment = float(values.pop("_step", self._step)), float(values.pop("_timestamp", math.nan))
-        if self._own_step is not None:
-            step = float(values.get(self._own_step, self._step))
-        self._step = step
-        return Row(values, step, moment) if values else None
+        step, moment = float(values.pop("_step", math.nan)), float(values.pop("_timestamp", math.nan))
+        return self._steps.rows(values, step, moment)
 
     def _stats(self, payload: bytes) -> Row:
         stamp = next((value for number, value in fields(payload) if number == 2 and isinstance(value, bytes)), b"")
         values = {SYSTEM + name: value for name, value in _items(payload, 3)}
-        return Row(values, self._step, _moment(stamp) or math.nan)
+        return Row(values, self._steps.newest, _moment(stamp) or math.nan)
 
     def _tell(self, kind: int, payload: bytes) -> None:
         """Take in what a record says of the run as a whole."""
@@ -281,8 +277,8 @@ class WandbFile:
             code = _signed(numbers.get(1, 0))
             state = State.FINISHED if code == 0 else State.FAILED
             self.told = told._replace(exit_code=code, state=state, runtime=float(numbers.get(2, 0)) or None)
-        elif self._own_step is None and _word(found, 4).endswith("global_step"):
-            self._own_step = _word(found, 4)
+        else:
+            self._steps.define(_word(found, 1) or _word(found, 2), _word(found, 4))
 
 
 def _plain(value: bytes) -> str:
@@ -322,7 +318,9 @@ def _kind_of(record: bytes) -> tuple[int, bytes]:
 
 
 def _items(payload: bytes, field: int) -> Iterator[tuple[str, float]]:
-    """The named numbers of a message; texts, histograms and tables are none."""
+    """The named numbers of a message; texts are none, nor is what describes a histogram, a table or a picture."""
+    found: dict[tuple[str, ...], float] = {}
+    described: set[tuple[str, ...]] = set()
     for number, item in fields(payload):
         if number != field or not isinstance(item, bytes):
             continue
@@ -338,7 +336,12 @@ def _items(payload: bytes, field: int) -> Iterator[tuple[str, float]]:
             elif kind == Item.NUMBER and isinstance(part, bytes) and len(part) == 8:
                 value = struct.unpack("<d", part)[0]
         if names and value is not None:
-            yield ".".join(name for name in names if name), value
+            found[tuple(names)] = value
+        elif names[1:] and names[-1] == "_type":
+            described.add(tuple(names[:-1]))
+    for name, one in found.items():
+        if not described or not any(name[:depth] in described for depth in range(1, len(name))):
+            yield ".".join(part for part in name if part), one
 
 
 def _json_number(text: bytes) -> float | None:

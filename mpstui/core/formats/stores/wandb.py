@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ....wire import storage
+from ...follow import last_lines
+from ...model.snapshot import State
 from ..points import Priority
 from ..told import RunTold
 from . import Store, StoredRun
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from ..files import MetricFile
 
 _ENDING = ".wandb"
+_INTERRUPTED = 255
+_END_BYTES = 1 << 12
 
 
 class WandbRun(StoredRun):
@@ -52,7 +56,14 @@ class WandbRun(StoredRun):
             told = told._replace(argv=self._argv)
         if told.exit_code is not None:
             told = told._replace(says=f"exit code {told.exit_code}")
+        if told.exit_code == _INTERRUPTED and self._was_interrupted():
+            told = told._replace(state=State.KILLED, says=f"{told.says} after Ctrl-C")
         return told
+
+    def _was_interrupted(self) -> bool:
+        """Whether its output ends with the traceback of Ctrl-C: a program may leave with that code for itself."""
+        found = self.output
+        return found is not None and last_lines(found, _END_BYTES).rstrip().endswith(b"KeyboardInterrupt")
 
     def _command(self) -> tuple[str, ...]:
         try:

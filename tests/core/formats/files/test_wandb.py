@@ -177,6 +177,49 @@ def test_the_machine_and_a_step_that_the_program_declares(tmp_path: Path) -> Non
     assert heat.times[3] == pytest.approx(w.START + 3.5)
 
 
+def defined(name: str, step: str = "") -> bytes:
+    """As ``define_metric`` writes it."""
+    return w.field(12, w.field(2 if name.endswith("*") else 1, name) + (w.field(4, step) if step else b""))
+
+
+def test_metrics_lie_at_the_count_that_each_was_defined_by(tmp_path: Path) -> None:
+    records = [
+        defined("trainer/global_step"), defined("train/*", "trainer/global_step"),
+        defined("val/*", "seen"), defined("val/acc", "trainer/global_step"), defined("f1", "epoch"),
+    ]  # fmt: skip
+    for at in range(4):
+        values = {"train/loss": 1.0, "trainer/global_step": 50 * at, "norm": 2.0, "epoch": at, "f1": 0.5}
+        records.append(w.history(at, values))
+    records.append(w.history(4, {"val/loss": 3.0, "val/acc": 0.25, "seen": 7000}))
+    records.append(w.history(5, {"val/loss": 2.0}))
+    records.append(w.stats(w.START + 9, {"cpu": 60.0}))
+    file = WandbFile(w.write(tmp_path / "run-a.wandb", records))
+    found = read(file)
+    assert {name: [step for step, _ in one] for name, one in found.items()} == {
+        **dict.fromkeys(("loss", "norm", "f1", "trainer/global_step"), [0, 50, 100, 150]),
+        "val/acc": [150], "val/loss": [7000, 7000], "seen": [150], "system/cpu": [150],
+    }  # fmt: skip
+    assert file.summary().step == 150, "how many samples an evaluation has seen is no step of the run"
+
+
+def test_a_count_that_only_some_metrics_have_is_not_that_of_the_run(tmp_path: Path) -> None:
+    records = [defined("images/*", "images/number"), defined("never", "logged")]
+    records += [w.history(at, {"loss": 1.0, "images/score": 0.5, "images/number": 3 * at}) for at in range(4)]
+    records.append(w.history(4, {"never": 1.0}))
+    found = read(WandbFile(w.write(tmp_path / "run-a.wandb", records)))
+    assert [step for step, _ in found["loss"]] == [0, 1, 2, 3]
+    assert [step for step, _ in found["images/score"]] == [0, 3, 6, 9]
+    assert found["never"] == [(4, 1.0)], "what it counts by was never logged"
+
+
+def test_what_describes_a_picture_or_a_table_is_no_curve(tmp_path: Path) -> None:
+    picture = {"width": 8, "_type": "image-file", "height": 8, "size": 90}
+    table = {"ncols": 1, "nrows": 9, "_type": "table-file", "path": "media/table.json"}
+    row = {"loss": 1.0, "image": picture, "table": table, "image.sharpness": 0.5, "layer": {"norm": 2.0}}
+    found = read(WandbFile(w.write(tmp_path / "run-a.wandb", [w.history(0, row)])))
+    assert set(found) == {"loss", "layer.norm"} | {"image.sharpness"}
+
+
 def test_a_step_that_falls_begins_other_columns(tmp_path: Path) -> None:
     declared = w.field(12, w.field(2, "*") + w.field(4, "global_step"))
     order = [0, 1, 2, 1, 2, 3]
