@@ -270,7 +270,8 @@ class StoreFolder:
         begun = machine.monotonic()
         if not fresh and begun >= self._look_at:
             folders = {str(run.path) for run in self._known.values()}
-            fresh = [run for run in find_runs(self._path, folders.__contains__) if run.key not in self._known]
+            found = find_runs(self._path, folders.__contains__ if folders else None)
+            fresh = [run for run in found if run.key not in self._known]
             self._known |= {run.key: run for run in fresh}
             fresh = fresh[: max(0, MOST_RUNS - self._shown)]
             self._shown += len(fresh)

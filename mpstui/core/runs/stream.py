@@ -303,12 +303,12 @@ class Streams:
         self._places = dict(places or {})
         self._streams: dict[str, RunStream] = {}
         self._next: dict[str, float] = {}
-        watching = Watching(self._machine, None, home.state)
+        self._watching = Watching(self._machine, None, home.state)
         for name in names:
             path = Path(name).expanduser()
             if "/" in name and path.exists():
-                for key in watching.watch(path):
-                    self._open(key, watching[key])
+                for key in self._watching.watch(path):
+                    self._open(key, self._watching[key])
             else:
                 self._open_ours(find_run(home, name))
 
@@ -328,20 +328,30 @@ class Streams:
             if run.run not in self._streams:
                 self._open_ours(run)
         self._only_new = self._only_new and bool(self._names)
+        if self._watching.grows:
+            self._look()
         now = self._machine.monotonic()
         for name, one in list(self._streams.items()):
             if self._next.get(name, 0.0) <= now:
                 yield one.read()
                 self._next[name] = now + SETTLED_SECONDS if one.has_settled else 0.0
 
+    def _look(self) -> None:
+        """Take in what has begun in the folders that are watched."""
+        before = set(self._watching)
+        self._watching.look(())
+        for key in before - self._watching.keys():
+            self._streams.pop(key, None)
+        for key in self._watching.keys() - before:
+            self._open(key, self._watching[key], only_new=False)
+
     def _open_ours(self, run: RunDir) -> None:
         self._open(run.run, RunReader(run, self._machine))
 
-    def _open(self, key: str, reader: RunFollower) -> None:
+    def _open(self, key: str, reader: RunFollower, *, only_new: bool = True) -> None:
         place = self._places.get(key)
-        self._streams[key] = RunStream(
-            reader, self._machine, log=self._log, place=place, only_new=self._only_new and place is None
-        )
+        skips = only_new and self._only_new and place is None
+        self._streams[key] = RunStream(reader, self._machine, log=self._log, place=place, only_new=skips)
 
 
 def _point(record: Mapping[str, Any]) -> Told | None:

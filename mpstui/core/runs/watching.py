@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 # What reads stores, files and jobs is imported by who watches one: most lists have none.
 
 
+BEGINNING_SECONDS = 60.0
+"""A program that has printed for so long is not about to begin with a tracker: its folder stays what it was."""
+
+
 class Watching(dict[str, RunFollower]):
     """Readers of what is watched, by key. What lies in a folder of runs, or is a job of this user, comes by itself."""
 
@@ -29,6 +33,10 @@ class Watching(dict[str, RunFollower]):
         self._columns = columns
         self._state = state
         self._folders: list[StoreFolder] = []
+        self._empty: dict[str, StoreFolder] = {}
+        """Folders without any run yet, which are shown as themselves until one begins there."""
+        self._told_at: dict[str, float] = {}
+        """When such a folder was first seen to tell something by itself."""
         self._jobs_of = ""
 
     def watch(self, path: Path) -> Collection[str]:
@@ -48,6 +56,9 @@ class Watching(dict[str, RunFollower]):
             return [self._add(str(path), RunReader(RunDir(path), self._machine, columns=self._columns))]
         runs = find_runs(path)
         if not runs:
+            if path.is_dir():
+                self._empty[str(path)] = StoreFolder(path, ())
+                self.grows = True
             return [self._add(str(path), WatchedReader(path, self._machine, self._columns))]
         if len(runs) > 1 or runs[0].path != path:
             self._folders.append(StoreFolder(path, runs))
@@ -61,11 +72,25 @@ class Watching(dict[str, RunFollower]):
 
             for job in other_jobs(self._jobs_of, ours, self._state):
                 self.watch(job)
+        for key, folder in list(self._empty.items()):
+            told, now = self[key].snapshot, self._machine.monotonic()
+            if told is not None and told.updated is not None:
+                self._told_at.setdefault(key, now)
+            if self._take_from(folder):
+                self._folders.append(self._empty.pop(key))
+                del self[key]
+            elif now - self._told_at.get(key, now) > BEGINNING_SECONDS:
+                del self._empty[key]
         for folder in self._folders:
-            from .stored import reader_of
+            self._take_from(folder)
 
-            for run in folder.look(self._machine):
-                self._add(run.key, reader_of(run, self._machine, self._columns))
+    def _take_from(self, folder: StoreFolder) -> bool:
+        from .stored import reader_of
+
+        fresh = folder.look(self._machine)
+        for run in fresh:
+            self._add(run.key, reader_of(run, self._machine, self._columns))
+        return bool(fresh)
 
     def _add(self, key: str, reader: RunFollower) -> str:
         self.setdefault(key, reader)

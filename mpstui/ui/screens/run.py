@@ -103,7 +103,11 @@ class RunScreen(PickingScreen):
         found = next((item for item in snapshots if item.run == self.place), None)
         if found is None:
             if self.snapshot is not None:
-                self.context.say(f"run {self.place} is no longer there", "warning", self.place)
+                begun = sum(bool(item.store) and item.run.startswith(f"{self.place}/") for item in snapshots)
+                if begun:  # an empty folder was watched, and its runs stand for it now
+                    self.context.say(f"{begun} run{'s' * (begun > 1)} began in {clean(self.place, 40)}", "information")
+                else:
+                    self.context.say(f"run {self.place} is no longer there", "warning", self.place)
                 self.action_back()
             return
         before, self.snapshot = self.snapshot, found

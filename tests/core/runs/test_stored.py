@@ -144,6 +144,33 @@ def test_a_folder_of_runs_is_a_list_that_grows(monitor: Monitor, tmp_path: Path,
     assert settings_of(whole[0])["bs"] == "8"
 
 
+def test_a_folder_that_is_watched_before_anything_begins_there(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock
+) -> None:
+    folder = tmp_path / "wandb"
+    folder.mkdir()
+    key = monitor.watch(folder)
+    assert [(one.run, one.updated) for one in monitor.refresh(key)] == [(key, None)]
+    run_of(folder, "a", 0.5)
+    clock.advance(10)
+    assert set(by_name(monitor)) == {"a"}, "its runs stand for the folder, as they do for whoever comes now"
+    run_of(folder, "b", 0.5, w.exited(0))
+    clock.advance(10)
+    assert {name: one.state for name, one in by_name(monitor).items()} == {"a": State.WATCHED, "b": State.FINISHED}
+
+
+def test_a_folder_with_a_log_of_its_own_stays_what_it_is(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    (tmp_path / "train.log").write_text("epoch 1 step 10 loss 0.5\n")
+    key = monitor.watch(tmp_path)
+    assert monitor.refresh(key)[0].numbers.loss == 0.5
+    for _ in range(2):
+        clock.advance(60)
+        monitor.refresh(key)
+    run_of(tmp_path / "wandb", "a", 0.5)
+    clock.advance(10)
+    assert [one.run for one in monitor.refresh_whole()] == [key]
+
+
 def test_a_list_shows_the_newest_values_of_a_long_run_without_reading_it(
     monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from mpstui.core.model.home import Home
 from mpstui.core.runs.stream import Streams, Told
-from tests.core.runs.build import NOW, RunBuilder
+from tests import wandb_files as w
+from tests.core.runs.build import NOW, FakeClock, RunBuilder
 
 
 @pytest.fixture(name="home")
@@ -143,3 +144,22 @@ def test_a_program_that_reports_is_not_told_twice(home: Home) -> None:
     sources = [one["source"] for one in told(at_once(Streams(home, [seen.run.run])), "point")]
     assert sources == ["agent", "printed"]
     seen.release()
+
+
+def test_runs_that_begin_in_a_folder_are_told_from_their_beginning(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "wandb"
+    folder.mkdir()
+    streams, now = Streams(home, [str(folder)], only_new=True), FakeClock()
+    streams._machine.monotonic = now
+    assert told(streams) == []
+    for name, code in (("a", 0), ("b", 1)):
+        records = [w.run(name, {}), w.history(1, {"loss": 0.5}), w.exited(code)]
+        w.write(folder / f"offline-run-{name}" / f"run-{name}.wandb", records)
+        now.advance(10)
+        found = told(streams)
+        ends = {"a": "finished", "b": "failed"}
+        assert [(one["kind"], one.get("state"), one.get("values")) for one in found] == [
+            ("state", ends[name], None), ("point", None, {"loss": 0.5}),
+        ]  # fmt: skip
+        assert all(one["run"] != str(folder) for one in found)
+    assert streams.have_settled
