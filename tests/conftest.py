@@ -24,8 +24,9 @@ settings.load_profile("same")
 # A job in the background of a script ignores SIGINT, and every process below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What is imported is garbage nowhere: nobody looks through it.
+# What is imported is garbage nowhere: nobody looks through it, nor for it while tests are collected.
 gc.set_threshold(50_000, 20, 50)
+gc.disable()
 
 _FOLDERS = count()
 _THE_DEVELOPERS_OWN = (
@@ -45,6 +46,7 @@ _THE_DEVELOPERS_OWN = (
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
@@ -10,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from . import garbage
 from .control import Control
 from .errors import TrainingError, UsageError
 
@@ -30,6 +32,7 @@ tasks: {tasks}
 `results` tabulates finished and running trainings, `fetch` downloads public data, `prepare` turns data that you
 have into what a task reads, `compare` is what `mpstui bench TASK --compare-devices` runs."""
 _REPORTS = ("results", "evaluate", "export", "fetch", "prepare")
+_WITHOUT_TORCH = ("results", "fetch", "prepare")
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
 _HELP_ON_CHECKPOINTS = {
     "evaluate": """usage: python -P -m {program} evaluate CHECKPOINT [options]
@@ -96,6 +99,8 @@ def _dispatch(arguments: list[str], control: Control) -> int:
         print(_USAGE.format(program=__package__, tasks=", ".join(task_names())))
         return 0 if arguments else 2
     name, *rest = arguments
+    if name in _WITHOUT_TORCH:
+        garbage.look_from_here()
     if name == "results":
         return _results(rest)
     if name == "fetch":
@@ -136,6 +141,7 @@ def _on_checkpoint(name: str, arguments: list[str]) -> int:
     from .evaluate import evaluate
     from .export import export
 
+    garbage.look_from_here()
     if arguments[:1] in (["-h"], ["--help"]):
         print(_HELP_ON_CHECKPOINTS[name].format(program=__package__))
         return 0
@@ -218,4 +224,5 @@ def _train(name: str, arguments: list[str], control: Control) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # see garbage.py
     sys.exit(main())

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mpstui.agent.reporter import Reporter
 
-from . import assemble, checkpoint, device, options, tasks
+from . import assemble, checkpoint, device, garbage, options, tasks
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .distributed import Group, Ranks
@@ -77,9 +77,11 @@ def assembled(
         reporter=reporter, control=control, loaded=loaded,
     )  # fmt: skip
     if longest_seconds := getattr(args, "longest_step", 0.0):
+        garbage.look_from_here()  # steps that are tried out leave some
         wish = fit_batch_size(wish, longest_seconds)
     try:
         job = assemble.assemble(wish)
+        garbage.look_from_here()
         if passed_over:
             job.reports.notify("note", passed_over)
         yield job, loaded

@@ -31,7 +31,10 @@ BUNDLED = "vendor"
 """The folder beside our packages in which a bundle has those of others."""
 _NVIDIA_WITNESSES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")
 _ASK_DEVICES = """
+import gc
+gc.disable()
 import json, torch
+gc.freeze()
 print(json.dumps({"mps": bool(torch.backends.mps.is_available()), "cuda": bool(torch.cuda.is_available())}))
 """
 _ASK_MODULES = """

@@ -48,10 +48,12 @@ def _run_after(loader: importlib.abc.Loader) -> None:
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
+        looked = gc.isenabled()
         gc.disable()
         execute(module)
         gc.freeze()  # what torch keeps is never looked through again, for garbage or for tensors that are counted
-        gc.enable()
+        if looked:
+            gc.enable()
         if os.environ.get("MPSTUI_STANDIN_COMPILER") != "real":
             sys.modules.setdefault("torch._dynamo", _NoCompiler("torch._dynamo"))
         if "MPSTUI_STANDIN" in os.environ:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -99,3 +100,24 @@ def test_checking_data_tells_of_every_problem() -> None:
     told = Inspection("files", {}, tuple(f"file {number} is bad" for number in range(1, 101))).text().splitlines()
     assert told[1:] == [*(f"problem: file {number} is bad" for number in range(1, 101)), "100 problems found"]
     assert Inspection("files", {}, ("one",)).text().splitlines()[-1] == "1 problem found"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cifar", *TINY, "--limit", "16", "--epochs", "1", "--out", "{}/a"],
+        ["cifar", *TINY, "--limit", "16", "--epochs", "1", "--out", "{}/a", "--longest-step", "9"],
+        ["evaluate", "{}"],
+        ["results", "{}"],
+    ],
+    ids=lambda words: " ".join(words[::8]),
+)
+def test_a_process_that_started_without_a_look_for_garbage_looks_for_it_at_work(
+    tmp_path: Path, words: list[str]
+) -> None:
+    gc.disable()
+    try:
+        main([word.format(tmp_path) for word in words])
+        assert gc.isenabled()
+    finally:
+        gc.enable()
