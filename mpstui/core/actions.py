@@ -13,15 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from .model.snapshot import Availability, RunSnapshot, State
-from .stakes import (
-    ASKS_FROM_SECONDS,
-    HAS_PROCESSES,
-    at_stake,
-    has_checkpoint,
-    lasted_seconds,
-    time_text,
-    unsaved,
-)
+from .stakes import ASKS_FROM_SECONDS, HAS_PROCESSES, at_stake, has_checkpoint, lasted_seconds, time_text, unsaved
 
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
 
@@ -84,6 +76,8 @@ class Action:
     """One line for the page of keys."""
     footer: int = 0
     """Rank in the footer: high ones are dropped first where there is no room; 0: it is not shown there."""
+    rare: bool = False
+    """Whether it stands in the footer only where it can work."""
     scope: Literal["run", "queue", "list"] = "run"
     """Where the key works: wherever a run is in view, for runs that wait in a queue, in the list alone."""
     screen_action: str = ""

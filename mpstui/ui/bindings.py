@@ -26,6 +26,7 @@ class Scope(StrEnum):
     LAUNCH = "launch form"
     COMPARISON = "comparing runs"
     GRID = "grid of metrics"
+    IMAGES = "images of a run"
 
 
 class Key(NamedTuple):
@@ -41,6 +42,8 @@ class Key(NamedTuple):
     scope: Scope
     footer: int = 0
     """Rank in the footer, 1 is the last to be dropped where there is no room; 0 is not shown there."""
+    rare: bool = False
+    """It stands in the footer only where it can work: most people never need it."""
     acts: Action | None = None
     """The entry of the table of actions that it stands for."""
 
@@ -57,6 +60,7 @@ def _key_of(action: Action) -> Key:
         action.help,
         _SCOPES[action.scope],
         action.footer,
+        action.rare or action.scope == "queue",
         action,
     )
 
@@ -146,6 +150,7 @@ KEYS: tuple[Key, ...] = (
     Key("l", "evidence", "l", "log there", "show the log at the line that shows why it failed", Scope.RUN),
     Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
     Key("right_square_bracket", "neighbour(1)", "", "", "", Scope.RUN),
+    Key("I", "images", "I", "images", "look at the images that it has logged", Scope.RUN, 11, rare=True),
     Key("greater_than_sign", "queue('down')", "", "", "", Scope.QUEUE),
     Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
     Key("t", "chart('axis')", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.CHART),
@@ -243,6 +248,16 @@ KEYS: tuple[Key, ...] = (
     Key("shift+right", "cursor(1)", "", "", "", Scope.GRID),
     Key("slash", "filter", "/", "filter", "show the metrics whose names match", Scope.GRID, 8),
     Key("escape,backspace,g", "back", "esc", "back", "back to the run", Scope.GRID, 4),
+    Key("left", "turn(-1)", "← →", "step", "see the one before or after it (with shift, ten further)", Scope.IMAGES, 1),
+    Key("right", "turn(1)", "", "", "", Scope.IMAGES),
+    Key("shift+left,pageup", "turn(-10)", "", "", "", Scope.IMAGES),
+    Key("shift+right,pagedown", "turn(10)", "", "", "", Scope.IMAGES),
+    Key("up,k", "choose(-1)", "↑ ↓", "name", "see those of another name, at this step", Scope.IMAGES, 5),
+    Key("down,j", "choose(1)", "", "", "", Scope.IMAGES),
+    Key("home,g", "first", "home", "first", "see the first one of this name", Scope.IMAGES, 7),
+    Key("end,G,0", "newest", "G", "newest", "see the newest one, and each that comes", Scope.IMAGES, 6),
+    Key("Y", "copy", "Y", "copy path", "copy the path of its file", Scope.IMAGES, 8),
+    Key("escape,backspace,I", "back", "esc", "back", "back to the run, which stands at the step then", Scope.IMAGES, 4),
     *(_key_of(action) for action in ACTIONS if action.key),
 )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot, SeriesView
     from ..core.runs.details import Section
     from ..core.runs.ghost import Ghost
+    from ..core.runs.image_view import Seen, Wanted
     from ..core.runs.removal import Removable
     from ..core.runs.window import Window
     from ..core.settings import EnergySettings
@@ -86,6 +87,14 @@ class WindowRead(_State):
     window: Window
     curves: Mapping[str, SeriesView]
     """Those of its metrics that the files still tell."""
+
+
+@dataclass(eq=False, repr=False)
+class ImageRead(_State):
+    """An image of a run, or why there is none."""
+
+    wanted: Wanted
+    seen: Seen
 
 
 @dataclass(eq=False, repr=False)

@@ -20,7 +20,8 @@ def ended(key: Key) -> bool:
 
 
 def test_keys_that_work_take_the_place_of_those_that_do_not() -> None:
-    alive, over = footer(KEYS, 80, lambda key: True).text, footer(KEYS, 80, ended).text
+    keys = [key for key in KEYS if not key.rare]
+    alive, over = footer(keys, 80, lambda key: True).text, footer(keys, 80, ended).text
     assert "s stop" in alive
     assert "s stop" not in over
     assert "R edit" in over

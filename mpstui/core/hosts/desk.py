@@ -31,6 +31,7 @@ from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..profiles.library import ProfileEntry
 from ..runs.details import Section
+from ..runs.image_view import Seen, Wanted
 from ..runs.queueing import Moved
 from ..runs.removal import Removable, Removed
 from ..runs.window import Window
@@ -170,6 +171,10 @@ class Desk:
         reader = self._services.window_reader(self._run(run), window)
         reader.read(Budget(WINDOW_SECONDS))
         return reader.curves
+
+    def image(self, run: RunRef, wanted: Wanted) -> Seen:
+        """One image, as large as it is to be drawn."""
+        return self._services.image(self._run(run), wanted)
 
     def table(self, run: RunRef) -> Table:
         return self._services.table(self._run(run))

@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     from ...wire.queues import Queue
     from ..launching.explaining import Explanation
     from ..runs.details import Section
+    from ..runs.image_view import Seen, Wanted
     from ..runs.queueing import Moved
     from ..runs.removal import Removable, Removed
     from ..runs.window import Window
     from ..sharing.export import Table
+
+MOST_PIXELS = 24_000
+"""Of an image that comes over a line: as many as a window of 160 x 75 cells shows in half blocks."""
+IMAGE_PATIENCE = 20.0
 
 
 class JoinedServices(LocalServices):
@@ -169,6 +174,14 @@ class JoinedServices(LocalServices):
             asked = host.link.ask(Desk.looked_into, runs=tuple(map(host.ref, own))) if own else ()
             found |= {host.key(one.run): host.seen_here(one) for one in asked}
         return [found[one.run] for one in runs]
+
+    def image(self, snapshot: RunSnapshot, wanted: Wanted) -> Seen:
+        host = self.host_of(snapshot.run)
+        if host is None:
+            return super().image(snapshot, wanted)
+        share = min(1.0, (MOST_PIXELS / max(1, wanted.box[0] * wanted.box[1])) ** 0.5)
+        wanted = wanted._replace(box=(int(wanted.box[0] * share), int(wanted.box[1] * share)))
+        return host.link.ask(Desk.image, patience=IMAGE_PATIENCE, run=host.ref(snapshot), wanted=wanted)
 
     def window_reader(self, snapshot: RunSnapshot, window: Window) -> Any:
         host = self.host_of(snapshot.run)

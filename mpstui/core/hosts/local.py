@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..model.snapshot import RunSnapshot
     from ..runs.details import Section
     from ..runs.ghost import GhostFinder
+    from ..runs.image_view import Seen, Wanted
     from ..runs.listing import ListView
     from ..runs.monitor import Monitor
     from ..runs.queueing import Moved
@@ -197,6 +198,13 @@ class LocalServices:
         from ..runs.window import WindowReader
 
         return WindowReader(snapshot, window, self._stretches)
+
+    def image(self, snapshot: RunSnapshot, wanted: Wanted) -> Seen:
+        """One of the images that a run has logged, and which others there are."""
+        from ...wire.rundir import RunDir
+        from ..runs.image_view import seen_image
+
+        return seen_image(RunDir(snapshot.dir), wanted)
 
     @cached_property
     def _stretches(self) -> Stretches:

@@ -319,6 +319,8 @@ class RunSnapshot:
     exit: ExitSummary | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
     events: tuple[RunEvent, ...] = ()
+    images: int = 0
+    """The number of the newest image that its code has logged; 0: none."""
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
     """What was started, secret words masked."""

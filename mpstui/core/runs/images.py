@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -14,6 +15,7 @@ from ...wire.rundir import RunDir
 from ..model.moment import Moment
 
 MOST_LISTED = 5000
+_MOMENT_NS = 2_000_000_000
 MOST_BYTES = 8 << 20
 MOST_SIDE = 8192
 """Pixels. What is larger is no image that a training logs."""
@@ -70,6 +72,28 @@ def images_of(run: RunDir) -> tuple[Logged, ...]:
             before.pop()
         before.append(one)
     return tuple(one for each in kept.values() for one in each)
+
+
+class NewestImage:
+    """Follows the number of a run's newest image: one look at the folder while nothing changes there."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._folder = run.images
+        self._seen: tuple[int, int] = 0, 0
+        """When the folder was changed last, in nanoseconds, and the number that was found then."""
+
+    def number(self) -> int:
+        """0: there is none."""
+        try:
+            changed = self._folder.stat().st_mtime_ns
+            if changed != self._seen[0]:
+                told = [found for path in self._folder.iterdir() if (found := _FILE.fullmatch(path.name))]
+                # Of a moment that is not over more may come, which a coarse clock would not tell apart.
+                over = time.time_ns() - changed > _MOMENT_NS
+                self._seen = changed if over else 0, max([int(one["number"]) for one in told], default=0)
+        except OSError:
+            self._seen = 0, 0
+        return self._seen[1]
 
 
 def read_image(run: RunDir, file: str) -> Image:

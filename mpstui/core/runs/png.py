@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from operator import sub
+from operator import mul, sub
 from typing import NamedTuple
 
 from .images import chunks
 
-MOST_BYTES = 4 << 20
+MOST_BYTES = 6 << 20
 """Of all lines of a PNG: each byte is looked at, some millions of them in a second."""
+MOST_COLOURS, _MANY = 240, 4096
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _GREY, _OF_PALETTE = 0, 3
 Colour = tuple[int, int, int]
@@ -24,6 +27,15 @@ class Pixels(NamedTuple):
     width: int
     height: int
     lines: list[bytes]
+
+
+class Paletted(NamedTuple):
+    """Lines from the top, a byte a pixel: the place of its colour."""
+
+    width: int
+    height: int
+    palette: tuple[Colour, ...]
+    lines: tuple[bytes, ...]
 
 
 class _Head(NamedTuple):
@@ -171,3 +183,46 @@ def _averaged(
             for values, under in zip(averages, ground, strict=True)
         ]
     return bytes([value for pixel in zip(*averages, strict=True) for value in pixel])
+
+
+def in_few_colours(pixels: Pixels) -> Paletted:
+    """The same with at most :data:`MOST_COLOURS` colours: as they are where they are few, else averages of those alike.
+
+    Colours are put into boxes, of which the one whose pixels differ the most is cut in two until there are enough.
+    """
+    lines = [list(zip(*[iter(line)] * 3, strict=True)) for line in pixels.lines]
+    found = Counter(colour for line in lines for colour in line)
+    if len(found) > _MANY:  # neighbours of which nobody sees a difference
+        lines = [[(red & 0xFC | 2, green & 0xFC | 2, blue & 0xFC | 2) for red, green, blue in line] for line in lines]
+        found = Counter(colour for line in lines for colour in line)
+    boxes = [_Box(found, list(found))]
+    while len(boxes) < MOST_COLOURS and (widest := max(boxes, key=lambda one: one.spread)).spread > 0:
+        boxes.remove(widest)
+        boxes += widest.halves()
+    places = {colour: place for place, box in enumerate(boxes) for colour in box.colours}
+    drawn = tuple(bytes([places[colour] for colour in line]) for line in lines)
+    return Paletted(pixels.width, pixels.height, tuple(box.average() for box in boxes), drawn)
+
+
+class _Box:
+    """Colours that may become one."""
+
+    def __init__(self, counts: Mapping[Colour, int], colours: list[Colour]) -> None:
+        self._counts, self.colours = counts, colours
+        spans = [max(channel) - min(channel) for channel in zip(*colours, strict=True)]
+        self._widest = spans.index(max(spans))
+        self.spread = max(spans) * sum(counts[one] for one in colours) ** 0.5
+
+    def halves(self) -> tuple[_Box, _Box]:
+        """Cut where half of the pixels are on each side, by the channel in which they differ the most."""
+        colours = sorted(self.colours, key=lambda one: one[self._widest])
+        until = list(accumulate(self._counts[one] for one in colours))
+        at = max(1, min(len(colours) - 1, bisect_left(until, until[-1] / 2)))
+        return _Box(self._counts, colours[:at]), _Box(self._counts, colours[at:])
+
+    def average(self) -> Colour:
+        weights = [self._counts[one] for one in self.colours]
+        red, green, blue = (
+            round(sum(map(mul, channel, weights)) / sum(weights)) for channel in zip(*self.colours, strict=True)
+        )
+        return red, green, blue

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import heartbeat, labels, storage
-from ...wire.records import Branch, ExitRecord, LaunchRecord, Spec
+from ...wire import labels, storage
+from ...wire.records import Branch, LaunchRecord, Spec
 from ...wire.rundir import RunDir
-from ..follow import Budget, LineTail, Occasional, RecordFile
-from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
+from ..follow import Budget, Occasional, RecordFile
+from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals, with_arguments
 from .configured import settings_before, settings_in
+from .events import EventReader
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
-from .files import LocalMachine, PointReader, WitnessReader, parse_lines
+from .files import LocalMachine, PointReader, WitnessReader
 from .follower import LIST_SERIES, REPORT, STANDING, RunFollower, left_by_average
-from .state import exit_summary
+from .images import NewestImage
+from .state import RunWitnesses, exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 _MORE_THAN_ANY = 1 << 62
 """Bytes: of runs that were not read yet, those with short logs come first."""
-MOST_EVENTS = 500
-_KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 
 
@@ -40,38 +39,10 @@ def _of_spec(spec: Spec | None) -> dict[str, Any]:
     return {name: getattr(spec, name, None) for name in ("profile", "recipe", "branch")}
 
 
-def _of_end(end: ExitRecord | None) -> dict[str, Any]:
-    return {"ended": end.ended, "exit": exit_summary(end)} if end is not None else {}
-
-
-class EventReader:
-    """Follows the file, of which the newest are kept; nothing is opened before the first look."""
-
-    def __init__(self, path: Path) -> None:
-        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
-        self._path = path
-        self._tail: LineTail | None = None
-
-    def read(self) -> None:
-        """Take in what was added."""
-        self._tail = self._tail or LineTail(self._path)
-        growth = self._tail.read()
-        while growth.data or growth.restarted:
-            if growth.restarted:
-                self.events.clear()
-            for record in parse_lines(growth.data):
-                self.events.append(
-                    RunEvent(
-                        time=heartbeat.number(record.get("time")) or 0.0,
-                        attempt=heartbeat.integer(record.get("attempt")) or 0,
-                        event=heartbeat.text(record.get("event")) or "note",
-                        text=heartbeat.text(record.get("text")) or "",
-                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
-                    )
-                )
-            if not growth.more:
-                return
-            growth = self._tail.read()
+def _of_end(seen: RunWitnesses) -> dict[str, Any]:
+    end = seen.exit
+    ended = {"ended": end.ended, "exit": exit_summary(end)} if end is not None else {}
+    return {**ended, "survivors": seen.alive}
 
 
 class RunReader(RunFollower):
@@ -85,7 +56,7 @@ class RunReader(RunFollower):
         self.run = run
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics, self.capacity)
-        self._events = EventReader(run.events)
+        self._events, self._images = EventReader(run.events), NewestImage(run)
         self._extremes = ExtremesReader(run.metrics)
         self._stamps: Stamps | None = None
         """Of the files that an ended run was read from, as they were before; None: they were not looked at."""
@@ -379,10 +350,11 @@ class RunReader(RunFollower):
             pid=status.trainer[0] if status and status.trainer and live and witnesses.trainer_lives else None,
             started=self._started,
             attempt_started=launch.time if launch else None,
-            **_of_end(seen.exit if not live else None),
+            **(_of_end(seen) if not live else {}),
             updated=self._updated(),
             checkpoints=self._checkpoints.get(self.machine.monotonic(), told, look) if full else (),
             events=events,
+            images=self._images.number() if full else 0,
             series=curves,
             argv=self._argv,
             env=self._env,
@@ -390,7 +362,6 @@ class RunReader(RunFollower):
             paused=paused and live,
             held_for=status.held_for if status and live else None,
             output=self._output if self._output_changed is not None else None,
-            survivors=seen.alive if not live else (),
             readers=self._told_by(),
             loading=full and not self.complete,
             brief=not full,

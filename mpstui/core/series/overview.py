@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,6 +64,15 @@ def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
             kept, other = (found[twin], metric) if found[twin].view is not None else (metric, found[twin])
             found[twin] = replace(kept, also=(*kept.also, other.name, *other.also))
     return [one for one in found if wanted is None or any(map(wanted.search, (one.name, *one.also)))]
+
+
+def measured_at(metric: Metric, step: float) -> tuple[float, float] | None:
+    """What was measured last by a step, and at which; a metric on another axis than steps has no such moment."""
+    view = metric.view
+    place = bisect_right(view.x, step) - 1 if view is not None and view.axis == "step" else -1
+    if view is None or not 0 <= place < len(view.values):
+        return None
+    return view.values[place], view.x[place]
 
 
 def _rank(metric: Metric) -> tuple[object, ...]:

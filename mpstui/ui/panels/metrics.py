@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -14,7 +13,7 @@ from ...core import present as shown
 from ...core.model.patterns import PatternMistake
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.series.direction import Better, best_point
-from ...core.series.overview import Entry, Fold, Metric, arranged, metrics_of
+from ...core.series.overview import Entry, Fold, Metric, arranged, measured_at, metrics_of
 from ..rows import Row, Span, clean, fit, row, sparkline, width_of
 from . import Panel, RunFacts, RunPanel, nothing_yet
 
@@ -250,12 +249,10 @@ def _cells_of(metric: Metric, known: dict[str, _Cells]) -> _Cells:
 
 
 def _cells_at(metric: Metric, step: float) -> _Cells:
-    """What was last measured at a step, and at which; a metric on another axis than steps has no such moment."""
-    view = metric.view
-    place = bisect_right(view.x, step) - 1 if view is not None and view.axis == "step" else -1
-    if view is None or not 0 <= place < len(view.values):
-        return _Cells(view, None, (shown.UNKNOWN, "", ""))
-    return _Cells(view, None, (shown.number(view.values[place]), "", _step(view.x[place], view.axis)))
+    found = measured_at(metric, step)
+    if found is None:
+        return _Cells(metric.view, None, (shown.UNKNOWN, "", ""))
+    return _Cells(metric.view, None, (shown.number(found[0]), "", _step(found[1], "step")))
 
 
 def _step(at: float | None, axis: str) -> str:

@@ -162,9 +162,11 @@ class ActingScreen(Screen[None]):
                 self._pressed_early = None
                 again()
 
-    def why_not(self, action: Action) -> str:
-        """Why an action cannot work now; empty where it can."""
-        snapshot = self.acting_on
+    def why_not(self, key: Key) -> str:
+        """Why a key cannot work now; empty where it can."""
+        action, snapshot = key.acts, self.acting_on
+        if action is None:
+            return ""
         if snapshot is None:
             return self.no_run
         found = allowed(snapshot, meant(snapshot, action))

@@ -50,8 +50,8 @@ def entries(screen: ActingScreen) -> Iterator[Entry]:
             continue
         bound.discard(key.action)  # other screens have keys for the like
         owner = screen.app if key.scope is Scope.EVERYWHERE else screen
-        why_not = "" if key.acts is None else screen.why_not(key.acts)
-        yield Entry(key.label, key.help, partial(screen.call_next, owner.run_action, key.action), key.shown, why_not)
+        go = partial(screen.call_next, owner.run_action, key.action)
+        yield Entry(key.label, key.help, go, key.shown, screen.why_not(key))
     yield from screen.places()
     for run in screen.context.state.snapshots or ():
         look = badge(run)

@@ -15,6 +15,7 @@ from .run_body import PANELS
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
+    from ..bindings import Key
     from .moments import Moments
     from .run_body import RunBody
 
@@ -51,6 +52,36 @@ class PickingScreen(ActingScreen):
             self.body.metrics.select(metric)
 
         self.app.push_screen(GridScreen(self.context, self.snapshot, self.body.chart.metric, enlarge))
+
+    def action_images(self) -> None:
+        """The images, at the moment of all panels; the panels are at the step of the one that was looked at last."""
+        why_not, snapshot = self.why_no_images, self.snapshot
+        if why_not or snapshot is None:
+            self.context.say(f"images: {why_not}", "warning")
+            return
+        from .images import ImagesScreen
+
+        def left(step: float | None) -> None:
+            self._moments.leave()
+            if step is not None and self.snapshot is not None:
+                self.body.chart.look_at(step)
+                self._moments.chart_moved(step, self.snapshot)
+
+        moment = self._moments.moment
+        self.app.push_screen(ImagesScreen(self.context, snapshot, moment.step if moment else None, left))
+
+    @property
+    def why_no_images(self) -> str:
+        """Why there is nothing to look at; empty where there is."""
+        if self.snapshot is None:
+            return self.no_run
+        return "" if self.snapshot.images else "none was logged (report.image does, in the training code)"
+
+    def why_not(self, key: Key) -> str:
+        return self.why_no_images if key.action == "images" else super().why_not(key)
+
+    def usable(self, key: Key) -> bool:
+        return not self.why_no_images if key.action == "images" else super().usable(key)
 
     @on(MetricChosen)
     def _draw_metric(self, message: MetricChosen) -> None:

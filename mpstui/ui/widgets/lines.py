@@ -14,7 +14,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..bindings import Key, Scope
+from ..bindings import Key
 from ..rows import EMPTY, Row, Span, cut, row, visible, width_of
 from ..theme import palette, sgr_style
 
@@ -200,9 +200,9 @@ def shown_keys(
 ) -> list[tuple[Key, str, bool]]:
     """The keys of a footer with their names, and whether they can work now.
 
-    Those for runs that wait in a queue stand there for such runs alone: most people never have one.
+    Rare ones, as those for runs that wait in a queue, stand there only where they can work.
     """
-    keys = [key for key in keys if key.scope is not Scope.QUEUE or usable(key)]
+    keys = [key for key in keys if not key.rare or usable(key)]
     named = {key: labels.get(key.action, key.label) for key in keys}
     ready = {key for key in keys if usable(key)}
     fitting = _fitting(keys, named, width - 2)

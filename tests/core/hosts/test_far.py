@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from mpstui.core.follow import Budget
 from mpstui.core.hosts import link as near
 from mpstui.core.hosts import serve
-from mpstui.core.hosts.joined import JoinedServices
+from mpstui.core.hosts.joined import MOST_PIXELS, JoinedServices
 from mpstui.core.hosts.logs import Stretches
 from mpstui.core.logview.counting import Tally
 from mpstui.core.logview.searching import matching
@@ -20,10 +21,12 @@ from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.present import UNHEARD, badge
+from mpstui.core.runs.image_view import Wanted
 from mpstui.core.runs.window import Window
 from mpstui.wire import labels, rundir
 from mpstui.wire.records import Ack
 from tests.core.runs.build import RunBuilder, make_home
+from tests.core.runs.test_image_view import grey, put
 from tests.waiting import wait_until
 
 from .lines import FarServices, Wire
@@ -117,6 +120,23 @@ def test_a_dead_machine_is_unheard_and_never_stopped_the_other_goes_on(two: Two)
         two.services.actions.send(snapshot, "stop")
     other.release().exit(code=1).status("ended")
     wait_until(lambda: (one := two.run(f"gpu2:{other.run.run}")) is not None and one.state is State.FAILED)
+
+
+def test_an_image_over_there_comes_as_small_as_it_is_drawn(two: Two) -> None:
+    run = live(two.homes[0], "resnet", 1.7e9)
+    put(run.run, 1, 100, "samples", grey(2000, 1000))
+    put(run.run, 2, 200, "samples")
+    key = f"gpu1:{run.run.run}"
+    snapshot = wait_until(lambda: one if (one := two.run(key, key)) is not None and one.images == 2 else None)
+    assert snapshot is not None
+    seen = two.services.image(snapshot, Wanted(step=150.0, box=(2000, 1000), ground=(1, 2, 3)))
+    assert seen.image is not None
+    assert (seen.names, seen.image.name, seen.size) == ((("samples", 2),), "samples", (2000, 1000))
+    assert seen.pixels is not None
+    assert 20_000 < seen.pixels.width * seen.pixels.height <= MOST_PIXELS
+    run.release().exit(code=0).status("ended")
+    shutil.rmtree(run.run.images)
+    assert two.services.image(snapshot, Wanted()).image is None
 
 
 def test_a_long_log_is_read_by_windows_and_searched_there(two: Two) -> None:

@@ -1,0 +1,98 @@
+"""The images that a run has logged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+
+from ..bindings import Scope, bindings, footer_keys
+from ..messages import ImageRead
+from ..rows import clean
+from ..widgets.image_view import ImageView
+from ..widgets.lines import KeyLine
+from ..workers.images import ImageWorker
+from ..workers.runs import Focus
+from .acting import ActingScreen
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from ..context import Context
+
+
+class ImagesScreen(ActingScreen):
+    """Follows its run, which stands at the step of the image in view when it is left."""
+
+    CSS_PATH = "../styles/images.tcss"
+    BINDINGS = bindings(Scope.IMAGES)
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self, context: Context, snapshot: RunSnapshot, step: float | None, left: Callable[[float | None], None]
+    ) -> None:
+        """``step``: where to begin, None: at the newest. ``left`` is told the step at the end, if one was chosen."""
+        super().__init__(context, snapshot.run)
+        self._snapshot, self._left = snapshot, left
+        self._worker = ImageWorker(context.services, self.post_message)
+        self.view = ImageView(lambda wanted: self._worker.read(self._snapshot, wanted), step)
+        self.view.TITLE = f"images of {clean(snapshot.name, 60)}"
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield KeyLine(footer_keys(Scope.IMAGES, Scope.EVERYWHERE))
+
+    def on_mount(self) -> None:
+        self.view.show(self._snapshot)
+
+    def on_unmount(self) -> None:
+        self._worker.stop()
+
+    @property
+    def acting_on(self) -> RunSnapshot | None:
+        return self._snapshot
+
+    @property
+    def reading(self) -> Focus:
+        """The run in full, without its log and machine."""
+        return Focus(self.place)
+
+    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
+        found = next((item for item in snapshots if item.run == self.place), None)
+        if found is None:
+            self.app.pop_screen()
+        elif not found.brief:
+            self._snapshot = found
+            self.view.show(found)
+
+    @on(ImageRead)
+    def _show_image(self, message: ImageRead) -> None:
+        if self.can_draw:
+            self.view.take(message)
+
+    # -- keys
+
+    def action_back(self) -> None:
+        self.app.pop_screen()
+        if self.view.moved:
+            self._left(None if self.view.follows else self.view.step)
+
+    def action_turn(self, by: int) -> None:
+        self.view.turn(by)
+
+    def action_choose(self, by: int) -> None:
+        self.view.choose(by)
+
+    def action_first(self) -> None:
+        self.view.to_edge(-1)
+
+    def action_newest(self) -> None:
+        self.view.to_edge(1)
+
+    def action_copy(self) -> None:
+        """The path of the image's file."""
+        image = self.view.seen.image if self.view.seen is not None else None
+        if image is not None:
+            self.app.copy_to_clipboard(str(self._snapshot.dir / "images" / image.file))
+            self.context.say("sent the path of the image to the terminal's clipboard (OSC 52)")

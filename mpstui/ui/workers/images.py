@@ -1,0 +1,43 @@
+"""The worker that reads the image in view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.model.errors import ReportedError
+from ...core.runs.image_view import Seen
+from ..messages import ImageRead
+from .runs import Post, Worker
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from ...core.runs.image_view import Wanted
+    from ..services import Services
+
+
+class ImageWorker(Worker):
+    """Reads the image that was asked for last; what was asked for before and is not read yet is passed over."""
+
+    name = "images"
+
+    def __init__(self, services: Services, post: Post) -> None:
+        super().__init__(post)
+        self._services = services
+        self._asked: tuple[RunSnapshot, Wanted] | None = None
+
+    def read(self, snapshot: RunSnapshot, wanted: Wanted) -> None:
+        """Have this image read; it begins with the first."""
+        self._asked = snapshot, wanted
+        if self._thread.ident is None:
+            self.start()
+        self.wake()
+
+    def _work(self) -> float | None:
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            try:
+                seen = self._services.image(*asked)
+            except ReportedError as error:
+                seen = Seen(why_not=error.sentence)
+            self._post(ImageRead(asked[1], seen))
+        return None

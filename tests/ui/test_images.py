@@ -1,0 +1,208 @@
+"""The images of a run on the screen: drawn, by words, by step and name, and one moment with its run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.ui.screens.images import ImagesScreen
+from mpstui.ui.screens.run import RunScreen
+from mpstui.ui.theme import ANSI_THEME, OWN_256_LIGHT_THEME
+from mpstui.wire.rundir import RunDir
+from tests.core.runs.test_image_view import grey, put
+
+from . import fakes
+from .driving import Driver, drive
+
+
+def with_images(folder: Path, *images: tuple[int, str], newest: int | None = None) -> RunSnapshot:
+    """A run that logged images at these steps under these names."""
+    for number, (step, name) in enumerate(images, 1):
+        put(RunDir(folder), number, step, name)
+    return replace(fakes.running(), dir=folder, images=len(images) if newest is None else newest)
+
+
+SIX = ((1100, "samples"), (1100, "maps"), (2200, "samples"), (3300, "samples"), (3300, "maps"), (4400, "samples"))
+
+
+def drawn(driver: Driver) -> int:
+    """Cells that show pixels."""
+    screen = driver.app.screen
+    assert isinstance(screen, ImagesScreen)
+    return sum(strip.cell_length for strip in screen.view._cells)
+
+
+def test_steps_and_names_are_chosen_and_the_newest_is_followed(tmp_path: Path) -> None:
+    run = with_images(tmp_path, *SIX)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.sees("samples · step 4,400 ·")
+        assert "6 images" in driver.text
+        assert "4 of 4 · newest" in driver.text
+        assert "4 x 4 PNG" in driver.text
+        assert " loss 1." in driver.text  # as it was at that step
+        assert drawn(driver) > 100
+        await driver.press("left")
+        await driver.sees("samples · step 3,300 ·")
+        assert "3 of 4" in driver.text
+        assert "newest ·" not in driver.text
+        await driver.press("down")
+        await driver.sees("maps · step 3,300 ·")
+        await driver.burst("left", "up")
+        await driver.sees("samples · step 1,100 ·")
+        await driver.burst("right", "right", "right", "left")
+        await driver.sees("samples · step 3,300 ·")
+        await driver.press("home")
+        await driver.sees("1 of 4")
+        put(RunDir(tmp_path), 7, 5500, "samples")
+        await driver.press("G")
+        await driver.sees("step 5,500 ·")
+        put(RunDir(tmp_path), 8, 6600, "samples")
+        driver.world.monitor.snapshots = (replace(run, images=8),)
+        await driver.sees("step 6,600 ·")
+        assert "6 of 6 · newest" in driver.text
+
+    drive(fakes.world((run,)), play, size=(120, 30), opening=run.run)
+
+
+def test_run_and_images_are_at_one_moment(tmp_path: Path) -> None:
+    run = with_images(tmp_path, *SIX)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("I images")
+        await driver.press("I")
+        await driver.sees("samples · step 4,400 ·")
+        await driver.press("left", "left")
+        await driver.sees("samples · step 2,200 ·")
+        await driver.press("escape")
+        screen = driver.app.screen
+        assert isinstance(screen, RunScreen)
+        moment = screen._moments.moment
+        assert moment is not None
+        assert moment.step == 2200
+        await driver.sees("at step 2,200")
+        await driver.press("left", "I")  # from there on
+        await driver.sees("samples · step 1,100 ·")
+        await driver.press("escape")
+        assert screen._moments.moment is not None  # nothing was chosen: the run stays where it was
+        await driver.press("I")
+        await driver.sees("step 1,100 ·")
+        await driver.press("G")
+        await driver.sees("· newest")
+        await driver.press("escape")
+        assert screen._moments.moment is None
+
+    drive(fakes.world((run,)), play, size=(160, 40), opening=run.run)
+
+
+def test_without_images_the_key_is_in_no_footer_and_says_why(tmp_path: Path) -> None:
+    run = with_images(tmp_path)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.hears("none was logged")
+        assert "I images" not in driver.text
+        await driver.press("ctrl+p", *"images")
+        await driver.sees("not now: none was logged")
+
+    drive(fakes.world((run,)), play, size=(200, 40), opening=run.run)
+
+
+def test_the_palette_leads_to_them(tmp_path: Path) -> None:
+    run = with_images(tmp_path, *SIX)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"images", "enter")
+        await driver.sees("samples · step 4,400 ·")
+
+    drive(fakes.world((run,)), play, opening=run.run)
+
+
+@pytest.mark.parametrize("size", [(20, 8), (20, 3), (1, 1), (60, 15), (80, 24), (200, 60)])
+def test_every_window_has_what_fits(tmp_path: Path, size: tuple[int, int]) -> None:
+    run = with_images(tmp_path, *SIX)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        screen = driver.app.screen
+        assert isinstance(screen, ImagesScreen)
+        await driver.until(lambda: screen.view.seen is not None)
+        await driver.pilot.pause()
+        assert all(len(line) <= size[0] for line in driver.lines)
+        if size[1] >= 8:
+            await driver.sees("4 of 4")
+            assert drawn(driver) > 0
+
+    drive(fakes.world((run,)), play, size=size, opening=run.run, theme=OWN_256_LIGHT_THEME)
+
+
+def test_without_colours_words_tell_what_there_is(tmp_path: Path) -> None:
+    run = with_images(tmp_path, (1100, "a%1B%5B31m\u202e"))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.sees("4 x 4 pixels, PNG")
+        assert drawn(driver) == 0
+        assert str(tmp_path)[:30] in driver.text
+        assert "\x1b" not in driver.text
+
+    drive(fakes.world((run,)), play, opening=run.run, theme=ANSI_THEME)
+
+
+def test_what_is_half_written_or_no_image_says_so_and_the_others_are_there(tmp_path: Path) -> None:
+    run = with_images(tmp_path, (1100, "x"), newest=3)
+    put(RunDir(tmp_path), 2, 2200, "x", grey(9, 9)[:30])
+    put(RunDir(tmp_path), 3, 3300, "x", b"\x1b[2J")
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.sees("not drawn: it is neither PNG nor JPEG")
+        assert "000000003-1-3300-x.png" in driver.text.replace("\n", "").replace(" ", "")
+        await driver.press("left")
+        await driver.sees("not drawn: it ends too early")
+        await driver.press("left")
+        await driver.sees("step 1,100 ·")
+        await driver.until(lambda: drawn(driver) > 0)
+        (tmp_path / "images" / "000000001-1-1100-x.png").unlink()
+        for file in (tmp_path / "images").iterdir():
+            file.unlink()
+        await driver.press("right")
+        await driver.sees("no image is there any more")
+
+    drive(fakes.world((run,)), play, size=(100, 30), opening=run.run)
+
+
+def test_thousands_of_images_are_no_other_matter(tmp_path: Path) -> None:
+    run = with_images(tmp_path, *((step, f"name {step % 20:02}") for step in range(1, 2001)))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.sees("100 of 100")
+        assert "2,000 images" in driver.text
+        await driver.press("pageup")
+        await driver.sees("90 of 100")
+        await driver.press("up")
+        await driver.sees("▌name 19")
+
+    drive(fakes.world((run,)), play, opening=run.run)
+
+
+def test_names_and_slider_can_be_clicked(tmp_path: Path) -> None:
+    run = with_images(tmp_path, *SIX)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.sees("samples · step 4,400 ·")
+        await driver.pilot.click("ImageView", offset=(3, 2))
+        await driver.sees("maps · step 3,300 ·")
+        slider = next(y for y, line in enumerate(driver.lines) if "2 of 2" in line)
+        await driver.pilot.click("ImageView", offset=(1, slider))
+        await driver.sees("maps · step 1,100 ·")
+        await driver.press("up")
+        await driver.sees("samples · step 1,100 ·")
+
+    drive(fakes.world((run,)), play, opening=run.run)
