@@ -15,6 +15,8 @@ from ...wire.rundir import RunDir
 from ..model.moment import Moment
 
 MOST_LISTED = 5000
+IMAGE_SECONDS = 1.0
+"""Between two looks whether there is another image."""
 _MOMENT_NS = 2_000_000_000
 MOST_BYTES = 8 << 20
 MOST_SIDE = 8192

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import labels, storage
+from ...wire import heartbeat, labels, storage
 from ...wire.records import Branch, LaunchRecord, Spec
 from ...wire.rundir import RunDir
-from ..follow import Budget, Occasional, RecordFile
-from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
+from ..follow import Budget, LineTail, Occasional, RecordFile
+from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals, with_arguments
 from .configured import settings_before, settings_in
-from .events import EventReader
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
-from .files import LocalMachine, PointReader, WitnessReader
+from .files import LocalMachine, PointReader, WitnessReader, parse_lines
 from .follower import LIST_SERIES, REPORT, STANDING, RunFollower, left_by_average
-from .images import NewestImage
+from .images import IMAGE_SECONDS, NewestImage
 from .state import RunWitnesses, exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MORE_THAN_ANY = 1 << 62
 """Bytes: of runs that were not read yet, those with short logs come first."""
+MOST_EVENTS, _KNOWN_OF_EVENTS = 500, ("time", "attempt", "event", "text")
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 
 
@@ -40,9 +41,38 @@ def _of_spec(spec: Spec | None) -> dict[str, Any]:
 
 
 def _of_end(seen: RunWitnesses) -> dict[str, Any]:
-    end = seen.exit
-    ended = {"ended": end.ended, "exit": exit_summary(end)} if end is not None else {}
+    ended = {"ended": seen.exit.ended, "exit": exit_summary(seen.exit)} if seen.exit is not None else {}
     return {**ended, "survivors": seen.alive}
+
+
+class EventReader:
+    """Follows the file, of which the newest are kept; nothing is opened before the first look."""
+
+    def __init__(self, path: Path) -> None:
+        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
+        self._path = path
+        self._tail: LineTail | None = None
+
+    def read(self) -> None:
+        """Take in what was added."""
+        self._tail = self._tail or LineTail(self._path)
+        growth = self._tail.read()
+        while growth.data or growth.restarted:
+            if growth.restarted:
+                self.events.clear()
+            for record in parse_lines(growth.data):
+                self.events.append(
+                    RunEvent(
+                        time=heartbeat.number(record.get("time")) or 0.0,
+                        attempt=heartbeat.integer(record.get("attempt")) or 0,
+                        event=heartbeat.text(record.get("event")) or "note",
+                        text=heartbeat.text(record.get("text")) or "",
+                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
+                    )
+                )
+            if not growth.more:
+                return
+            growth = self._tail.read()
 
 
 class RunReader(RunFollower):
@@ -56,7 +86,8 @@ class RunReader(RunFollower):
         self.run = run
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics, self.capacity)
-        self._events, self._images = EventReader(run.events), NewestImage(run)
+        self._events, self._images = EventReader(run.events), Occasional[int](IMAGE_SECONDS, 0)
+        self._newest_image = NewestImage(run).number
         self._extremes = ExtremesReader(run.metrics)
         self._stamps: Stamps | None = None
         """Of the files that an ended run was read from, as they were before; None: they were not looked at."""
@@ -73,11 +104,9 @@ class RunReader(RunFollower):
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
         self._lineage: Lineage | None = None
-        self._attempt = 0
         self._pattern: str | None = None
         self._output: Path | None = None
-        self._output_bytes = 0
-        self._known = False
+        self._output_bytes, self._known, self._attempt = 0, False, 0
         self._started: float | None = None
         self._launch: LaunchRecord | None = None
         self._argv: tuple[str, ...] = ()
@@ -322,8 +351,8 @@ class RunReader(RunFollower):
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
         seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
-        live, paused, trainer = state.active, bool(status and status.paused), witnesses.trainer()
-        process = trainer.state if trainer else None
+        live, paused = state.active, bool(status and status.paused)
+        process = trainer.state if (trainer := witnesses.trainer()) else None
         condition = self._condition(paused=paused, process_state=process) if state in HEALTHY else None
         moving = condition is not None and condition.health not in STANDING
         numbers = self._numbers_of_attempt(launch, moving=moving)
@@ -354,7 +383,7 @@ class RunReader(RunFollower):
             updated=self._updated(),
             checkpoints=self._checkpoints.get(self.machine.monotonic(), told, look) if full else (),
             events=events,
-            images=self._images.number() if full else 0,
+            images=self._images.get(self.machine.monotonic(), live, self._newest_image) if full else 0,
             series=curves,
             argv=self._argv,
             env=self._env,

@@ -80,9 +80,6 @@ class PickingScreen(ActingScreen):
     def why_not(self, key: Key) -> str:
         return self.why_no_images if key.action == "images" else super().why_not(key)
 
-    def usable(self, key: Key) -> bool:
-        return not self.why_no_images if key.action == "images" else super().usable(key)
-
     @on(MetricChosen)
     def _draw_metric(self, message: MetricChosen) -> None:
         """The chart follows the table."""

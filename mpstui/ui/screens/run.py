@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ...core.diagnosis.live import LiveWatch
     from ...core.model.snapshot import RunSnapshot
     from ...core.runs.ghost import Ghost
+    from ..bindings import Key
     from ..context import Context
     from ..graphics import Picture
     from .palette import Entry
@@ -95,6 +96,9 @@ class RunScreen(PickingScreen):
             return Focus(self.place)
         log, live = self.snapshot.output, self.snapshot.state.active
         return Focus(self.place, log, live, sampled=self.snapshot, machine_in_view=self.body.shows_machine)
+
+    def usable(self, key: Key) -> bool:
+        return super().usable(key) and (key.action != "images" or bool(self.snapshot and self.snapshot.images))
 
     # -- drawing
 
