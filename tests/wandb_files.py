@@ -1,4 +1,4 @@
-"""Transaction logs of Weights & Biases as its client writes them, made by hand: for the tests of their readers."""
+"""Files of trackers as these write them, made by hand: transaction logs of Weights & Biases, TensorBoard's events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from mpstui.core.formats.files.tensorboard import masked_crc32c
 
 BLOCK = 1 << 15
 START = 1_700_000_000
@@ -97,3 +99,16 @@ def write(path: Path, records: Sequence[bytes]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b":W&B\xe1\xbe\x00" + framed(counted(records)))
     return path
+
+
+def events(path: Path, steps: range, tag: str = "train/loss") -> Path:
+    """An event file of TensorBoard with one scalar; returns its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = b""
+    for step in steps:
+        value = field(1, field(1, tag) + b"\x15" + struct.pack("<f", 1 / (step + 1)))
+        event = b"\x09" + struct.pack("<d", 1.7e9 + step) + (field(2, step) if step else b"") + field(5, value)
+        head = struct.pack("<Q", len(event))
+        data += head + struct.pack("<I", masked_crc32c(head)) + event + struct.pack("<I", masked_crc32c(event))
+    path.write_bytes(data)
+    return path.parent

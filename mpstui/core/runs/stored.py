@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...wire.secrets import masked, masked_words
-from ..follow import Budget, FollowedFile, FollowedFiles
+from ..follow import Budget, FollowedFile
 from ..formats.stores import StoredRun, find_runs
 from ..formats.told import SYSTEM, RunTold
 from ..model.snapshot import ExitSummary, RunSnapshot, State
@@ -22,6 +21,7 @@ from .files import LocalMachine
 from .follower import LIST_SERIES, RunFollower
 from .signs import Condition
 from .sources import MetricSource
+from .stored_metrics import followed
 from .watched import WatchedReader, written_ago
 
 if TYPE_CHECKING:
@@ -227,31 +227,6 @@ class FolderReader(WatchedReader):
 def reader_of(stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> RunFollower:
     """What reads a run of a store again and again."""
     return (FolderReader if stored.is_folder else StoredReader)(stored, machine, columns)
-
-
-def followed(stored: StoredRun) -> FollowedFile:
-    """What changes when there is news of a run."""
-    files = stored.files()
-    return FollowedFile(files[0]) if len(files) == 1 else FollowedFiles(stored.path, stored.files)
-
-
-def metrics_of(key: Path, clock: Callable[[], float], store: SeriesStore) -> list[ExternalMetrics]:
-    """What reads the curves of the run of a key once more, into another ``store``; nothing where it is gone."""
-
-    def opened(run: StoredRun, file: FollowedFile) -> MetricSource | None:
-        try:
-            found = run.open()
-        except OSError:
-            return None
-        return None if found is None else MetricSource(file, found)
-
-    found = find_runs(key)
-    if not found or found[0].is_folder:
-        return []
-    return [
-        ExternalMetrics(run.path, clock, store=store, file=followed(run), opened=partial(opened, run))
-        for run in found[:1]
-    ]
 
 
 class StoreFolder:

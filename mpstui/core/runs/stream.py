@@ -24,7 +24,8 @@ from .files import LocalMachine, parse_lines
 from .find import find_run
 from .follower import RunFollower
 from .reader import RunReader
-from .stored import StoredReader, metrics_of
+from .stored import StoredReader
+from .stored_metrics import metrics_of
 from .watching import Watching
 
 Told = dict[str, Any]
@@ -223,8 +224,9 @@ class RunStream:
 
     def _opened(self, path: Path, pattern: str | None) -> ExternalMetrics:
         clock = self._machine.clock
-        if isinstance(self.reader, StoredReader):
-            found = metrics_of(Path(self.reader.stored.key), clock, self._points)
+        stored = Path(self.reader.stored.key) if isinstance(self.reader, StoredReader) else path
+        if stored is not path or path.is_dir():
+            found = metrics_of(stored, clock, self._points)
             return found[0] if found else ExternalMetrics(path, clock, store=self._points)
         return ExternalMetrics(path, clock, pattern, store=self._points, file=self._followed(path))
 

@@ -19,6 +19,7 @@ HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
 NAMES_IN_SHORT = ".log .out .txt .csv .jsonl tfevents, heartbeat or trainer_state"
 """All that is looked for in a folder, in one line of 80 columns."""
+_EVENTS = "tfevents"
 HISTORY_BYTES = 1 << 14
 FIND_SECONDS = 2.0
 """How often files are looked for: a folder may fill up after we came."""
@@ -74,12 +75,15 @@ class WatchedReader(RunFollower):
             points = self._metrics_of(beat) if folder else None if beat else self.path
             self.heartbeats.follow(beat)
             if points is not None and (self.external is None or self.external.path != points):
-                self.external = ExternalMetrics(points, self.machine.clock, store=SeriesStore(capacity=self.capacity))
+                self.external = self._reading(points)
         else:
             self.heartbeats.follow(None)
 
     def _metrics_of(self, beat: Path | None) -> Path | None:
-        """The folder's best file with metrics, as `mpstui parse` chooses it; asked again when there are others."""
+        """The folder's best file with metrics, as `mpstui parse` chooses it; asked again when there are others.
+
+        Where that is one of several event files of a folder, it is this folder: a program that goes on begins a file.
+        """
         from ..formats.files import best_of, find_sources
 
         sources, found = [path for path in find_sources(self.path) if path != beat], self._points[1]
@@ -88,7 +92,17 @@ class WatchedReader(RunFollower):
             if known != self._points[0]:
                 found = best_of(sources)
                 self._points = known, found
-        return found
+        beside = [one for one in sources if found and one.parent == found.parent and _EVENTS in one.name]
+        return found.parent if found and found in beside and len(beside) > 1 else found
+
+    def _reading(self, points: Path) -> ExternalMetrics:
+        store = SeriesStore(capacity=self.capacity)
+        if not points.is_dir():
+            return ExternalMetrics(points, self.machine.clock, store=store)
+        from ..formats.stores.tensorboard import EventRun
+        from .stored_metrics import metrics_of_run
+
+        return metrics_of_run(EventRun(points), self.machine.clock, store)
 
     def _made(self, full: bool) -> RunSnapshot:
         updated, condition, there = self._updated(), self._condition(), self.path.exists()

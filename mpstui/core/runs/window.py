@@ -147,7 +147,7 @@ class WindowReader:
                 for number, path in enumerate(there, 1)
             ]
         else:
-            from .stored import metrics_of  # of what a tracker keeps alone
+            from .stored_metrics import metrics_of  # of what a tracker keeps alone
 
             made = metrics_of(Path(self._snapshot.run), time.time, store)
         for log in made:

@@ -163,3 +163,20 @@ def test_runs_that_begin_in_a_folder_are_told_from_their_beginning(home: Home, t
         ]  # fmt: skip
         assert all(one["run"] != str(folder) for one in found)
     assert streams.have_settled
+
+
+def test_runs_of_a_store_that_are_folders_tell_their_points(home: Home, tmp_path: Path) -> None:
+    for name in "ab":
+        w.events(tmp_path / "tb" / name / "events.out.tfevents.1.here", range(7, 9), "acc")
+    streams = at_once(Streams(home, [str(tmp_path / "tb")]))
+    found = told(streams, "point")
+    assert sorted((Path(one["run"]).name, one["step"], one["values"]["acc"]) for one in found) == [
+        ("a", 7, 0.125), ("a", 8, pytest.approx(1 / 9)), ("b", 7, 0.125), ("b", 8, pytest.approx(1 / 9)),
+    ]  # fmt: skip
+
+
+def test_all_event_files_of_one_folder_are_told(home: Home, tmp_path: Path) -> None:
+    for number in (1, 2):
+        w.events(tmp_path / "tb" / f"events.out.tfevents.{number}.here", range(number, number + 1), "acc")
+    found = told(at_once(Streams(home, [str(tmp_path / "tb")])), "point")
+    assert [(one["step"], one["values"]) for one in found] == [(1, {"acc": 0.5}), (2, {"acc": pytest.approx(1 / 3)})]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import pytest
 
-from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.stores import find_runs
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.monitor import Monitor
 from tests.core.runs.build import FakeClock, make_home, make_monitor
-from tests.wandb_files import field
+from tests.wandb_files import events
 
 
 @pytest.fixture
@@ -24,18 +22,6 @@ def clock() -> FakeClock:
 @pytest.fixture
 def monitor(tmp_path: Path, clock: FakeClock) -> Monitor:
     return make_monitor(make_home(tmp_path / "home"), clock)
-
-
-def events(path: Path, steps: range, tag: str = "train/loss") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = b""
-    for step in steps:
-        value = field(1, field(1, tag) + b"\x15" + struct.pack("<f", 1 / (step + 1)))
-        event = b"\x09" + struct.pack("<d", 1.7e9 + step) + (field(2, step) if step else b"") + field(5, value)
-        head = struct.pack("<Q", len(event))
-        data += head + struct.pack("<I", masked_crc32c(head)) + event + struct.pack("<I", masked_crc32c(event))
-    path.write_bytes(data)
-    return path.parent
 
 
 def listed(monitor: Monitor, path: Path) -> dict[str, RunSnapshot]:

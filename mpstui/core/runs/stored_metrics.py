@@ -1,0 +1,37 @@
+"""The curves of the runs of stores: what tells of news, and what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..follow import FollowedFile, FollowedFiles
+from ..formats.stores import StoredRun, find_runs
+from ..series.series import SeriesStore
+from .external import ExternalMetrics
+from .sources import MetricSource
+
+
+def followed(stored: StoredRun) -> FollowedFile:
+    """What changes when there is news of a run."""
+    files = stored.files()
+    return FollowedFile(files[0]) if len(files) == 1 else FollowedFiles(stored.path, stored.files)
+
+
+def metrics_of_run(stored: StoredRun, clock: Callable[[], float], store: SeriesStore) -> ExternalMetrics:
+    """What reads the curves of a run into a ``store``."""
+
+    def opened(file: FollowedFile) -> MetricSource | None:
+        try:
+            found = stored.open()
+        except OSError:
+            return None
+        return None if found is None else MetricSource(file, found)
+
+    return ExternalMetrics(stored.path, clock, store=store, file=followed(stored), opened=opened)
+
+
+def metrics_of(key: Path, clock: Callable[[], float], store: SeriesStore) -> list[ExternalMetrics]:
+    """What reads the curves of the run of a key once more; nothing where it is gone, or is a folder like any other."""
+    found = (run for run in find_runs(key, lambda _: False) if run.key == str(key) and not run.is_folder)
+    return [metrics_of_run(run, clock, store) for run in found]
