@@ -339,6 +339,21 @@ class MpstuiApp(KeyboardApp):
         else:
             open_form(self, self.context, lambda launcher: launcher.draft_of(snapshot, cure), snapshot)
 
+    async def action_quit(self) -> None:
+        """Leave; where a run is being moved, only after a question: the move would end with the screen."""
+        carriage = self.state.carriage
+        if carriage is None or carriage.over:
+            self.exit()
+            return
+        from .screens.dialogs import Confirm
+
+        def answered(answer: str | None) -> None:
+            if answer == "yes":
+                carriage.cancel()
+                self.exit()
+
+        self.push_screen(Confirm(carriage.before_leaving), answered)
+
     def action_undo(self) -> None:
         self.context.undo.take_back()
 

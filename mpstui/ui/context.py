@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..wire.records import Ack
     from .graphics import Graphics
     from .messages import Severity
+    from .screens.carrying import Carriage
     from .services import Services
     from .toasts import Toasts, Undo
     from .workers.requests import RequestWorker
@@ -67,6 +68,8 @@ class AppState:
         """How the terminal shows pixels, where it was asked and can."""
         self.troubles: tuple[str, ...] = ()
         """What is wrong with the ways to other machines."""
+        self.carriage: Carriage | None = None
+        """The move that was begun last."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 import pytest
 
 from mpstui.core.hosts.moving import MovePlan, Mover
-from mpstui.core.hosts.progress import Progress
+from mpstui.core.hosts.progress import Cancelled, Progress
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import State
 
@@ -26,6 +27,10 @@ class FakeMover(Mover):
     def __init__(self, failure: str = "") -> None:
         self.asked: list[str] = []
         self.failure = failure
+        self.steps: list[Progress] = []
+        self.goes_on = Event()
+        """After each of its steps it waits for this."""
+        self.is_cancelled = False
 
     def plan(self, name: str, *wishes: Any) -> MovePlan | dict[str, Any]:
         self.asked.append(f"plan {name}")
@@ -35,7 +40,16 @@ class FakeMover(Mover):
 
     def carry_out(self, planned: MovePlan, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
         self.asked.append(f"carry out {planned.run}")
+        for now in self.steps:
+            tell(now)
+            assert self.goes_on.wait(60)
+            if self.is_cancelled:
+                raise Cancelled(f"{planned.run} was not moved: it was cancelled; it goes on where it was")
         return {"run": planned.run, "attempt": 2, "step": 1200}
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self.goes_on.set()
 
     def close(self) -> None:
         self.asked.append("close")
@@ -67,6 +81,39 @@ def test_a_run_is_carried_on_there_when_that_was_confirmed(
         assert mover.asked == [f"plan {RUN.run}"]
         await driver.press("y")
         await driver.hears("goes on on gpu1: attempt 2, from step 1200")
+
+    drive(world, play, size=size)
+    assert mover.asked == [f"plan {RUN.run}", f"carry out {RUN.run}", "close"]
+
+
+SENDING = Progress("its files are sent", 3 << 30, 4 << 30, 64 << 20)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (120, 40)])
+def test_how_far_it_is_can_be_seen_left_and_seen_again_until_it_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    world, mover = fakes.world((RUN,)), FakeMover()
+    carried(monkeypatch, world, mover)
+    mover.steps = [SENDING]
+
+    async def play(driver: Driver) -> None:
+        await driver.press("M")
+        await driver.sees("gpu1")
+        await driver.press("enter")
+        await driver.sees("to gpu1?")
+        await driver.press("y")
+        await driver.sees("3.0 GiB of 4.0 GiB, 64.0 MiB/s, 16s left")
+        assert "75.0 %" in driver.text
+        assert "c cancel: the run goes on where it was" in driver.text
+        await driver.press("escape")
+        await driver.until(lambda: "its files are sent" not in driver.text)
+        await driver.press("q")
+        await driver.sees("The move ends, and the run goes on where it was.")
+        await driver.press("escape", "M")
+        await driver.sees("its files are sent")
+        await driver.press("c")
+        await driver.hears("it was cancelled; it goes on where it was")
 
     drive(world, play, size=size)
     assert mover.asked == [f"plan {RUN.run}", f"carry out {RUN.run}", "close"]

@@ -47,16 +47,21 @@ class Progress:
         return max(self.total_bytes - self.done_bytes, 0) / self.rate
 
     @property
-    def sentence(self) -> str:
-        """The same for people."""
+    def counts(self) -> str:
+        """How much has arrived, how fast, and what it still takes; empty where nothing travels."""
         if not self.total_bytes:
-            return self.doing
-        told = f"{self.doing}: {size(self.done_bytes)} of {size(self.total_bytes)}"
+            return ""
+        told = [f"{size(self.done_bytes)} of {size(self.total_bytes)}"]
         if self.rate:
-            told += f", {size(self.rate)}/s"
+            told.append(f"{size(self.rate)}/s")
         if (left := self.remaining_seconds) is not None:
-            told += f", {duration(left)} left"
-        return told
+            told.append(f"{duration(left)} left")
+        return ", ".join(told)
+
+    @property
+    def sentence(self) -> str:
+        """All of it in a line."""
+        return f"{self.doing}: {counts}" if (counts := self.counts) else self.doing
 
 
 class Meter:
