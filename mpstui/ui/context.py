@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
 
 if TYPE_CHECKING:
+    from ..core.actions import Question
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
@@ -17,10 +18,22 @@ if TYPE_CHECKING:
     from ..wire.records import Ack
     from .graphics import Graphics
     from .messages import Severity
-    from .screens.carrying import Carriage
     from .services import Services
     from .toasts import Toasts, Undo
     from .workers.requests import RequestWorker
+
+
+class MoveUnderWay(Protocol):
+    """A run that is being carried to another machine."""
+
+    over: bool
+
+    def cancel(self) -> None:
+        """Have it end; the run goes on where it was."""
+
+    @property
+    def before_leaving(self) -> Question:
+        """What leaving the screen would do to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +81,7 @@ class AppState:
         """How the terminal shows pixels, where it was asked and can."""
         self.troubles: tuple[str, ...] = ()
         """What is wrong with the ways to other machines."""
-        self.carriage: Carriage | None = None
+        self.carriage: MoveUnderWay | None = None
         """The move that was begun last."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""

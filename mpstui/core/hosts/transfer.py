@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +33,8 @@ def main(words: Sequence[str]) -> int:
     """Answer until the line ends."""
     home = resolve_home(os.environ)
     arrival, departure = Arrival(home, os.environ), Departure(home, os.environ)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as where the line ends: a run that is about to leave stays
+        signal.signal(number, lambda *_: sys.exit())
     try:
         serve(
             {
@@ -46,8 +50,8 @@ def main(words: Sequence[str]) -> int:
             }
         )
     finally:
-        arrival.close()
         departure.close()
+        arrival.close()
     return 0
 
 

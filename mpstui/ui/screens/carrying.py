@@ -129,7 +129,7 @@ class Carrying(ModalScreen[None]):
 def choose(screen: ActingScreen, snapshot: RunSnapshot) -> None:
     """Ask for the machine, then have both looked at; while one is moved, show how far that is."""
     carriage = screen.context.state.carriage
-    if carriage is not None and not carriage.over:
+    if isinstance(carriage, Carriage) and not carriage.over:
         screen.app.push_screen(Carrying(carriage))
         return
     here = snapshot.host or "local"
