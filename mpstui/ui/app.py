@@ -140,7 +140,28 @@ class KeyboardApp(TerminalApp):
         return self._hurried or self._waiting > 0
 
 
-class MpstuiApp(KeyboardApp):
+class LeavableApp(KeyboardApp):
+    """Leaves at once, or after a question where something would end with the screen."""
+
+    state: AppState
+
+    async def action_quit(self) -> None:
+        """Leave; where a run is being moved, only after a question: the move would end with the screen."""
+        carriage = self.state.carriage
+        if carriage is None or carriage.over:
+            self.exit()
+            return
+        from .screens.dialogs import Confirm
+
+        def answered(answer: str | None) -> None:
+            if answer == "yes":
+                carriage.cancel()
+                self.exit()
+
+        self.push_screen(Confirm(carriage.before_leaving), answered)
+
+
+class MpstuiApp(LeavableApp):
     """See ``screens/`` for what it shows and ``workers/`` for what it runs."""
 
     CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
@@ -338,21 +359,6 @@ class MpstuiApp(KeyboardApp):
             open_profiles(self, self.context)
         else:
             open_form(self, self.context, lambda launcher: launcher.draft_of(snapshot, cure), snapshot)
-
-    async def action_quit(self) -> None:
-        """Leave; where a run is being moved, only after a question: the move would end with the screen."""
-        carriage = self.state.carriage
-        if carriage is None or carriage.over:
-            self.exit()
-            return
-        from .screens.dialogs import Confirm
-
-        def answered(answer: str | None) -> None:
-            if answer == "yes":
-                carriage.cancel()
-                self.exit()
-
-        self.push_screen(Confirm(carriage.before_leaving), answered)
 
     def action_undo(self) -> None:
         self.context.undo.take_back()

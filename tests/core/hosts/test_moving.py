@@ -141,7 +141,8 @@ class Watched(Place):
         return super().ask(what, fields, count, receive)
 
 
-LARGE_BYTES = 6 << 20
+LARGE_BYTES = 24 << 20
+"""Much more than ssh has on the line."""
 
 
 @pytest.mark.parametrize("begins_anew", [False, True])
