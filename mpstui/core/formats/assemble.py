@@ -94,8 +94,9 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
 
 
 def _is_all(line: str, pair: Pair) -> bool:
-    """Whether a line is a measure with its value, however many words its name has."""
-    return line.startswith(pair.key) and pair.end >= len(line) - 1 and is_measure(pair.key)
+    """Whether a line is a measure or the learning rate with its value, however many words its name has."""
+    known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
+    return known and line.startswith(pair.key) and pair.end >= len(line) - 1
 
 
 def _are_samples(line: str, counters: Counters) -> bool:

@@ -80,7 +80,7 @@ _TENSOR = re.compile(
 _ONLY_SAID = re.compile(
     r"(?i)\b(?:not|never|without|instead of|if|when|unless|should|could|can|may|might|would|must|please|"
     r"recommend\w{0,5}|consider|try|option\w{0,3}|support\w{0,3}|avail\w{0,8}|requires?|eval\w{0,8}|validat\w{0,3}|test(?:ing)?|"
-    r"infer\w{0,5}|sampl\w{0,3}|generat\w{0,3}|load\w{0,3}|data|ema|preprocess\w{0,3}|tokeniz\w{0,3}|metrics?|map)\b"
+    r"infer\w{0,5}|compil\w{0,5}|cluster|sampl\w{0,3}|generat\w{0,3}|load\w{0,3}|data|ema|preprocess\w{0,3}|tokeniz\w{0,3}|metrics?|map)\b"
     r"[^.;:!,\x2d]{0,40}\Z|n't [^.;,]{0,30}\Z"
 )
 _NAMES = ("cuda", "mps", "cpu", "gpu", "xpu", "tpu", "npu", "hpu", "xla", "apple", "metal", "nvidia", "tesla", "rtx")

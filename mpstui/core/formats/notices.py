@@ -94,6 +94,8 @@ _EXCEPTION = re.compile(
 _GLOG = re.compile(
     r"^\s{0,4}(?:\[rank\d{1,4}\]:\s?)?\[?[EF](?:\d{3,4})?\s[^\]\n]{0,120}\w\.(?:py|cpp|cc|cu|h|mm):\d{1,6}\]"
 )
+_LIBRARY = re.compile(r"\b[IW](?:\d{4})?\s[^\]\n]{0,60}?\w/[^\]\s]{1,120}\.(?:cpp|cc|cu|h):\d{1,6}\]")
+"""A remark of a library, which names its file by folders; Caffe prints its losses as ``I0312 .. solver.cpp:99]``."""
 _REPORT = re.compile(
     r"^ {2}(?:exitcode {2}|rank {6}|time {6}|host {6}): |^(?:zsh|bash|-bash|sh|/bin/(?:ba|z)?sh): |^Killed\b"
 )
@@ -114,6 +116,7 @@ _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _FILE = re.compile(r'(?<=  )File "[^"\n]{1,400}", line \d{1,9}(?:, in |\s{0,4}$)')
 _LONGEST_STATEMENT = 12
 _WARNED = re.compile(r"\S{1,400}:\d{1,9}: [\w.]{1,80}Warning: ")
+_WARNED_BEHIND = re.compile(r"(?<=[\s|,;])[\w./\\~<-]{1,400}\.py:\d{1,9}: [\w.]{1,80}Warning: ")
 _WARNING_LEVEL = re.compile(r"(?:^|[\s\[|(:\x2d])(?:WARNING|WARN)\b[\s\]|):;\x2d]")
 
 
@@ -124,6 +127,8 @@ def is_failure(text: str) -> bool:
     if _EXCEPTION.search(text, 0, 2 * _REACH) or _FAILURE_WORD.search(text, 0, _REACH):
         return True
     if _GLOG.search(text) or _REPORT.search(text) or _USAGE.search(text, 0, _REACH):
+        return True
+    if ".cc:" in text and _LIBRARY.search(text, 0, _REACH):
         return True
     level = _ERROR_LEVEL.search(text, 0, _REACH)
     return level is not None and "=" not in text[: level.start()]
@@ -157,6 +162,14 @@ class SourceLines:
         """Where source is expected to begin; 0: nowhere."""
         self.left = 0
         """How many lines of it at most."""
+
+    def before_warning(self, text: str) -> str:
+        """What a line says before a warning that another stream has put right behind it."""
+        behind = _WARNED_BEHIND.search(text, 1) if "Warning: " in text and ".py:" in text else None
+        if behind is None or text[: behind.start()].isspace():
+            return text
+        self.column, self.left = 2, 1
+        return text[: behind.start()]
 
     def covers(self, text: str) -> bool:
         """Whether a line is source, or says which comes next."""
@@ -218,9 +231,9 @@ def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
     if len(line) > _MAX_LENGTH or not any(map(line.lower().__contains__, _PHASE_HINTS)):
         return None
-    if _SETTING.match(line) or _VALUE.search(line):
-        return None
     words = words_of(line)
+    if _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words)):  # ``evaluate:dev``
+        return None
     if words[:1] in (["end"], ["ended"]) and not EVAL_WORDS.isdisjoint(words) and "of" not in words:
         return Announcement(Phase.TRAIN, sure=True)
     if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):

@@ -80,6 +80,7 @@ _MEASURED = (Role.OTHER, Role.LOSS)
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """A point behind an abbreviation (``mem avg. loss``) ends none."""
 _OPENING_WORDS = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)")
+_CLAUSES = " and the "  # "is done and the best AP is 0.5"
 _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
@@ -264,6 +265,7 @@ def _named_by(gap: str) -> _Named:
     if found is None:
         return _Named("", classify(""), False, bracketed, False)
     key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
+    key = key.rpartition(_CLAUSES)[2]
     key = _INDEX.sub("", _OPENING_WORDS.sub("", key))
     name, said = classify(key), False
     if key.endswith((" is", " was", " are")):

@@ -23,6 +23,7 @@ _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
 _EVERY_LINE = ("",)
 _EXPONENT = re.compile(r"\d[eE][-+]\d\d\Z")
+_WHOLE_SENTENCE = re.compile(r"\d\.\d{1,20}\.\Z")
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
 MAX_LINE = 16384
 """Characters of a frame that are read; what real programs print on one line is far shorter."""
@@ -73,7 +74,7 @@ class LogReader:
         text = strip_controls(decode_line(last)).rstrip()
         # Whole lines end like a record, or with as many decimals as the last one.
         like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text[-5:]))
-        if text.endswith(("]", "}", ")", "%")) or like_the_last:
+        if text.endswith(("]", "}", ")", "%")) or like_the_last or _WHOLE_SENTENCE.search(text[-40:]):
             points += self._apply(self._examine_line(last))
         return points
 
@@ -146,6 +147,7 @@ class LogReader:
             text = self._bars(text, readings, self._bar_grammars)
         if self._source.covers(text):
             return NOTHING
+        text = self._source.before_warning(text)
         line = strip_prefix(text)
         fact = self._facts.read(text, line)
         if self._is_foreign(text):

@@ -117,7 +117,8 @@ NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap 
 _ERRORS_AND_SCORES = """
     accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
     specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
-    kendall brier srcc plcc krcc f05 f2 return returns
+    kendall brier srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95 jaccard auprc epe pesq stoi sdr nsdr
+    sisdr sisnr cider bertscore mpjpe rmsle
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""

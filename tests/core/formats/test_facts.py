@@ -138,6 +138,7 @@ def test_a_printed_device_is_the_device(line: str, device: str) -> None:
         "HPU available: False, using: 0 HPUs",
         "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
         "Time on cpu: 3 s",
+        "Compiled cluster using XLA!  This line is logged at most once for the lifetime of the process.",
     ],
 )
 def test_what_is_only_there_or_holds_something_else_is_not_the_device(line: str) -> None:

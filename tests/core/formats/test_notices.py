@@ -1,0 +1,76 @@
+"""What stands beside the numbers: warnings, remarks of libraries, the banner of an evaluation."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.reader import LogReader
+
+
+def read(*lines: str) -> list[MetricPoint]:
+    return LogReader().feed("\n".join([*lines, ""]).encode())
+
+
+def test_a_record_ends_where_a_warning_of_another_stream_begins() -> None:
+    warned = "/home/ann/box/augment.py:31: UserWarning: ragged arrays of shape 12 are slow"
+    points = read(
+        f"iter 10 || Loss: 3.25 || {warned}",
+        "  pick = draw(self.options, loss=9.5)",
+        "iter 20 || Loss: 3.125 || took 0.2 s",
+    )
+    assert [(point.step, point.loss) for point in points] == [(10, 3.25), (20, 3.125)]
+    assert not {name for point in points for name in point.metrics} & {"shape", "loss"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2024-05-04 22:08:00.8: I tensorflow/core/shuffle.cc:42] Filling up (this takes a while): 17403 of -2",
+        "W0504 external/local_xla/stream/rendezvous.cc:31] waited: 12.5",
+    ],
+)
+def test_a_remark_of_a_library_holds_no_metric(line: str) -> None:
+    reader = LogReader()
+    for step, digit in enumerate("1428", 1):
+        told = line.replace("17403", f"17{digit}03").replace("12.5", f"{digit}.5")
+        reader.feed(f"step {step} loss 2\n{told}\n".encode())
+    assert reader.summary().metrics == ("loss",)
+
+
+def test_what_a_solver_of_caffe_prints_is_no_remark() -> None:
+    points = read(*(f"I0312 16:52:2{n} 101 solver.cpp:228] Iteration {n}00, loss = 2.{n}" for n in (1, 2)))
+    assert [point.loss for point in points] == [2.1, 2.2]
+
+
+def test_a_banner_names_the_data_that_is_evaluated() -> None:
+    points = read(
+        "step 9 loss 0.5", "evaluate:dev", "accuracy: 91.25%; FB1: 80.5", "evaluate : test", "accuracy: 90.5%"
+    )
+    assert [point.eval_metrics for point in points[1:]] == [{"accuracy": 91.25, "FB1": 80.5}, {"accuracy": 90.5}]
+
+
+def test_the_learning_rate_may_be_announced_in_many_words() -> None:
+    reader = LogReader()
+    for epoch, rate in ((1, 0.01), (2, 0.005)):
+        reader.feed(f"Learning rate for this whole epoch: {rate}\nEpoch [{epoch}/9] Loss: 0.5\n".encode())
+    assert reader.summary().learning_rate == 0.005
+
+
+def test_the_best_value_of_a_sentence_has_no_name_of_two_clauses() -> None:
+    reader = LogReader()
+    reader.feed(b"epoch 1 loss 0.5\nTraining of the detector is done and the best AP is 0.25\n")
+    assert not any("done" in name for name in reader.summary().metrics)
+
+
+def test_a_bar_that_loads_is_not_the_training() -> None:
+    reader = LogReader()
+    reader.feed(b"\rPreloading the set:  50%|#####     | 30/60 [00:01<00:01, 30.0it/s]")
+    reader.close()
+    assert (reader.summary().step, reader.summary().steps) == (None, None)
+
+
+def test_a_sentence_at_the_end_of_a_log_is_whole() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch 1, test mse is 0.25.\nEpoch 2, test mse is 0.125.")
+    assert [point.eval_metrics for point in reader.close()] == [{"test mse": 0.125}]
