@@ -1,21 +1,24 @@
-"""Checkpoint files: written whole or not at all, read without running code, the newest that loads is used."""
+"""Checkpoints: written whole or not at all, read without running code, the newest that loads is used.
+
+One is a file, or a folder that several ranks wrote together (:mod:`trainer.parts`); either has the same names.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
+from mpstui.wire import liveness, storage
+from mpstui.wire.checkpoints import MANIFEST, earlier_best, earlier_number, mark
 
-from mpstui.wire import storage
-from mpstui.wire.checkpoints import earlier_best, earlier_number, mark
-
+from . import parts, tensorfile
 from .errors import UsageError
 
 FORMAT = "mpstui.trainer/1"
@@ -23,6 +26,7 @@ BEST = "best.pt"
 EARLIER_BESTS = 2
 """Bests of trainings before it that stay; a folder that is trained in again and again must not fill the disk."""
 _PATTERN = "step-*.pt"
+_UNFINISHED = re.compile(r"\..*\.(\d+)\.tmp")
 _PARTS: Mapping[str, tuple[type, ...]] = {
     "task": (str,),
     "signature": (dict,),
@@ -73,13 +77,55 @@ class CheckpointFolder:
             OSError: it could not be written; what was there before still is.
         """
         storage.make_private_folder(self.path)
+        return self._put(step, lambda temporary: tensorfile.write(temporary, self._signed(state)), best=best)
+
+    def begin(self, step: int) -> Path:
+        """A hidden folder that every rank writes its part of a checkpoint into, before :meth:`commit`.
+
+        What processes of this machine that are gone left unfinished goes: it may be large.
+
+        Raises:
+            OSError: it could not be made.
+        """
+        storage.make_private_folder(self.path)
+        table = liveness.system_process_table()
+        for path in self.path.glob(f".*.{platform.node()}.*.tmp"):
+            writer = _UNFINISHED.fullmatch(path.name)
+            if writer and int(writer[1]) != os.getpid() and table.find(int(writer[1])) is None:
+                shutil.rmtree(path, ignore_errors=True)
+        place = _temporary(self.path / f"step-{step:08d}.pt")
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(mode=storage.FOLDER_MODE)
+        return place
+
+    def commit(self, manifest: Mapping[str, Any], step: int, *, best: bool = False) -> Path:
+        """Make a checkpoint of the folder of :meth:`begin`, which holds all parts by now.
+
+        Raises:
+            OSError: as :meth:`save`.
+        """
+
+        def complete(place: Path) -> None:
+            tensorfile.write(place / MANIFEST, self._signed(manifest))
+            storage.sync_folder(place)
+
+        return self._put(step, complete, best=best)
+
+    def forget(self, place: Path) -> None:
+        """Give up what :meth:`begin` began."""
+        _remove(place)
+
+    def _signed(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        return {"format": FORMAT, **self._origin, **state}
+
+    def _put(self, step: int, write: Callable[[Path], None], *, best: bool) -> Path:
         target = self.path / f"step-{step:08d}.pt"
-        _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **self._origin, **state}))
+        _replace(target, write)
         if best:
             self._keep_earlier_best()
             _replace(self.path / BEST, lambda temporary: _link_or_copy(target, temporary))
             self._best_is_ours = True
-        self._forget_old()
+        _forget(self.newest_first()[self._keep :])
         return target
 
     def _keep_earlier_best(self) -> None:
@@ -101,14 +147,20 @@ class CheckpointFolder:
         """
         return sorted(self.path.glob(_PATTERN), key=_age, reverse=True)
 
-    def _forget_old(self) -> None:
-        _forget(self.newest_first()[self._keep :])
-
 
 def _forget(paths: Iterable[Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
-            path.unlink()
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint; a folder loses its name first, so that nobody takes a part of it for all."""
+    if path.is_dir():
+        hidden = path if path.name.startswith(".") else path.rename(_temporary(path.with_name(f"{path.stem}-gone.pt")))
+        shutil.rmtree(hidden)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _age(path: Path) -> tuple[int, int, str]:
@@ -150,7 +202,7 @@ def incomplete(state: Mapping[str, Any]) -> str | None:
 def _recorded_best(path: Path) -> tuple[Any, Any] | None:
     """The same of a file; None where it cannot be told. Weights are mapped, not read."""
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        state = tensorfile.read(path / MANIFEST if path.is_dir() else path, mapped=True)
     except Exception:  # noqa: BLE001  zip, pickle and torch each raise their own kinds
         return None
     return _best_of(state) if isinstance(state, dict) else None
@@ -166,11 +218,10 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
         UsageError: it is missing, truncated, not ours, or of another model; names the file and the remedy.
     """
     remedy = "name another checkpoint with --resume, or leave --resume out to start anew"
-    if not path.is_file():
+    if not is_checkpoint(path):
         raise UsageError(f"{path} does not exist; {remedy}")
     try:
-        require_plain_zip(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = parts.joined(path) if path.is_dir() else tensorfile.read(path)
     except Exception as error:  # zip, pickle and torch each raise their own kinds
         reason = str(error).strip().partition("\n")[0][:160]
         raise UsageError(
@@ -184,12 +235,9 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
     return Loaded(path, state)
 
 
-def require_plain_zip(path: Path) -> None:
-    """Raise a ValueError where a zip is compressed: torch never does that, and a megabyte may fill the memory."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-                raise ValueError("its contents are compressed, which torch.save never does")
+def is_checkpoint(path: Path) -> bool:
+    """Whether a path is that of one checkpoint: a file, or a folder that ranks wrote together."""
+    return path.is_file() or parts.is_folder(path)
 
 
 def find(
@@ -205,7 +253,7 @@ def find(
     Raises:
         UsageError: a named file does not do, or none in a folder does.
     """
-    if asked != "latest" and not Path(asked).is_dir():
+    if asked != "latest" and (is_checkpoint(Path(asked)) or not Path(asked).is_dir()):
         return load(Path(asked), check)
     where = folder if asked == "latest" else Path(asked)
     candidates = CheckpointFolder(where, keep=1).newest_first() or sorted(where.glob("*.pt"), key=_earlier_last)
@@ -230,31 +278,45 @@ def _first_that_loads(
     raise first
 
 
-def _write(path: Path, state: Mapping[str, Any]) -> None:
-    with storage.create_file(path) as file:
-        try:
-            torch.save(dict(state), file)
-        except RuntimeError as error:  # torch's zip writer turns a full disk into this
-            raise OSError(str(error).partition("\n")[0]) from error
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _link_or_copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(mode=storage.FOLDER_MODE)
+        for path in source.iterdir():
+            _link_or_copy(path, target / path.name)
+        shutil.copystat(source, target)  # with its time: the newest is told by it
+        storage.sync_folder(target)
+        return
     target.unlink(missing_ok=True)
     try:
         target.hardlink_to(source)
     except OSError:  # a file system without hard links
-        shutil.copy2(source, target)  # with its time: the newest is told by it
+        shutil.copy2(source, target)
         with target.open("rb") as file:
             os.fsync(file.fileno())
 
 
+def _temporary(target: Path) -> Path:
+    """A name that nobody takes for a checkpoint, of this process alone."""
+    return target.with_name(f".{target.name}.{platform.node()}.{os.getpid()}.tmp")
+
+
 def _replace(target: Path, write: Callable[[Path], None]) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = _temporary(target)
     try:
         write(temporary)
-        temporary.replace(target)
-        storage.sync_folder(target.parent)  # before an older one is forgotten
+        _name(temporary, target)
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+def _name(made: Path, target: Path) -> None:
+    """Give what was made its name. What had it before is whole at every moment, if only as ``NAME-replaced.pt``."""
+    aside = target.with_name(f"{target.stem}-replaced{target.suffix}")
+    if target.exists() and (made.is_dir() or target.is_dir()):  # a file alone takes the place of a file in one step
+        _remove(aside)
+        target.rename(aside)
+        storage.sync_folder(target.parent)
+    made.replace(target)
+    storage.sync_folder(target.parent)  # before an older one is forgotten
+    _remove(aside)

@@ -8,7 +8,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,6 +16,7 @@ from torch import nn
 
 from .device import Device
 
+T = TypeVar("T")
 VOTE_SECONDS = 0.25
 """Between two votes of :meth:`Group.any_lately`: a vote at every step costs a fast training a tenth of its speed."""
 _PATIENCE = datetime.timedelta(days=7)
@@ -84,6 +85,14 @@ class Group:
         buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
         settings: dict[str, Any] = {buffers: False, "gradient_as_bucket_view": True}
         return nn.parallel.DistributedDataParallel(model, **settings)
+
+    def told(self, value: T) -> list[T]:
+        """What every rank says, in their order; every rank must ask."""
+        if self._control is None:
+            return [value]
+        found: list[Any] = [None] * self.ranks.world_size
+        dist.all_gather_object(found, value, group=self._control)
+        return found
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank; every rank must ask."""

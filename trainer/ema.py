@@ -39,7 +39,7 @@ class WeightAverage:
     def state_dict(self) -> dict[str, Any]:
         """What resuming needs."""
         return {
-            "average": self._layout.whole(self._average),
+            "average": self._layout.saved(self._average),
             "names": self._layout.weight_names,
             "updates": self._updates,
         }

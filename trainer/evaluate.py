@@ -87,7 +87,7 @@ def find_checkpoint(path: Path) -> Loaded:
         reason = str(error).partition(";")[0].removeprefix("--resume ").replace(str(path.absolute()), str(path))
         raise UsageError(f"{reason}; name a checkpoint, or a folder of them") from error
     assert found is not None  # an absolute path is not `latest`
-    return Loaded(path / found.path.name if path.is_dir() else path, found.state)
+    return Loaded(path if checkpoint.is_checkpoint(path) else path / found.path.name, found.state)
 
 
 def _parsed(

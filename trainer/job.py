@@ -57,7 +57,7 @@ class Job:
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed run needs to go on as if it had never stopped.
 
-        Every rank must ask; where each holds a part only, the leading one gets it whole and the others nothing of use.
+        Every rank must ask; where each holds a part only, tensors are :class:`~trainer.parts.Rows`.
         """
         order = self.feed.order
         return {
@@ -99,7 +99,10 @@ class Job:
             self.stepper.scaler.load_state_dict(state["scaler"])
         if self.average and state["average"]:
             self.average.load_state_dict(state["average"])
-        if self.group.ranks.leads:
+        ranks, of_ranks = self.group.ranks, state.get("rng_of_ranks", ())
+        if len(of_ranks) == ranks.world_size:
+            rng.restore(of_ranks[ranks.rank], self.device)
+        elif ranks.leads:
             rng.restore(state["rng"], self.device)
         else:
-            rng.seed_everything(self.seed + self.group.ranks.rank + self.progress.step)
+            rng.seed_everything(self.seed + ranks.rank + self.progress.step)

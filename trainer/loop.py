@@ -13,6 +13,7 @@ from .device import is_out_of_memory
 from .errors import TrainingError
 from .job import Job
 from .optimizers import set_learning_rate
+from .saving import save
 
 _LONGEST_SAVE_SECONDS = 300.0
 _EVALUATION_SILENCE_SECONDS = 120.0
@@ -221,16 +222,14 @@ class Loop:
         return ok
 
     def _written(self, *, best: bool) -> bool:
-        """Write what all ranks have of the state; the leading one does. False when it failed."""
-        state, step = self._job.state_dict(), self._progress.step
-        if not self._job.group.ranks.leads:
-            return True
+        """Write what all ranks have of the state; False when it failed."""
         try:
-            path = self._job.folder.save(state, step, best=best)
+            path = save(self._job, best=best)
         except OSError as error:
             self._reports.notify("note", f"the checkpoint could not be written ({error}); the training goes on")
             return False
-        self._reports.saved(str(path), step)
+        if path is not None:
+            self._reports.saved(str(path), self._progress.step)
         return True
 
     def _answer(self, request: Request) -> None:

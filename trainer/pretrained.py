@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from . import checkpoint
+from . import checkpoint, parts, tensorfile
 from .errors import UsageError
 from .export import averaged, names_its_average
 
@@ -98,14 +98,13 @@ def read(path: Path) -> Weights:
     Raises:
         UsageError: it cannot be read, or holds no tensors by name.
     """
-    if not path.is_file():
+    if not checkpoint.is_checkpoint(path):
         raise UsageError(f"--init-from {path} is no file; name a checkpoint or a safetensors file")
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        checkpoint.require_plain_zip(path)
         with torch.serialization.safe_globals(_HARMLESS):
-            state = torch.load(path, map_location="cpu", weights_only=True)
+            state = parts.joined(path) if path.is_dir() else tensorfile.read(path)
     except Exception as error:  # zip, pickle, torch and safetensors each raise their own kinds
         reason = str(error).strip().partition("\n")[0][:160]
         raise UsageError(
@@ -117,10 +116,10 @@ def read(path: Path) -> Weights:
         tensors = _tensors(found)
         if tensors:
             return tensors
-    parts = state.items() if isinstance(state, dict) else ()  # several networks, each under a name of its own
+    networks = state.items() if isinstance(state, dict) else ()  # several networks, each under a name of its own
     joined = {
         f"{str(part).removesuffix('_state_dict')}.{name}": tensor
-        for part, held in parts
+        for part, held in networks
         if "optim" not in str(part)
         for name, tensor in _tensors(held).items()
     }

@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from .distributed import Group
 from .optimizers import load_state
+from .parts import Rows
 from .step import Gradients, gradient_norm
 
 if TYPE_CHECKING:
@@ -70,27 +71,31 @@ class Layout:
         """Let a loss scaler on any rank see that gradients of another one are not finite."""
 
     def model_state(self) -> dict[str, Any]:
-        """The model's whole state."""
+        """The model's state; where it is divided, with :class:`Rows` for tensors."""
         return self._model.state_dict()
 
     def load_model(self, state: Mapping[str, Any]) -> None:
-        """Put back :meth:`model_state`. Raises RuntimeError when it does not fit."""
+        """Put back a whole state. Raises RuntimeError when it does not fit."""
         self._model.load_state_dict(state)
 
     def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
-        """The optimizer's whole state."""
+        """The optimizer's state, likewise."""
         return optimizer.state_dict()
 
     def load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
-        """Put back :meth:`optimizer_state`. Raises ValueError when it does not fit."""
+        """Put back a whole state. Raises ValueError when it does not fit."""
         load_state(optimizer, state)
 
-    def whole(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Gather the parts of every tensor of :meth:`weights`; only the leading rank gets the whole."""
+    def saved(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor | Rows]:
+        """As a state has what is held of every tensor of :meth:`weights`."""
         return list(held)
 
+    def gathered(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """A state without :class:`Rows`: whole tensors on the leading rank, nothing of use elsewhere."""
+        return dict(state)
+
     def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """What this rank holds of the tensors that :meth:`whole` gave."""
+        """What this rank holds of tensors that are whole."""
         return list(whole)
 
 
@@ -160,10 +165,8 @@ class Sharded(Layout):
         """See :class:`Layout`."""
         self._forget_whole_weights()
         state = self._model.state_dict(keep_vars=True)
-        gathered = {weight: self._gathered(weight, _rows(weight)) for weight in self._model.parameters()}
-        for name, value in state.items():
-            state[name] = gathered[value] if value in gathered else value.detach()
-        return state
+        divided = {weight: Rows(weight, _rows(weight)) for weight in self._model.parameters()}
+        return {name: divided[value] if value in divided else value.detach() for name, value in state.items()}
 
     def load_model(self, state: Mapping[str, Any]) -> None:
         """See :class:`Layout`."""
@@ -178,11 +181,10 @@ class Sharded(Layout):
         found = optimizer.state_dict()
         weights = dict(enumerate(self._weights_of(optimizer)))
 
-        def whole(weight: nn.Parameter, value: Any) -> Any:
-            alike = _has_shape(value, self._shards[weight].shape)
-            return self._gathered(weight, value) if alike else value
+        def rows(weight: nn.Parameter, value: Any) -> Any:
+            return Rows(weight, value) if _has_shape(value, self._shards[weight].shape) else value
 
-        return {**found, "state": _changed(found["state"], weights, whole)}
+        return {**found, "state": _changed(found["state"], weights, rows)}
 
     def load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
         """See :class:`Layout`."""
@@ -193,10 +195,22 @@ class Sharded(Layout):
 
         load_state(optimizer, {**state, "state": _changed(state["state"], weights, part)})
 
-    @torch.no_grad()
-    def whole(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def saved(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor | Rows]:
         """See :class:`Layout`."""
-        return [self._gathered(weight, rows) for weight, rows in zip(self._weights, held, strict=True)]
+        return [Rows(weight, rows) for weight, rows in zip(self._weights, held, strict=True)]
+
+    @torch.no_grad()
+    def gathered(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """See :class:`Layout`."""
+
+        def whole(value: Any) -> Any:
+            if isinstance(value, Rows):
+                return self._gathered(value.weight, value.held)
+            if isinstance(value, Mapping):
+                return {key: whole(item) for key, item in value.items()}
+            return [whole(item) for item in value] if isinstance(value, list) else value
+
+        return {key: whole(value) for key, value in state.items()}
 
     def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """See :class:`Layout`."""

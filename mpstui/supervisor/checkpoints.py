@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..wire import liveness, storage
-from ..wire.checkpoints import is_best, matching, owner_of, told
+from ..wire.checkpoints import is_best, lacks_parts, matching, owner_of, told
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import RunDir
 from .machine import Clock
@@ -101,6 +101,8 @@ def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> b
         if measure(item.path) != item:
             return False
     files = [item.path] if item.path.is_file() else [path for path in matching(item.path, "**/*") if path.is_file()]
+    if lacks_parts(path.name for path in files):
+        return False
     return all(_is_whole(path) for path in files)
 
 
@@ -205,7 +207,7 @@ class Owners:
 
     def claim(self, item: Found) -> Claim:
         """Whether a file is this run's, and who else's it may be."""
-        named = owner_of(item.path) if item.path.is_file() else None
+        named = owner_of(item.path)
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
         moment = item.time + EARLY_SECONDS

@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from . import storage
@@ -49,15 +49,34 @@ _MARK = "mpstui-run:"
 _FOUND = re.compile(_MARK.encode() + rb"([0-9A-Za-z][0-9A-Za-z._-]{0,127});")
 
 
+MANIFEST = "manifest"
+"""In a checkpoint that is a folder, which several ranks of a training wrote together: what is common to all parts."""
+_ROWS = re.compile(r"^rows-(\d{1,6})-of-(\d{1,6})$")
+
+
+def rows_name(rank: int, of: int) -> str:
+    """The file of one rank in such a folder."""
+    return f"rows-{rank}-of-{of}"
+
+
+def lacks_parts(names: Iterable[str]) -> bool:
+    """Whether a folder with these names in it is one that ranks wrote together, but not all of it."""
+    names = set(names)
+    of = next((int(found[2]) for name in names if (found := _ROWS.match(name))), 0)
+    if not of:
+        return False
+    return len(names) <= of or not {MANIFEST, *(rows_name(rank, of) for rank in range(of))} <= names
+
+
 def mark(run: str) -> str:
     """What a trainer puts at the beginning of a checkpoint's state."""
     return f"{_MARK}{run};"
 
 
 def owner_of(path: Path) -> str | None:
-    """The id of the run that wrote a checkpoint; None where the file does not say, or cannot be read."""
+    """The id of the run that wrote a checkpoint; None where it does not say, or cannot be read."""
     try:
-        with storage.open_file(path) as file:
+        with storage.open_file(path / MANIFEST if path.is_dir() else path) as file:
             found = _FOUND.search(file.read(_HEAD_BYTES))
     except OSError:
         return None

@@ -56,7 +56,7 @@ SCALED = ("cifar", *CIFAR, "--optimizer", "adam", "--clip", "1")
 
 
 class Pair:
-    """This rank of the two."""
+    """This rank of several."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -208,7 +208,7 @@ def earlier_run(home: Home, name: str) -> EarlierRun:
     for run in (RunDir(home.runs / run) for run in ids[:5]):
         largest = memory = None
         with contextlib.suppress(OSError):
-            largest = max((one.stat().st_size for one in run.checkpoints.iterdir() if one.is_file()), default=None)
+            largest = max(map(_bytes_of, run.checkpoints.iterdir()), default=None)
         with contextlib.suppress(OSError, UnreadableRecord):
             numbers = run.attempt_numbers()
             record = storage.read_json(run.attempt(numbers[-1]).heartbeat()) if numbers else None
@@ -217,6 +217,12 @@ def earlier_run(home: Home, name: str) -> EarlierRun:
         if largest is not None or memory is not None:
             return EarlierRun(largest, memory, _batch_size(run) if memory else None)
     return EarlierRun()
+
+
+def _bytes_of(checkpoint: Path) -> int:
+    """Of a file, or of all files in a folder."""
+    files = checkpoint.rglob("*") if checkpoint.is_dir() else [checkpoint]
+    return sum(one.stat().st_size for one in files if one.is_file())
 
 
 def _batch_size(run: RunDir) -> int | None:

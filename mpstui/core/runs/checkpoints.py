@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from ...wire import storage
-from ...wire.checkpoints import is_best, matching, owner_of, told
+from ...wire.checkpoints import is_best, lacks_parts, matching, owner_of, told
 from ...wire.heartbeat import CheckpointNote
 from ...wire.records import LaunchTemplate
 from ...wire.storage import UnreadableRecord
@@ -69,10 +69,11 @@ class CheckpointScanner:
             try:
                 found, is_file = path.stat(), path.is_file()
                 size = found.st_size
-                counts_steps = False
+                counts_steps, lacks = False, False
                 if not is_file:
                     files = [entry for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
                     size = sum(entry.stat().st_size for entry in files)
+                    lacks = lacks_parts(entry.name for entry in files)
                     counts_steps = any(entry.name.startswith(_BESIDE_A_STEP) for entry in files)
             except OSError:
                 continue
@@ -80,7 +81,7 @@ class CheckpointScanner:
             if key not in self._contents:
                 if len(self._contents) > 4 * MOST_CHECKPOINTS:
                     self._contents.clear()
-                self._contents[key] = (is_whole(path), owner_of(path)) if is_file else (True, None)
+                self._contents[key] = (is_whole(path) if is_file else not lacks, owner_of(path))
             whole, owner = self._contents[key]
             one = Checkpoint(
                 path=path,
