@@ -20,6 +20,7 @@ _READ = re.compile(
 """Words of arguments whose file is read: one that may be written, or is read if it is there, is no mistake."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|dest|export|log|logdir|logs|out|output|results|save|tmp|write)(?:_|$)")
 _DATA = re.compile(r"(?:^|_)(?:data|dataset|root)(?:_|$)")
+_FOLDER = re.compile(r"(?:^|_)(?:base|dir|directory|folder|home|path|prefix|root)(?:_|$)")
 _FILE = re.compile(r"\.(?:bed|csv|fa|fasta|h5|jsonl?|np[yz]|parquet|toml|tsv|txt|ya?ml)$", re.IGNORECASE)
 
 
@@ -54,9 +55,20 @@ def require_values(
         name = folded(key)
         if _WRITTEN.search(name) or "://" in text or (cwd / Path(text).expanduser()).exists():
             continue
-        if (ours and key == "data") or ((_DATA.search(name) or _READ.search(name)) and _FILE.search(text)):
+        read = (_DATA.search(name) or _READ.search(name)) and _FILE.search(text)
+        if (ours and key == "data") or (read and not (_may_be_joined(name, by_name, arguments) and _is_relative(text))):
             hint = f"a path is taken from {cwd}, where the program runs"
             raise UsageError(f"{key}: there is no file or folder {text}", hint, field=f"args.{key}")
+
+
+def _is_relative(text: str) -> bool:
+    return not Path(text).expanduser().is_absolute()
+
+
+def _may_be_joined(name: str, known: Mapping[str, Argument], arguments: Mapping[str, ArgumentValue]) -> bool:
+    """Whether another argument names a folder, which the program may put before the path of this one."""
+    others = {*known, *map(folded, arguments)} - {name}
+    return any(_FOLDER.search(one) and not _WRITTEN.search(one) and not _READ.search(one) for one in others)
 
 
 def _require_known(key: str, text: str, told: Argument) -> None:

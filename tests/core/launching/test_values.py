@@ -47,6 +47,9 @@ def environ(folder: Path) -> dict[str, str]:
         ({"dataset": "CIFAR10", "epochs": 3, "lr": "1e-3", "config": "there.yaml"}, ""),
         ({"output_file": "new.csv", "save_config": "new.yaml", "checkpoint": "out/last.pt"}, ""),
         ({"pretrained": "facebook/opt-125m", "config": "base", "data": "https://x.example/a.csv"}, ""),
+        ({"root_path": "./there", "data_path": "ETTh1.csv"}, ""),
+        ({"root_path": "./there", "data_path": "/gone/ETTh1.csv"}, "there is no file or folder /gone/ETTh1.csv"),
+        ({"output_dir": "out", "train_data": "gone.csv"}, "there is no file or folder gone.csv"),
         ({"config": "{run_dir}/a.yaml", "resume": "out/last.pt", "verbose": True}, ""),
     ],
 )
@@ -61,7 +64,7 @@ def test_what_cannot_be_right_is_refused(
     with pytest.raises(UsageError) as found:
         require_values(argv, arguments, tmp_path, around)
     assert wrong in found.value.sentence
-    assert found.value.field == f"args.{next(iter(arguments))}"
+    assert found.value.field == f"args.{[*arguments][-1]}"
 
 
 def test_a_choice_that_nobody_knows_yet_is_asked_for_where_that_is_wanted(tmp_path: Path, argv: list[str]) -> None:
