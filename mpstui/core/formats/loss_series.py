@@ -164,7 +164,8 @@ class EpochSteps:
         if before.shown_step is not None and before.epoch is not None:
             fell = epoch > before.epoch and step < before.shown_step
             if fell and counters.steps is None:
-                self.length = max(before.shown_step + self._distance - step, self.length or 1)
+                # What is printed is seldom every step, and the last one may stand between two of those.
+                self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)
             self.through = self.through or (epoch > before.epoch and step > before.shown_step)
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)

@@ -312,24 +312,6 @@ def shaping(env: Mapping[str, str]) -> dict[str, str]:
     return found | ({"PYTHONPATH": ":".join(folders)} if folders else {})
 
 
-def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
-    """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
-
-    Args:
-        settings: what else it was configured with; its arguments go before that.
-    """
-    words = {**(settings or {}), **arguments_in(argv)}
-    told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
-    if not any(word in name for name in told for word in ("epoch", "step", "iter")):
-        return {}
-    from ..formats.points import as_number
-    from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
-
-    fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
-    found = [(fields.get(ALIASES.get(name, "")), as_number(value)) for name, value in told.items()]
-    return {field: value for field, value in found if field is not None and value is not None and value > 0}
-
-
 _FLAG = "yes"
 """The value of an option without one."""
 

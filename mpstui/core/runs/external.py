@@ -195,7 +195,7 @@ class ExternalMetrics:
             leads = (primary is None or newest.series == primary) and not newest.part
             self.starts_anew = self.starts_anew or newest.run > 0
             told = newest.time if newest.time is not None and math.isfinite(newest.time) else moment
-            record = {"time": told, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
+            record = {"time": told, "attempt": self._first_run + newest.run, **_record(newest, primary, leads=leads)}
             records.append({**record, **_known(newest, leads=leads)})
             if isinstance(point, PointColumns):
                 self.store.add(waiting)
@@ -218,11 +218,18 @@ class ExternalMetrics:
         return records
 
 
-def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
-    """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps."""
+def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str, Any]:
+    """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps.
+
+    The loss of a whole epoch is a curve of its own, where that of each hundredth step, say, is the one that leads.
+    """
     record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.run_step}
     if point.loss is not None and leads:
         record["loss"] = point.loss
+    elif point.loss is not None and primary and not point.part and not point.series.startswith("bar "):
+        (name, _, counted), (main, _, along) = point.series.rpartition("@"), primary.rpartition("@")
+        if name != main or set(along) - set(counted) - {"e"}:
+            record["loss (epoch)" if name in (main, "loss") else name] = point.loss
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}

@@ -108,10 +108,9 @@ class NumberWitnesses(NamedTuple):
                 if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
                     within = self.own  # as many batches, told of each step
                 found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
-        for one in self._of_loss():
+        if (one := next(self._of_loss(), None)) is not None:
             found["loss"], by["loss"] = number(one.says["loss"]), one.name
             found["loss_is_finite"] = found["loss"] is not None
-            break
         for name in ("lr", *_RATES):
             for one in (self.own, self.program, self.printed):
                 of_other_steps = name == "steps_per_second" and by.get("step", one.name) != one.name
@@ -133,7 +132,9 @@ class NumberWitnesses(NamedTuple):
 
     def _of_loss(self) -> Iterator[Witness]:
         """Those that tell a loss, the best first: one printed along the steps goes before one seen from outside."""
-        along = (self.printed,) if self.printed.says.get("along_steps") else ()
+        epoch, begun = (integer(self.printed.says.get(name)) or 0 for name in ("epoch", "begun_epoch"))
+        is_each = 1 < (integer(self.own.says.get("step")) or 0) <= epoch - begun + 1  # a whole graph is one batch, say
+        along = (self.printed,) if self.printed.says.get("along_steps") or is_each else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0

@@ -17,13 +17,14 @@ from ..follow import Budget, LineTail, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
-from .comparison import asked_totals, with_arguments
+from .comparison import with_arguments
 from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
 from .extremes import Extremes, ExtremesReader
 from .files import LocalMachine, PointReader, WitnessReader, parse_lines
 from .follower import LIST_SERIES, REPORT, STANDING, RunFollower, left_by_average
 from .images import IMAGE_SECONDS, NewestImage
+from .planned import planned_totals
 from .state import RunWitnesses, exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
@@ -324,7 +325,7 @@ class RunReader(RunFollower):
                 self._settings = with_arguments(self._settings, self._argv)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
-            self._asked, self._resumed = asked_totals(launch.argv), launch.checkpoint is not None
+            self._asked, self._resumed = planned_totals(launch), launch.checkpoint is not None
         numbers = self._numbers(self._attempt, moving=moving)
         if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
             # What was asked for stands in where it names a device and the trainer reports none.

@@ -15,10 +15,10 @@ from ..formats.stores import StoredRun, find_runs
 from ..formats.told import SYSTEM, RunTold
 from ..model.snapshot import ExitSummary, RunSnapshot, State
 from ..series.series import SeriesStore
-from .comparison import asked_totals
 from .external import ExternalMetrics
 from .files import LocalMachine
 from .follower import LIST_SERIES, RunFollower
+from .planned import asked_totals
 from .signs import Condition
 from .sources import MetricSource
 from .stored_metrics import followed

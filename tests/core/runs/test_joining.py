@@ -12,7 +12,7 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import epoch_text
-from mpstui.core.runs.comparison import asked_totals
+from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
@@ -59,6 +59,43 @@ def test_a_loss_that_is_printed_along_the_steps_goes_before_the_one_the_agent_se
         }
     assert shown.series["loss (agent)"].axis == "optimizer step"
     assert as_json(shown, full=True)["told_by"]["loss"] == "output.log"
+    run.release()
+
+
+def test_the_mean_of_an_epoch_is_a_curve_beside_the_loss_of_its_steps(home: Home) -> None:
+    run = run_of(home)
+    for epoch in range(1, 5):
+        steps = "".join(f"\titers: {i}, epoch: {epoch} | loss: 0.{epoch}{i}\n" for i in (100, 200))
+        run.output(f"{steps}Epoch: {epoch}, Steps: 256 | Train Loss: 1.{epoch} Vali Loss: 2.{epoch}\n")
+    for shown in both(home, run):
+        assert shown.numbers.loss == 0.42
+    curves = shown.series
+    assert [(name, curves[name].count, curves[name].last) for name in ("loss", "train loss", "Vali Loss")] == [
+        ("loss", 8, 0.42),
+        ("train loss", 4, 1.4),
+        ("Vali Loss", 4, 2.4),
+    ]
+    run.release()
+
+
+def test_the_mean_of_an_epoch_that_is_called_loss_as_well_is_told_apart(home: Home) -> None:
+    run = run_of(home)
+    for epoch in range(1, 5):
+        run.output("".join(f"Train Epoch: {epoch} [{i}/5400] Loss: 0.{epoch}{i}\n" for i in (0, 1408, 2816)))
+        run.output(f"    epoch          : {epoch}\n    loss           : 1.{epoch}\n    val_loss       : 2.{epoch}\n")
+    curves = both(home, run)[1].series
+    assert (curves["loss"].count, curves["loss (epoch)"].count, curves["loss (epoch)"].last) == (12, 4, 1.4)
+    run.release()
+
+
+def test_a_loss_that_is_printed_at_each_epoch_of_one_step_goes_before_the_one_the_agent_samples(home: Home) -> None:
+    """Full-batch training of a graph network: the agent's heartbeats hold some of the losses, the log all of them."""
+    run = seen_by_agent(run_of(home), 30, 1.8806)
+    run.output("".join(f"Epoch: {i:04d} loss_train: {2 - i / 100:.4f} acc_train: 0.25\n" for i in range(1, 31)))
+    for shown in both(home, run):
+        curve = shown.series["loss"]
+        assert (shown.numbers.loss, shown.numbers.told_by["loss"]) == (1.7, "output.log")
+        assert (curve.count, curve.last) == (30, 1.7)
     run.release()
 
 

@@ -1,0 +1,95 @@
+"""Epochs and steps that a training plans: among its arguments, and in a file it is given, ``-c config.json``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...wire import storage
+from ...wire.records import LaunchRecord
+from .comparison import arguments_in
+
+MOST_BYTES = 1 << 18
+_LIKELY = ("epoch", "step", "iter")
+_YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
+"""Whole numbers by name: what a plan is needs no other part of YAML."""
+
+
+def planned_totals(launch: LaunchRecord) -> dict[str, float]:
+    """``epochs`` and ``steps``; what an argument says goes before a file."""
+    return {**totals_in_files(launch.argv, Path(launch.cwd), launch.time), **asked_totals(launch.argv)}
+
+
+def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
+    """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
+
+    Args:
+        settings: what else it was configured with; its arguments go before that.
+    """
+    words = {**(settings or {}), **arguments_in(argv)}
+    told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
+    if not any(word in name for name in told for word in ("epoch", "step", "iter")):
+        return {}
+    from ..formats.points import as_number
+    from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
+
+    fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
+    found = [(fields.get(ALIASES.get(name, "")), as_number(value)) for name, value in told.items()]
+    return {field: value for field, value in found if field is not None and value is not None and value > 0}
+
+
+def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str, float]:
+    """``epochs`` and ``steps`` in the JSON, TOML and YAML files that a command names.
+
+    A file that was changed since says nothing, nor does a total that is there several times with different values: an
+    epoch count of a pretraining is none of the run's.
+
+    Args:
+        launched: Unix seconds.
+    """
+    from ..formats.records import ALIASES, EPOCHS, STEPS
+
+    found: dict[str, set[int]] = {EPOCHS: set(), STEPS: set()}
+    for word in dict.fromkeys(argv):
+        path = cwd / word.rpartition("=")[2]
+        if path.suffix.lower() in (".json", ".toml", ".yaml", ".yml"):
+            for name, value in _numbers(path, launched):
+                field = ALIASES.get(name.replace("-", "_").lower(), "")
+                if field in found and value > 0:
+                    found[field].add(value)
+    return {field: float(values.pop()) for field, values in found.items() if len(values) == 1}
+
+
+def _numbers(path: Path, launched: float) -> Iterator[tuple[str, int]]:
+    """The whole numbers of a file by their last names; none where it cannot be read."""
+    stamp = storage.stamp(path)
+    if stamp is None or stamp[0] / 1e9 > launched:
+        return
+    try:
+        text = storage.read_text(path, MOST_BYTES)
+        if not any(word in text for word in _LIKELY):
+            return
+        if path.suffix.lower() == ".json":
+            yield from _named(json.loads(text))
+        elif path.suffix.lower() == ".toml":
+            import tomllib
+
+            yield from _named(tomllib.loads(text))
+        else:
+            yield from ((name, int(number)) for name, number in _YAML_LINE.findall(text))
+    except (OSError, ValueError, RecursionError):
+        return
+
+
+def _named(found: Any) -> Iterator[tuple[str, int]]:
+    if isinstance(found, Mapping):
+        for name, value in found.items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                yield str(name), value
+            yield from _named(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _named(value)
