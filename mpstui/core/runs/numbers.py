@@ -108,8 +108,8 @@ class NumberWitnesses(NamedTuple):
                 if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
                     within = self.own  # as many batches, told of each step
                 found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
-        if (one := next(self._of_loss(), None)) is not None:
-            found["loss"], by["loss"] = number(one.says["loss"]), one.name
+        if (teller := next(self._of_loss(), None)) is not None:
+            found["loss"], by["loss"] = number(teller.says["loss"]), teller.name
             found["loss_is_finite"] = found["loss"] is not None
         for name in ("lr", *_RATES):
             for one in (self.own, self.program, self.printed):

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import heartbeat, labels, storage
+from ...wire import labels, storage
 from ...wire.records import Branch, LaunchRecord, Spec
 from ...wire.rundir import RunDir
-from ..follow import Budget, LineTail, Occasional, RecordFile
-from ..model.snapshot import Checkpoint, Numbers, RunEvent, RunSnapshot, SeriesView, State
+from ..follow import Budget, Occasional, RecordFile
+from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import with_arguments
 from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
-from .extremes import Extremes, ExtremesReader
-from .files import LocalMachine, PointReader, WitnessReader, parse_lines
+from .files import LocalMachine, PointReader, WitnessReader
 from .follower import LIST_SERIES, REPORT, STANDING, RunFollower, left_by_average
 from .images import IMAGE_SECONDS, NewestImage
+from .journal import EventReader, Extremes, ExtremesReader
 from .planned import planned_totals
 from .state import RunWitnesses, exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 _MORE_THAN_ANY = 1 << 62
 """Bytes: of runs that were not read yet, those with short logs come first."""
-MOST_EVENTS, _KNOWN_OF_EVENTS = 500, ("time", "attempt", "event", "text")
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 
 
@@ -44,36 +42,6 @@ def _of_spec(spec: Spec | None) -> dict[str, Any]:
 def _of_end(seen: RunWitnesses) -> dict[str, Any]:
     ended = {"ended": seen.exit.ended, "exit": exit_summary(seen.exit)} if seen.exit is not None else {}
     return {**ended, "survivors": seen.alive}
-
-
-class EventReader:
-    """Follows the file, of which the newest are kept; nothing is opened before the first look."""
-
-    def __init__(self, path: Path) -> None:
-        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
-        self._path = path
-        self._tail: LineTail | None = None
-
-    def read(self) -> None:
-        """Take in what was added."""
-        self._tail = self._tail or LineTail(self._path)
-        growth = self._tail.read()
-        while growth.data or growth.restarted:
-            if growth.restarted:
-                self.events.clear()
-            for record in parse_lines(growth.data):
-                self.events.append(
-                    RunEvent(
-                        time=heartbeat.number(record.get("time")) or 0.0,
-                        attempt=heartbeat.integer(record.get("attempt")) or 0,
-                        event=heartbeat.text(record.get("event")) or "note",
-                        text=heartbeat.text(record.get("text")) or "",
-                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
-                    )
-                )
-            if not growth.more:
-                return
-            growth = self._tail.read()
 
 
 class RunReader(RunFollower):
