@@ -17,13 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..core import present as shown
-from ..core.model.errors import OperationError
+from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home
 from ..core.model.jobs import JobPhase
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
-from .session import FILTER_HELP, Session, one_line, print_json, query_of, respawn_missing_supervisors, say, warn
+from .session import (
+    FILTER_HELP,
+    Session,
+    keys_of_path,
+    one_line,
+    print_json,
+    query_of,
+    respawn_missing_supervisors,
+    say,
+    warn,
+)
 
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
@@ -32,6 +42,8 @@ if TYPE_CHECKING:
     from ..core.runs.query import Findable, Query
 
 NEWEST = 50
+PATHS_SECONDS = 30.0
+"""In which what lies at a path is read; what is not then is listed without numbers."""
 CACHE_SCHEMA = 4
 _HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28
@@ -48,8 +60,12 @@ Lists every run that is active, and the newest {NEWEST} in any case; with --host
   mpstui ps --host local --host gpu1
   mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'
   mpstui ps --watch
+  mpstui ps ./wandb --filter failed
   mpstui ps --watch --json | jq -c 'map(select(.state == "failed") | .name)'
 With --watch a terminal shows the list as it is now; a pipe gets it at each change, with --json one array a line."""
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="list what lies there instead: a store of runs, a log, a folder"
+    )
     parser.add_argument("--all", action="store_true", help=f"list ended runs beyond the newest {NEWEST} too")
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
@@ -62,6 +78,8 @@ With --watch a terminal shows the list as it is now; a pipe gets it at each chan
 
 def run(args: argparse.Namespace) -> int:
     wanted, code = query_of(args.filter), 0
+    if args.paths and args.hosts:
+        raise UsageError("ps: PATH and --host do not go together", "`mpstui ps PATH` over ssh lists what lies there")
     if args.watch:
         from .watching import watch
 
@@ -88,8 +106,16 @@ def print_rows(rows: Sequence[Row], left_out: int) -> None:
 
 def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row], int]:
     session = Session()
-    respawn_missing_supervisors(session)
-    rows, left_out = list_rows(session.home, None if args.all else NEWEST)
+    if args.paths:
+        from ..core.runs.monitor import Monitor
+
+        monitor = Monitor(session.home)
+        keys = frozenset(key for one in args.paths for key in keys_of_path(monitor, one))
+        seen = [one for one in monitor.refresh_whole(PATHS_SECONDS) if one.run in keys]
+        rows, left_out = [row_of(one) for one in seen], 0
+    else:
+        respawn_missing_supervisors(session)
+        rows, left_out = list_rows(session.home, None if args.all else NEWEST)
     return [row for row in rows if wanted is None or wanted.matches(row.findable())], left_out
 
 
@@ -167,7 +193,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 
     return (
         one_line(told.get("host", "")),
-        told["run"],
+        _short(told["run"]),
         name,
         f"moved to {one_line(moved)}" if (moved := told.get("moved_to")) else row.word,
         one_line(told["device"] or shown.UNKNOWN),
@@ -178,6 +204,12 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         one_line(_job(told.get("job"))),
         one_line(" ".join(f"#{tag}" for tag in told["tags"])),
     )
+
+
+def _short(run: str) -> str:
+    """Of what lies below this folder the way from here, with the slash that tells a path from a name."""
+    here = f"{Path.cwd()}/"
+    return one_line(f"./{run.removeprefix(here)}" if run.startswith(here) else run)
 
 
 def _job(told: Mapping[str, Any] | None) -> str:

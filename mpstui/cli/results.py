@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.formats.stores import find_runs
 from ..core.model.errors import UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import RunSnapshot
@@ -19,7 +20,7 @@ from ..core.series.direction import better
 from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
-from .session import FILTER_HELP, Session, print_json, query_of, say
+from .session import FILTER_HELP, Session, keys_of_path, print_json, query_of, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +30,9 @@ metric, the settings in which they differ, the best of other metrics. A best is 
 of any program are told, as far as their output is understood. Examples:
   mpstui results                        every run
   mpstui results cifar-optimizers       the runs of a profile, such as those of its sweep
-  mpstui results ~/copied/runs --json   runs that lie in a folder"""
-    parser.add_argument("what", nargs="?", metavar="PROFILE|NAME|FOLDER", help="which runs: NAME is how theirs begin")
+  mpstui results ~/copied/runs --json   runs that lie in a folder
+  mpstui results ./wandb                those of another tracker"""
+    parser.add_argument("what", nargs="?", metavar="PROFILE|NAME|PATH", help="which runs: NAME is how theirs begin")
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument(
         "--metric",
@@ -75,7 +77,11 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
     monitor, folder = Monitor(home), Path(what or ".")
     if what and folder.is_dir():
         inside = [one for one in sorted(folder.glob("[!.]*")) if one.is_dir()]
-        keys = [monitor.watch(one) for one in ([folder] if (folder / "spec.json").exists() else inside)]
+        of_ours = any((one / "spec.json").exists() for one in inside)
+        single = (folder / "spec.json").exists() or (not of_ours and find_runs(folder.absolute()))
+        keys = [key for one in ([folder] if single else inside) for key in monitor.watch_all(one)]
+    elif what and "/" in what:
+        keys = keys_of_path(monitor, what)
     else:
         keys = [one.run for one in reversed(run_dirs(home.runs)) if not what or _is_meant(one, what)]
     if not keys:

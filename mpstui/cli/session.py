@@ -56,12 +56,20 @@ def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
     Raises:
         UsageError: there is none, or several of ours are meant.
     """
-    from ..core.formats.stores import find_runs, require_path
     from ..core.runs.find import find_run
 
+    return [find_run(home, word).run] if "/" not in word else keys_of_path(monitor, word)
+
+
+def keys_of_path(monitor: Monitor, word: str) -> list[str]:
+    """The runs of a path that is watched, by the keys of a monitor.
+
+    Raises:
+        UsageError: there is nothing that could be read.
+    """
+    from ..core.formats.stores import find_runs, require_path
+
     path = Path(word).expanduser().absolute()
-    if "/" not in word:
-        return [find_run(home, word).run]
     if not find_runs(path):
         require_path(path)
     return monitor.watch_all(path)

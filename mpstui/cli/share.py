@@ -134,11 +134,11 @@ def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) 
 
 def _event_file(chosen: Path | None, snapshot: RunSnapshot) -> Path:
     """TensorBoard takes each folder for a run, and a file for events by its name."""
-    from ..core.sharing.export import file_stem
+    from ..core.sharing.export import file_stem, run_stem
 
     folder = chosen or Path(f"{file_stem(snapshot.name)}-tensorboard")
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"events.out.tfevents.{int(snapshot.started or 0)}.{file_stem(snapshot.run)}"
+    return folder / f"events.out.tfevents.{int(snapshot.started or 0)}.{run_stem(snapshot)}"
 
 
 def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:

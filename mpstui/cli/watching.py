@@ -15,9 +15,10 @@ from ..core.model.errors import UsageError
 from ..core.present import moment_of_day
 from ..wire import storage
 from .ps import NEWEST, Row, far_words, joined, print_rows, row_of, rows_from, table
-from .session import Session, one_line, print_json, respawn_missing_supervisors, rest, say, warn
+from .session import Session, keys_of_path, one_line, print_json, respawn_missing_supervisors, rest, say, warn
 
 if TYPE_CHECKING:
+    from ..core.model.snapshot import RunSnapshot
     from ..core.runs.query import Query
 
 RESPAWN_SECONDS = 5.0
@@ -65,16 +66,27 @@ class _Here:
         self._session, self._respawned = Session(), 0.0
         home = self._session.home
         self._monitor = Monitor(home, kept=Summaries(home.state / "cache" / "runs.jsonl"))
+        self._paths = args.paths
+        for path in args.paths:
+            keys_of_path(self._monitor, path)
         self._monitor.refresh_whole()
 
     def look(self) -> tuple[list[Row], int, list[str]]:
-        if time.monotonic() - self._respawned >= RESPAWN_SECONDS:
+        if not self._paths and time.monotonic() - self._respawned >= RESPAWN_SECONDS:
             respawn_missing_supervisors(self._session)
             self._respawned = time.monotonic()
         seen = self._monitor.refresh()
+        if self._paths:
+            return [row for row in map(row_of, filter(self._is_there, seen)) if self._matches(row)], 0, []
         kept = [one for place, one in enumerate(seen) if self._all or place < NEWEST or one.state.active]
-        rows = [row for row in map(row_of, kept) if self._wanted is None or self._wanted.matches(row.findable())]
-        return rows, len(seen) - len(kept), []
+        return [row for row in map(row_of, kept) if self._matches(row)], len(seen) - len(kept), []
+
+    def _matches(self, row: Row) -> bool:
+        return self._wanted is None or self._wanted.matches(row.findable())
+
+    def _is_there(self, one: RunSnapshot) -> bool:
+        """Whether it lies at a path that was named, no run of this home."""
+        return "/" in one.run
 
 
 class _Hosts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from pathlib import Path
 
 from ...wire import labels, storage
 from ...wire.rundir import RunDir, run_dirs, slug
@@ -38,6 +39,10 @@ def find_run(home: Home, name: str) -> RunDir:
     of_profile = (run for run in found[:_SPECS_READ] if name and _told_by_spec(run, "profile") == name)
     named = _newest_named(found, name) or _newest_of_one_name(found, name) or next(of_profile, None)
     if named is None:
+        path = Path(name.partition("#")[0]).expanduser()
+        if "/" in name and path.exists():
+            sentence = f"{name} was not started by mpstui, which only reads what lies there"
+            raise UsageError(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
         sentence = f"there is no run {name!r}"
         host, _, run = name.rpartition(":")
         elsewhere = f"is it on {host}? Then write {run} --host {host}" if host and run else ""

@@ -118,6 +118,11 @@ def file_stem(text: str) -> str:
     return kept[:80] or "run"
 
 
+def run_stem(snapshot: RunSnapshot) -> str:
+    """A file name of a run: its id, or the last name of the place where it lies."""
+    return file_stem(snapshot.run.rpartition("#")[2].rpartition("/")[2])
+
+
 def unused_path(folder: Path, name: str, ending: str) -> Path:
     """A file of that name that is not there yet: ``name.ending``, ``name-2.ending`` and so on."""
     stem, number = file_stem(name), 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..model.snapshot import Checkpoint, RunSnapshot, State
 from ..runs.comparison import named_settings
-from .export import Table, file_stem, table_of
+from .export import Table, run_stem, table_of
 
 PROJECT = "mpstui"
 Value = bool | int | float | str | None
@@ -58,7 +58,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
     table = table_of(snapshot)
     rows, counts_rows = _rows(table)
     return TrackedRun(
-        id=file_stem(snapshot.run),
+        id=run_stem(snapshot),
         name=snapshot.name,
         state=snapshot.state,
         code=snapshot.exit.code if snapshot.exit else None,

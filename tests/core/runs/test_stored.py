@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -203,3 +205,50 @@ def test_the_commands_take_a_path(
     code = main([command, str(tmp_path / "wandb"), *words[command]])
     assert (code, "holds 2 runs" in capsys.readouterr().err) == ((0, False) if command == "report" else (2, True))
     assert main([command, str(tmp_path / "none"), *words[command]]) == 2
+
+
+@pytest.fixture
+def command(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs mpstui: its exit code, and what it printed."""
+    monkeypatch.setenv("MPSTUI_HOME", str(home.state))
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main([*words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_ps_and_results_list_the_runs_of_a_path(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, lr, code in (("a", 0.5, 0), ("b", 0.1, 3)):
+        run_of(tmp_path / "wandb", name, lr, w.exited(code))
+    monkeypatch.chdir(tmp_path)
+    code, told, _ = command("ps", "./wandb")
+    assert (code, [line.split()[:3] for line in told.splitlines()[1:]]) == (
+        0, [["./wandb/offline-run-b", "b", "failed"], ["./wandb/offline-run-a", "a", "finished"]],
+    )  # fmt: skip
+    told = command("ps", "wandb", "--filter", "lr>0.2", "--json")[1]
+    assert [one["name"] for one in json.loads(told)] == ["a"]
+    code, told, _ = command("results", "./wandb", "--json")
+    assert [(one["name"], one["settings"]["lr"]) for one in json.loads(told)] == [("b", "0.1"), ("a", "0.5")]
+    assert "train.py: 2 runs by" in command("results", "wandb")[1]
+    assert command("ps", "./nothing")[0] == 2
+
+
+@pytest.mark.parametrize("words", [["note", "text"], ["tag", "+a"], ["rename", "x"], ["wait"], ["stop"], ["logs"]])
+def test_what_is_not_ours_is_only_read(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path, words: list[str]
+) -> None:
+    path = run_of(tmp_path / "wandb", "a", 0.5, w.exited(0))
+    code, _, told = command(words[0], str(path), *words[1:])
+    assert (code, "was not started by mpstui, which only reads" in told) == (2, True)
+
+
+def test_a_run_is_exported_under_its_own_name(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    path = run_of(tmp_path / "wandb", "a", 0.5, w.exited(0))
+    told = command("export", str(path), "--to", "wandb", "-o", str(tmp_path / "out"))[1]
+    assert Path(told.strip()).name.endswith("-offline-run-a")
