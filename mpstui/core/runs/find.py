@@ -42,7 +42,7 @@ def find_run(home: Home, name: str) -> RunDir:
         path = Path(name.partition("#")[0]).expanduser()
         if "/" in name and path.exists():
             sentence = f"{name} was not started by mpstui, which only reads what lies there"
-            raise UsageError(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
+            raise NoSuchRun(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
         sentence = f"there is no run {name!r}"
         host, _, run = name.rpartition(":")
         elsewhere = f"is it on {host}? Then write {run} --host {host}" if host and run else ""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ..points import Point, Priority
+from ..points import Point, PointColumns, Priority
 from ..rows import Rows
 from ..vocabulary import EVAL_WORDS
 from . import Store, StoredRun
@@ -57,6 +57,8 @@ class EventCurves(Curves):
             if limit <= 0:
                 break
         self.position = sum(reader.position for reader in self._readers.values())
+        if len(self._readers) > 1:  # of two that are written side by side the newest value is the newest
+            found.sort(key=lambda point: point.times[-1] if isinstance(point, PointColumns) and point.times else 0.0)
         return found
 
 

@@ -82,8 +82,10 @@ def test_a_log_directory_of_many_runs(monitor: Monitor, tmp_path: Path, clock: F
     events(tmp_path / "logs" / "a" / "events.out.tfevents.2.x", range(8, 20))
     events(tmp_path / "logs" / "b" / "events.out.tfevents.1.x", range(5))
     events(tmp_path / "logs" / "b" / "validation" / "events.out.tfevents.1.x", range(5))
+    events(tmp_path / "logs" / "b" / "events.out.tfevents.2.x", range(3), "val/acc")
     found = listed(monitor, tmp_path / "logs")
     assert set(found) == {"logs/a", "logs/b", "b/validation"}
+    assert found["logs/b"].numbers.step == 4, "two files are written side by side, and one is ahead"
     whole = monitor.snapshot(found["logs/a"].run)
     assert list(whole.series["loss"].x) == list(range(20))  # what the second file measured again stands
     assert whole.series["loss"].times[-1] == 1.7e9 + 19
