@@ -37,7 +37,7 @@ _STACK_FRAME = re.compile(
     rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in |(?P<boxed>\S+\.py):(?P<at>\d+) in )"
     r"(?P<function>\S+)"
 )
-_OF_LIBRARIES = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|\.framework/")
+_OF_LIBRARIES = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/mpstui/agent/|^<|\.framework/")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
 

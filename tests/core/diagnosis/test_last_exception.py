@@ -59,6 +59,14 @@ def test_the_scripts_own_exception_is_quoted_before_its_launchers(launcher: str)
     assert (found.line, found.text, found.where) == (8, "AttributeError: TPU", "data.py:12 in load")
 
 
+def test_what_the_agent_wraps_is_no_place_of_the_script() -> None:
+    """On the CPU ``torch.load`` and ``.to`` are led through the agent, which may lie in a checkout of its own."""
+    through = OWN.replace("/home/me/env/lib/python3.11/site-packages/datasets/table.py", "/home/me/mpstui/agent/x.py")
+    found = last_exception(lines(through).lines)
+    assert found is not None
+    assert found.where == "data.py:12 in load"
+
+
 def test_a_launchers_exception_is_quoted_where_the_script_said_nothing() -> None:
     found = last_exception(lines(BY_ACCELERATE).lines)
     assert found is not None
