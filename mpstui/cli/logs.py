@@ -178,4 +178,5 @@ def _end_told(end: RunSnapshot, *, as_json: bool) -> str:
     if as_json:
         same = {name: getattr(end, name) for name in ("run", "name", "state", "reason", "attempt")}
         return json_text({**same, "exit": exit_as_json(told), "ended": told and told.ended, "moved_to": end.moved_to})
-    return one_line(f"{end.run}: {end.state} ({end.reason if told is None or told.unbegun else told.sentence()})")
+    how = end.reason if told is None or told.unbegun or end.was_cancelled else told.sentence()
+    return one_line(f"{end.run}: {end.end_word} ({how})")

@@ -98,7 +98,7 @@ def _lacks_speed(snapshot: RunSnapshot) -> bool:
 
 def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tuple[str, str]]:
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
-    state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
+    state = snapshot.end_word + (f", {snapshot.health}" if snapshot.health else "")
     how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
     yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")
@@ -142,7 +142,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
 
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[str]:
     """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
-    asked_for = snapshot.exit is not None and snapshot.exit.requested_by is not None
+    asked_for = snapshot.was_cancelled or (snapshot.exit is not None and snapshot.exit.requested_by is not None)
     if not snapshot.is_ours or snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
     told: list[tuple[str, object]]

@@ -180,12 +180,14 @@ BADGES: dict[State | Health, StatusBadge] = {
 UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is not heard from now; the rest is as it was then")
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
 MOVED = StatusBadge("→", "moved", "quiet", "it goes on on another machine, and cannot be started here")
+CANCELLED = StatusBadge("⊘", "cancelled", "quiet", "its job was cancelled through the scheduler, not by mpstui")
 NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps, but its newest loss is NaN or infinite")
 _SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
     Health.TRAINING: NAN_LOSS,
     State.WATCHED: GONE,
     Health.SLEPT: UNHEARD,
     State.STOPPED: MOVED,
+    State.KILLED: CANCELLED,
 }
 """What the same states and healths are called where something is wrong."""
 WIDEST_WORD = 10
@@ -208,6 +210,8 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
         return MOVED
     if snapshot.gone:
         return GONE
+    if snapshot.was_cancelled:
+        return CANCELLED
     if snapshot.log_exception is not None:
         return BADGES[State.FAILED]
     if snapshot.state is State.WATCHED and snapshot.numbers.done:
@@ -234,7 +238,7 @@ def needs_attention(snapshot: RunSnapshot) -> bool:
 def failed_or_stuck(snapshot: RunSnapshot) -> bool:
     """Whether it failed, or lives and does not move. An end that was asked for is no failure."""
     if snapshot.state is State.KILLED:
-        return snapshot.exit is None or snapshot.exit.requested_by is None
+        return not snapshot.was_cancelled and (snapshot.exit is None or snapshot.exit.requested_by is None)
     if snapshot.state in _FAILED or snapshot.gone or snapshot.log_exception is not None:
         return True
     return snapshot.state in _HEALTH_SHOWS_IN and snapshot.health in _SUFFERING

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..wire.jobs import CANCEL
 from ..wire.records import CauseRule, ExitRecord, Request, RestartRule, Spec
 from ..wire.rundir import RunDir
 from .attempt import Ending
@@ -89,6 +90,8 @@ def sentence(record: ExitRecord) -> str:
     if record.unknown:
         return "ended, exit code unknown"
     how = f"ended by {_name(record.signal)}" if record.signal is not None else f"exit code {record.code}"
+    if record.action == CANCEL:
+        return f"{how}, after its job was cancelled through {record.requested_by}"
     if record.action:
         return f"{how}, after {record.requested_by or 'somebody'} asked for a {record.action}"
     return how + (f" ({record.cause})" if record.cause else "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..wire import storage
-from ..wire.jobs import REQUEUE
+from ..wire.jobs import CANCEL, REQUEUE
 from ..wire.records import ExitRecord, Request, Spec
 from . import alerts, conclusion, launches, machine, witnesses
 from .attempt import Attempt
@@ -83,8 +83,10 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
         supervision.machine.clock.sleep(0.02)
     survivors = attempt.refresh(thorough=True).others
     # A request that was refused, since nothing seemed to help, is what ended it all the same.
-    asked = (supervision.leading_request() or request_in_progress(supervision)) if attempt.was_reached else None
+    asked = supervision.leading_request() or request_in_progress(supervision)
     found = attempt.collect()
+    if not (attempt.was_reached or (asked is not None and _the_scheduler_reached_it(supervision, attempt, asked))):
+        asked = None
     if asked is None and found.code != 0 and supervision.job is not None:
         asked = supervision.job.took_it(attempt.number, supervision.machine.clock.wall())
         if asked is not None:
@@ -107,6 +109,14 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
     event = alerts.event_of(supervision.run, supervision.spec, record)
     if event and not rehearsed:
         supervision.alerts.tell(event, record.attempt, conclusion.sentence(record))
+
+
+def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked: Request) -> bool:
+    """Whether an attempt that ended before our signal came had that of its scheduler, which ends a job everywhere."""
+    if asked.action not in (REQUEUE, CANCEL) or asked.options.get("limit"):
+        return False
+    beat = witnesses.newest_beat(supervision.run, supervision.spec, attempt.number, supervision.journal.status.started)
+    return beat is None or beat.phase != "done"
 
 
 def remove_pid_file(supervision: Supervision) -> None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..wire import storage
 from ..wire.jobs import (
+    CANCEL,
     REQUEUE,
     WAITS_FOR_JOB,
     EngineRule,
@@ -51,6 +52,8 @@ class Meaning(Enum):
     """It is being ended to make room, and will not be started again."""
     OUT_OF_TIME = 4
     """It is being ended for its time limit."""
+    CANCELLED = 5
+    """Somebody cancelled it through the scheduler."""
 
 
 class Job(NamedTuple):
@@ -70,8 +73,10 @@ class Job(NamedTuple):
         said = self.ask(self.rule.look)[1] if self.rule.look else ""
         if not said:
             return None
-        dropped = self.rule.dropped.replace("{restarts}", self.start.rpartition(".")[2])
-        if found := re.fullmatch(dropped, said):
+        restarts = self.start.rpartition(".")[2]
+        if re.fullmatch(self.rule.cancelled.replace("{restarts}", restarts), said):
+            return Meaning.CANCELLED
+        if found := re.fullmatch(self.rule.dropped.replace("{restarts}", restarts), said):
             return Meaning.OUT_OF_TIME if found.groupdict().get("limit") else Meaning.DROPPED
         if re.fullmatch(self.rule.given_notice, said):
             return Meaning.GIVEN_NOTICE
@@ -94,9 +99,13 @@ class Job(NamedTuple):
 
         What the program itself started on the nodes of the job may hear of it first, and alone.
         """
-        if self.meaning() in (None, Meaning.UNTOUCHED):
-            return None
-        return Request(f"{NO_FILE}{REQUEUE}-{int(now * 1000)}", REQUEUE, attempt, self.title, now, {"limit": False})
+        meant = self.meaning()
+        return None if meant in (None, Meaning.UNTOUCHED) else self.request(meant, attempt, now)
+
+    def request(self, meant: Meaning | None, attempt: int, now: float, *, limit: bool = False) -> Request:
+        """The request to end an attempt, made in the scheduler's name."""
+        action = CANCEL if meant is Meaning.CANCELLED else REQUEUE
+        return Request(f"{NO_FILE}{action}-{int(now * 1000)}", action, attempt, self.title, now, {"limit": limit})
 
     def ask(self, command: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
         """Exit code of a scheduler's command, None where it cannot be run; and its answer, or why there is none.
@@ -166,7 +175,7 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
     if job is None or attempt is None:
         return None
     if attempt.ending is not None:  # what it started on its nodes may have heard of it first
-        return next((request for request in supervision.accepted if request.action == REQUEUE), None)
+        return next((one for one in supervision.accepted if one.action in (REQUEUE, CANCEL)), None)
     template = launches.template_of(supervision.spec, supervision.journal.status)
     if limit and template.resume_args is None:
         text = "its time limit is near; it cannot be resumed, so it is left to train until then"
@@ -175,19 +184,25 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
     now, number = supervision.machine.clock.wall(), supervision.journal.status.attempt
     why = "its time limit is near" if limit else "its job is being ended"
     supervision.journal.event("request", f"{why}: asked to save and end", action=REQUEUE, by=job.title, job=job.id)
-    request = Request(f"{NO_FILE}{REQUEUE}-{int(now * 1000)}", REQUEUE, number, job.title, now, {"limit": limit})
+    request = job.request(None, number, now, limit=limit)
     ending.begin_stop(supervision, request)
     if not limit:
-        _stay_in_line(supervision, job)
+        meant = job.meaning()
+        if meant is Meaning.CANCELLED:  # asked only now: every second counts for what is to be saved
+            supervision.accepted.remove(request)
+            request = job.request(meant, number, now)
+            supervision.accept(request)
+            supervision.journal.update(request=request.id, action=request.action)
+            supervision.journal.event("note", f"job {job.id} was cancelled through {job.title}", job=job.id)
+        _stay_in_line(supervision, job, meant)
     return request
 
 
-def _stay_in_line(supervision: Supervision, job: Job) -> None:
+def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> None:
     """Where the scheduler will not start the job again, submit the next one now: we may be killed before all is saved.
 
     For its time limit only where this attempt has saved something, else the next one would come no further.
     """
-    meant = job.meaning()
     if meant is Meaning.DROPPED or (meant is Meaning.OUT_OF_TIME and _has_saved(supervision)):
         refused = _submit_again(supervision, job)
         text = f"not submitted anew: {refused}" if refused else "submitted anew"

@@ -35,6 +35,7 @@ def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
         old.state.active
         and new.state in (State.FAILED, State.KILLED, State.LOST)
         and not (new.exit and new.exit.requested_by)
+        and not new.was_cancelled
     ):
         yield "crash", f"{new.state}: {clean(new.exit.sentence() if new.exit else new.reason, 120)}"
     elif old.state.active and new.state is State.FINISHED:

@@ -14,6 +14,8 @@ RENDEZVOUS = "{rendezvous}"
 """In a command: ``host:port`` of the first node, where the processes of all nodes meet."""
 REQUEUE = "requeue"
 """The action of an attempt that ended so that its job can go on later."""
+CANCEL = "cancel"
+"""The action of an attempt whose job somebody cancelled through the scheduler."""
 WAITS_FOR_JOB = "job"
 """``Status.waiting_for`` of a run that goes on when its scheduler starts its job again."""
 
@@ -40,6 +42,8 @@ class EngineRule(NamedTuple):
     dropped: str = ""
     """Matches what ``look`` prints of a job that is being ended for others or, with a group ``limit``, for its time,
     and that the scheduler will not start again. ``{restarts}`` stands for how often it was."""
+    cancelled: str = ""
+    """Matches what ``look`` prints of a job that somebody cancelled; ``{restarts}`` as above."""
     requeue: Sequence[str] = []
     """Puts the job back into the queue; empty: it cannot be done."""
     again: Sequence[str] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.cli import logs as cli_logs
 from mpstui.core.engines import board
 from mpstui.core.engines.engine import engine_named
 from mpstui.core.engines.slurm import Slurm
@@ -22,10 +23,11 @@ from mpstui.core.model.checks import ProfileError
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.jobs import JobPhase
 from mpstui.core.model.snapshot import State
+from mpstui.core.present import CANCELLED, badge, failed_or_stuck
 from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
-from mpstui.wire.jobs import JobRecord, submitted_again
+from mpstui.wire.jobs import CANCEL, JobRecord, submitted_again
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
 
@@ -133,6 +135,40 @@ def test_a_cancellation_behind_our_back_is_told_as_that(runs: Cluster, cluster: 
     cluster.set("10", state="CANCELLED")
     found = runs.wait(run, lambda seen: seen.state is State.KILLED)
     assert found.reason == "Slurm job 10 was cancelled through the scheduler, not by mpstui"
+
+
+@pytest.mark.parametrize(
+    ("ends", "how"),
+    [
+        ("", "exit code 0"),
+        ("    sys.exit(143)\n", "exit code 143"),
+        ("    signal.signal(15, signal.SIG_DFL)\n    os.kill(os.getpid(), 15)\n", "ended by SIGTERM"),
+    ],
+)
+def test_however_a_training_ends_whose_job_is_cancelled_it_was_cancelled(
+    runs: Cluster, cluster: FakeCluster, ends: str, how: str
+) -> None:
+    (runs.folder / "train.py").write_text(SAVES + ends)
+    (run,) = runs.launch()
+    cluster.start("10")
+    seen = runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    cluster.set("10", state="COMPLETING", reason="None")
+    assert seen.pid is not None
+    cluster.signal("10", signal.SIGTERM)
+    os.kill(seen.pid, signal.SIGTERM)  # scancel tells all processes of a job
+    found = runs.wait(run, lambda seen: not seen.state.active)
+    assert found.exit is not None
+    assert (found.state, found.exit.action, found.exit.requested_by) == (State.KILLED, CANCEL, "Slurm")
+    assert found.reason == f"its job was cancelled through Slurm, not by mpstui: {how}"
+    cluster.set("10", state="CANCELLED")
+    found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.CANCELLED)
+    assert found.reason == "Slurm job 10 was cancelled through the scheduler, not by mpstui"
+    assert (badge(found), found.end_word) == (CANCELLED, "cancelled")
+    assert not failed_or_stuck(found)
+    assert found.events[-1].text == f"{how}, after its job was cancelled through Slurm"
+    assert cli_logs._end_told(found, as_json=False).startswith(f"{run}: cancelled (Slurm job 10 was cancelled ")
+    assert json.loads(cli_logs._end_told(found, as_json=True))["exit"]["action"] == CANCEL
+    assert len(cluster.jobs()) == 1, "and is not submitted again"
 
 
 def test_a_scheduler_that_does_not_answer_ends_nothing(runs: Cluster, cluster: FakeCluster) -> None:
@@ -318,6 +354,12 @@ def test_a_job_that_is_preempted_for_good_is_submitted_anew_before_it_has_saved(
 def test_what_slurm_says_of_a_job_that_is_ended_tells_whether_it_comes_back(said: str, limit: list[str]) -> None:
     found = re.fullmatch(Slurm().rule({}).dropped.replace("{restarts}", "0"), said)
     assert [found["limit"] or ""] == limit if found else limit == []
+
+
+def test_what_slurm_says_of_a_job_that_is_cancelled_is_of_no_other() -> None:
+    pattern = Slurm().rule({}).cancelled.replace("{restarts}", "0")
+    said = ["COMPLETING N/A 0 None", "COMPLETING N/A 0 TimeLimit", "COMPLETING N/A 1 None", "RUNNING N/A 0 None"]
+    assert [bool(re.fullmatch(pattern, one)) for one in said] == [True, False, False, False]
 
 
 def test_one_that_was_told_not_to_come_back_does_not() -> None:

@@ -26,11 +26,11 @@ from mpstui.core.launching.rehearsal import Rehearsed
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
 from mpstui.core.model.errors import OperationError, SettingsError, UsageError
+from mpstui.core.model.exits import ExitSummary
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import (
     Availability,
     Checkpoint,
-    ExitSummary,
     Health,
     Numbers,
     RunEvent,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli.screen import announce_screen
+from mpstui.core.model.exits import ExitSummary
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.settings import AlertSettings
 from mpstui.ui.alarms import Alarm, alarms, words_for
 from mpstui.wire import liveness

@@ -9,8 +9,9 @@ import pytest
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding
 from mpstui.core.launching.rehearsal import Rehearsed, Shown
+from mpstui.core.model.exits import ExitSummary
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import ExitSummary, State
+from mpstui.core.model.snapshot import State
 from mpstui.ui.services import Services
 from mpstui.ui.widgets.failure_card import Failure, card, card_lines, evidence_line, offers
 from mpstui.wire.records import Rehearsal

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
+from ...wire.jobs import CANCEL
 from ..formats.console import strip_controls
 from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
@@ -196,6 +197,8 @@ def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
     """
     if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None
+    if evidence.action == CANCEL:
+        return f"Its job was cancelled through {evidence.requested_by}: there is no crash to explain."
     if evidence.requested_by is not None:
         asked = f"asked for a {evidence.action}" if evidence.action else "asked for its end"
         return f"{evidence.requested_by} {asked}: there is no crash to explain."

@@ -121,6 +121,7 @@ class Slurm:
             untouched=r"RUNNING N/A .*",
             # One that Slurm requeues counts its next start already.
             dropped=r"COMPLETING ((?!N/A)\S+ {restarts} .*|N/A {restarts} (?P<limit>TimeLimit))",
+            cancelled=r"(COMPLETING|CANCELLED) N/A {restarts} None",
             requeue=[] if stays_out else ["scontrol", "requeue", "{job}"],
             again=[] if stays_out else ["--dependency=afterany:{job}", "--array={task}"],
             of_one_job=_OF_ONE_JOB,

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
+from ...wire.jobs import CANCEL
 from ...wire.records import Branch
+from .exits import ExitSummary
 from .jobs import JobPhase, JobView
 from .moment import UNIX as UNIX
 from .moment import Moment as Moment
@@ -184,38 +186,6 @@ class SeriesView:
 
 
 @dataclass(frozen=True)
-class ExitSummary:
-    """How the newest attempt ended."""
-
-    code: int | None
-    signal: int | None
-    cause: str | None
-    requested_by: str | None
-    action: str | None = None
-    ended: Moment | None = None
-    spawn_error: str | None = None
-    evidence: Mapping[str, str] = field(default_factory=dict)
-    unbegun: bool = False
-    """It was called off before its program was started: there is no exit code, nor any output."""
-
-    def sentence(self) -> str:
-        """Exit or signal in a few words, for people."""
-        import signal as signals
-
-        if self.unbegun:
-            return "never started"
-        if self.spawn_error:
-            return f"could not be started: {self.spawn_error}"
-        if self.signal is not None:
-            try:
-                name = signals.Signals(self.signal).name
-            except ValueError:
-                name = str(self.signal)
-            return f"ended by {name}" + (f", asked for by {self.requested_by}" if self.requested_by else "")
-        return "exit code unknown" if self.code is None else f"exit code {self.code}"
-
-
-@dataclass(frozen=True)
 class Checkpoint:
     """One checkpoint file."""
 
@@ -382,6 +352,18 @@ class RunSnapshot:
         """Whether it stands still: paused by mpstui, stopped by a signal of somebody else, or its job held."""
         held = self.job is not None and self.job.phase is JobPhase.HELD and self.state is State.QUEUED
         return self.paused or self.health is Health.PAUSED or held
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether its job was cancelled through the scheduler, by somebody and not by mpstui."""
+        action = self.exit.action if self.exit is not None else None
+        by_job = self.job is not None and self.job.phase is JobPhase.CANCELLED and action != "kill"
+        return self.state is State.KILLED and (action == CANCEL or by_job)
+
+    @property
+    def end_word(self) -> str:
+        """Its state in a word, as commands print it."""
+        return "cancelled" if self.was_cancelled else str(self.state).replace("_", " ")
 
     @property
     def waits(self) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from ...wire import labels, liveness, storage
 from ...wire.liveness import boot_id, system_process_table
 from ...wire.storage import UnreadableRecord
+from ..model.exits import ExitSummary
 from ..model.home import Home
-from ..model.snapshot import ExitSummary, Health, RunSnapshot, State
+from ..model.snapshot import Health, RunSnapshot, State
 from .files import LocalMachine, WitnessReader
 from .find import find_run
 from .signs import STOPPED
@@ -76,7 +77,7 @@ def has_ended(snapshot: RunSnapshot) -> bool:
 
 def exit_as_json(told: ExitSummary | None) -> dict[str, Any] | None:
     """How an attempt ended, as every command tells it."""
-    names = ("code", "signal", "cause", "requested_by")
+    names = ("code", "signal", "cause", "requested_by", "action")
     return {name: getattr(told, name) for name in names} if told is not None else None
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...wire import storage
-from ...wire.jobs import REQUEUE, JobRecord
+from ...wire.jobs import CANCEL, REQUEUE, JobRecord
 from ...wire.records import ExitRecord, Spec
 from ...wire.rundir import RunDir
 from ..engines.board import board_of
@@ -140,7 +140,7 @@ def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
 def _for_its_sake(record: ExitRecord, job: JobView) -> bool:
     """Whether an attempt ended because of the job: as it was asked to, or by a signal that reached it with its job."""
     if record.action is not None:
-        return record.action == REQUEUE
+        return record.action in (REQUEUE, CANCEL)
     return record.signal in SENT_SIGNALS and job.phase in _OVER and job.phase is not JobPhase.FAILED
 
 

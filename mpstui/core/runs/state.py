@@ -23,10 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...wire.jobs import CANCEL
 from ...wire.moves import Move
 from ...wire.records import ExitRecord, Spec, Status
+from ..model.exits import ExitSummary
 from ..model.jobs import JobView
-from ..model.snapshot import ExitSummary, State
+from ..model.snapshot import State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
 """Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) is a program's own crash."""
@@ -131,6 +133,8 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
         return StateVerdict(state, f"never started: {asker} asked for a {record.action} before it began")
     if record.action == "kill":
         return StateVerdict(State.KILLED, f"{_how(record)}: killed as {asker} asked")
+    if record.action == CANCEL:
+        return StateVerdict(State.KILLED, f"its job was cancelled through {asker}, not by mpstui: {_how(record)}")
     if record.action in ("stop", "restart", "requeue"):
         return StateVerdict(State.STOPPED, f"{_how(record)} after {asker} asked for a {record.action}")
     cause = f" ({record.cause})" if record.cause else ""

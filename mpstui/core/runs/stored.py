@@ -13,7 +13,8 @@ from ...wire.secrets import masked, masked_words
 from ..follow import Budget, FollowedFile
 from ..formats.stores import StoredRun, find_runs
 from ..formats.told import SYSTEM, RunTold
-from ..model.snapshot import ExitSummary, RunSnapshot, State
+from ..model.exits import ExitSummary
+from ..model.snapshot import RunSnapshot, State
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .files import LocalMachine

@@ -21,8 +21,9 @@ from ... import __version__
 from ...wire import heartbeat, storage
 from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from ...wire.rundir import RunDir
+from ..model.exits import ExitSummary
 from ..model.jobs import JobPhase, JobView
-from ..model.snapshot import ExitSummary, Numbers, Piece, RunSnapshot, SeriesView, State
+from ..model.snapshot import Numbers, Piece, RunSnapshot, SeriesView, State
 
 MOST_BYTES = 1 << 26
 _MOST_DEAD_LINES = 100

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, Numbers, RunSnapshot, State
+from mpstui.core.model.exits import ExitSummary
+from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 from mpstui.core.present import (
     BADGES,
+    CANCELLED,
     GONE,
     MOVED,
     NAN_LOSS,
@@ -34,7 +36,7 @@ def run(
 
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD)]
+    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
@@ -46,7 +48,7 @@ def test_a_run_that_goes_on_on_another_machine_is_no_stopped_one() -> None:
 
 
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD}
+    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED}
     assert all(shown.meaning for shown in legend())
 
 

@@ -39,7 +39,7 @@ def test_a_row_has_the_keys_of_the_contract_and_null_for_the_unknown(home: Home)
         None,
         None,
     )
-    assert row["exit"] == {"code": 0, "signal": None, "cause": None, "requested_by": None}
+    assert row["exit"] == {"code": 0, "signal": None, "cause": None, "requested_by": None, "action": None}
     assert row["ended"] == NOW + 100
 
 

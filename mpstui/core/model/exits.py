@@ -1,0 +1,45 @@
+"""How an attempt ended, as it is shown. None means unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...wire.jobs import CANCEL
+from .moment import Moment
+
+
+@dataclass(frozen=True)
+class ExitSummary:
+    """How the newest attempt ended."""
+
+    code: int | None
+    signal: int | None
+    cause: str | None
+    requested_by: str | None
+    action: str | None = None
+    ended: Moment | None = None
+    spawn_error: str | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    unbegun: bool = False
+    """It was called off before its program was started: there is no exit code, nor any output."""
+
+    def sentence(self) -> str:
+        """Exit or signal in a few words, for people."""
+        import signal as signals
+
+        if self.unbegun:
+            return "never started"
+        if self.spawn_error:
+            return f"could not be started: {self.spawn_error}"
+        if self.signal is not None:
+            try:
+                name = signals.Signals(self.signal).name
+            except ValueError:
+                name = str(self.signal)
+            how = f"ended by {name}"
+        else:
+            how = "exit code unknown" if self.code is None else f"exit code {self.code}"
+        if self.action == CANCEL:
+            return f"job cancelled through {self.requested_by}, {how}"
+        return how + (f", asked for by {self.requested_by}" if self.requested_by and self.signal is not None else "")
