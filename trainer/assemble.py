@@ -57,7 +57,9 @@ def assemble(wish: Request) -> Job:
     drop_last = task.DEFAULTS.drop_last if asked.drop_last is None else asked.drop_last
     order = SampleOrder(task.train_size, step_size, wish.seed, drop_last)
     steps = order.steps_per_epoch
-    reports = Reports(wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads)
+    reports = Reports(
+        wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads, ranks=ranks
+    )
     _prepare_torch(wish)
     model = device.place(_begun(task.build_model(), wish, reports))
     task.to_device(device)

@@ -33,12 +33,14 @@ class Reports:
         epochs: int,
         steps_per_epoch: int,
         leads: bool = True,
+        ranks: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reporter = reporter
         self._epochs = epochs
         self._steps_per_epoch = steps_per_epoch
         self._leads = leads
+        self._ranks = ranks
         self._clock = clock
         self._last_report = self._last_line = float("-inf")
         self._speed_since = clock()
@@ -124,7 +126,7 @@ class Reports:
         elapsed, steps = now - self._speed_since, self._speed_steps
         if elapsed < _SHORTEST_SPEED_SECONDS or not steps:
             return {}
-        samples = self._speed_samples
+        samples = self._speed_samples * self._ranks  # each has an equal share of every step, within one sample
         self._speed_since, self._speed_steps, self._speed_samples = now, 0, 0
         self._step_seconds = elapsed / steps
         return {"steps_per_second": steps / elapsed, "samples_per_second": samples / elapsed}

@@ -9,9 +9,9 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from ..core.bench.deviation import STEPS, TOLERANCE
 from ..core.bench.measure import (
@@ -25,6 +25,7 @@ from ..core.bench.measure import (
     run_bench,
 )
 from ..core.bench.report import BenchReport, Surroundings, report_folder, save
+from ..core.bench.scaling import ScalingReport
 from ..core.bench.training import require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
@@ -45,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 Trains TASK once in each configuration, each in a process of its own. Ctrl-C keeps what was measured.
 Examples:
   mpstui bench cifar
+  mpstui bench cifar --gpus 1,2,4 --set batch-size=1024
   mpstui bench cifar --compare-devices --steps 50
   mpstui bench --profiles original optimised"""
     parser.add_argument("task", metavar="TASK", nargs="?", help="a task of the shipped trainer, such as cifar")
@@ -60,6 +62,13 @@ Examples:
     configs.add_argument("--repeat", type=int, metavar="N", help="processes for each configuration (3; CPU alone: 1)")
     configs.add_argument("--no-loaders", action="store_true", help="do not measure data loaders")
     configs.add_argument("--full-size", action="store_true", help="keep the task's batch size on the CPU, however slow")
+    scale = parser.add_argument_group("several GPUs")
+    scale.add_argument(
+        "--gpus",
+        metavar="N,N",
+        help="train on so many GPUs together, such as 1,2,4, the same batch on each; on the CPU: processes",
+    )
+    scale.add_argument("--shard", action="store_true", help="with --gpus: divide weights and moments over them")
     wrong = parser.add_argument_group("compare devices")
     wrong.add_argument(
         "--compare-devices",
@@ -83,6 +92,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--profiles takes two profiles and no TASK", "such as `mpstui bench --profiles A B`")
     if args.task is None and not args.profiles:
         raise UsageError("bench needs a TASK", "such as `mpstui bench cifar`")
+    if args.shard and not args.gpus:
+        raise UsageError("--shard goes with --gpus", "such as `mpstui bench cifar --gpus 1,2 --shard`")
+    if args.gpus and (args.profiles or args.compare_devices):
+        raise UsageError("--gpus goes with neither --profiles nor --compare-devices", "give one of them")
     if args.steps and not (args.profiles or args.compare_devices):
         raise UsageError("--steps goes with --compare-devices or --profiles", "otherwise --seconds of steps are timed")
     for name in ("budget", "seconds", "repeat", "steps", "tolerance"):
@@ -105,7 +118,12 @@ def run(args: argparse.Namespace) -> int:
         from .bench_modes import compare
 
         return compare(args, session, machine, device, refusals)
-    return _measure(args, session, machine, device, refusals)
+    if args.gpus:
+        from .bench_scaling import scale
+
+        return scale(args, session, machine, device, refusals)
+    configs = bench_configs(device, refusals, loaders=not args.no_loaders)
+    return measure(args, session, machine, device, plan_of(args, device, configs), BenchReport, report_lines)
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
@@ -123,20 +141,33 @@ def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[s
     return "cpu", {wanted: f"torch in {machine.python} sees no {wanted} device on this machine"}
 
 
-def _measure(
-    args: argparse.Namespace, session: Session, machine: Machine, device: str, refusals: Mapping[str, str]
-) -> int:
-    """Measure one configuration after the other; the report is on disk after each, the table is printed at the end."""
+R = TypeVar("R", BenchReport, ScalingReport)
+
+
+def plan_of(args: argparse.Namespace, device: str, configs: tuple[BenchConfig, ...]) -> BenchPlan:
+    """How long each configuration may take; a CPU that is all there is gets less."""
     alone = device == "cpu"
-    plan = BenchPlan(
+    return BenchPlan(
         task=args.task,
-        configs=bench_configs(device, refusals, loaders=not args.no_loaders),
+        configs=configs,
         budget_seconds=args.budget or (120.0 if alone else 600.0),
         measure_seconds=args.seconds or (4.0 if alone else 8.0),
         repeats=args.repeat or (1 if alone else 3),
         longest_step_seconds=None if args.full_size else 0.5,
         arguments=tuple(argument_words(parse_sets(args.set), "options")),
     )
+
+
+def measure(
+    args: argparse.Namespace,
+    session: Session,
+    machine: Machine,
+    device: str,
+    plan: BenchPlan,
+    kind: Callable[..., R],
+    lines: Callable[[R, int], Iterable[str]],
+) -> int:
+    """Measure one configuration after the other; the report is on disk after each, the table is printed at the end."""
     output = Output(args, session, args.task, machine)
     found: dict[BenchConfig, Measurement] = {}
 
@@ -147,8 +178,8 @@ def _measure(
         doing = f"{progress.doing} · {progress.elapsed_seconds:.0f} s of {limit}"
         output.line.show(beginning + doing, beginning + limit)
 
-    def report(*, complete: bool) -> BenchReport:
-        made = BenchReport(
+    def report(*, complete: bool) -> R:
+        made = kind(
             plan=plan,
             device=device,
             machine=output.surroundings,
@@ -169,7 +200,7 @@ def _measure(
     finally:
         output.line.clear()
     made = report(complete=not interrupted)
-    output.tell(made.as_json(), report_lines(made, output.width))
+    output.tell(made.as_json(), lines(made, output.width))
     return output.exit_code(interrupted, any(one.step_seconds for one in found.values()))
 
 

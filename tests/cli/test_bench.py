@@ -220,3 +220,30 @@ def test_a_program_that_fails_is_told_and_the_other_one_measured(bench: Bench, t
     assert done.returncode == 1
     assert "bad: failed: exit code 3" in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-2])) <= 60
+
+
+def test_counts_of_devices_that_are_not_there_are_told_as_a_row(bench: Bench, tmp_path: Path) -> None:
+    done = bench("cifar", "--gpus", "1,1000", "--seconds", "1", "--out", str(tmp_path / "report"))
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines()[:-2])) <= 60
+    assert "1 process         100.0        80.0      80.0       1.000" in done.stdout
+    assert "1000 processes not measured" in done.stdout
+    assert "this machine has" in done.stdout
+    assert "sees no" in done.stdout
+    document = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert [row["efficiency"] for row in document["scaling"]] == [1.0, None]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["cifar", "--gpus", "1,two"], "is no list of counts"),
+        (["cifar", "--gpus", "0"], "is no list of counts"),
+        (["cifar", "--shard"], "--shard goes with --gpus"),
+        (["cifar", "--gpus", "2", "--compare-devices"], "--gpus goes with neither"),
+    ],
+)
+def test_counts_that_are_none_are_wrong_use(bench: Bench, words: list[str], told: str) -> None:
+    done = bench(*words)
+    assert done.returncode == 2
+    assert told in done.stderr

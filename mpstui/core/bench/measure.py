@@ -30,11 +30,17 @@ class BenchConfig:
     group: str
     device: str
     precision: str = "fp32"
+    """``auto``: precision and compiling are the task's, or what the plan's arguments say."""
     compile: str = "off"
     workers: int = 0
     """Processes that make batches, each of them spawned."""
     held_batches: int = 0
     """Batches made once and taken again and again; 0: every batch is made when it is due."""
+    processes: int = 1
+    """That train together; more than one are started by torchrun."""
+    threads: int | None = None
+    """Of each process; None: as torch decides."""
+    shard: bool = False
     weight: float = 1.0
     """Share of the time against a plain one: compiling is slow, and so is bf16 on a CPU that has no such numbers."""
     refusal: str | None = None
@@ -43,7 +49,9 @@ class BenchConfig:
     """The configuration that has run this very command already."""
 
     def words(self) -> list[str]:
-        words = ["--device", self.device, "--precision", self.precision, "--compile", self.compile]
+        words = ["--device", self.device]
+        words += [] if self.precision == "auto" else ["--precision", self.precision, "--compile", self.compile]
+        words += ["--shard"] if self.shard else []
         words += ["--workers", str(self.workers)] if self.workers else []
         return words + (["--reuse-batches", str(self.held_batches)] if self.held_batches else [])
 
@@ -199,7 +207,7 @@ class _Bench:
         limit, began = self._limit(config, waiting), self.monotonic()
         with (
             tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder,
-            Training(self._command(config), self.environ, Path(folder)) as training,
+            Training(self._command(config), self._environ(config), Path(folder)) as training,
         ):
             error = self._follow(config, training, limit)
         tally = self.tallies.setdefault(config, _Tally())
@@ -212,7 +220,7 @@ class _Bench:
             self.sizes = ["--batch-size", str(size), "--accumulate", "1"]
         if not error:  # it may have trained otherwise than it was asked to, and says so
             said = {note["unmet"]: note["text"] for note in training.notes if "unmet" in note}
-            if training.precision not in (None, config.precision):
+            if config.precision != "auto" and training.precision not in (None, config.precision):
                 error = said.get("precision") or f"it trained in {training.precision}"
             elif config.compile == "on":
                 error = said.get("compile")
@@ -238,12 +246,17 @@ class _Bench:
         starts = 2.0 + 0.75 * config.workers
         return max(share, starts * self.start_seconds + 2 * self.plan.measure_seconds, _SHORTEST_LIMIT_SECONDS)
 
+    def _environ(self, config: BenchConfig) -> Mapping[str, str]:
+        return self.environ if config.threads is None else {**self.environ, "OMP_NUM_THREADS": str(config.threads)}
+
     def _command(self, config: BenchConfig) -> list[str]:
         plan = self.plan
-        words = trainer_command(self.python, plan.task, *plan.arguments, *config.words())
+        words = trainer_command(self.python, plan.task, *plan.arguments, *config.words(), processes=config.processes)
         own_sizes = plan.longest_step_seconds is None or {"--batch-size", "--accumulate"} & set(plan.arguments)
         if config.device == "cpu" and not own_sizes:
-            words += self.sizes or ["--longest-step", str(plan.longest_step_seconds)]
+            # One process has found the size before several are asked: each of them might find another.
+            fitted = ["--longest-step", str(plan.longest_step_seconds)] if config.processes == 1 else []
+            words += self.sizes or fitted
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
 
     def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:

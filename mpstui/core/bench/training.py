@@ -26,9 +26,13 @@ from ..telemetry.procfs import psutil
 _LONGEST_FAILURE = 300
 
 
-def trainer_command(python: str, *words: str) -> list[str]:
+_TOGETHER = ("torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--local-addr=localhost")
+
+
+def trainer_command(python: str, *words: str, processes: int = 1) -> list[str]:
     """The shipped trainer in an interpreter; the current folder is kept off its import path."""
-    return [python, "-P", "-m", trainer_module(), *words]
+    several = [*_TOGETHER, f"--nproc-per-node={processes}", "-m"] if processes > 1 else []
+    return [python, "-P", "-m", *several, trainer_module(), *words]
 
 
 class Training:
@@ -105,7 +109,9 @@ class Training:
         said = [line.strip() for line in lines if line.strip()]
         if not said:
             return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
-        sentence = said[-1].removeprefix("trainer: ")[:_LONGEST_FAILURE]
+        # Behind what a rank says, torchrun has a page of its own.
+        last = next((line for line in reversed(said) if line.startswith("trainer: ")), said[-1])
+        sentence = last.removeprefix("trainer: ")[:_LONGEST_FAILURE]
         if code == 2:  # called with wrong arguments
             raise UsageError(sentence, f"see `python -m {trainer_module()} TASK --help`")
         return sentence

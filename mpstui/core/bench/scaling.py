@@ -1,0 +1,143 @@
+"""`--gpus 1,2,4`: how much of its speed a training keeps when several GPUs share it, each with the same batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .measure import BenchConfig, BenchPlan, Measurement
+from .report import Curve, Surroundings, curve_chart
+
+SCALING = "scaling"
+_START_WEIGHT = 0.25
+"""Of each further process, against the share of time of one: it loads torch too."""
+
+
+def scaling_configs(
+    device: str, counts: Sequence[int], *, available: int | None, cores: int, shard: bool = False
+) -> tuple[BenchConfig, ...]:
+    """One training for each count of processes, each on a GPU of its own or, on the CPU, on as many threads.
+
+    Args:
+        counts: of processes; one alone is always measured, since the others are held against it.
+        available: GPUs, or on the CPU cores, that there are; None: nobody knows, and the training will say.
+        cores: of this machine.
+        shard: divide weights and moments over the processes.
+    """
+    wanted = sorted({1, *counts})
+    threads = max(1, cores // max(wanted)) if device == "cpu" else None
+
+    def refusal(count: int) -> str | None:
+        if device == "mps" and count > 1:
+            return "a Mac has one MPS device: several processes would only share it"
+        if available is None or count <= available:
+            return None
+        what = "core" if device == "cpu" else "GPU"
+        return f"this machine has {available} {what}{'' if available == 1 else 's'}"
+
+    return tuple(
+        BenchConfig(
+            f"{count} {_unit(device)}{'' if count == 1 else _plural(device)}",
+            SCALING,
+            device,
+            precision="auto",
+            processes=count,
+            threads=threads,
+            shard=shard and count > 1,
+            weight=1 + _START_WEIGHT * (count - 1),
+            refusal=refusal(count),
+        )
+        for count in wanted
+    )
+
+
+def _unit(device: str) -> str:
+    return "process" if device == "cpu" else "GPU"
+
+
+def _plural(device: str) -> str:
+    return "es" if device == "cpu" else "s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingReport:
+    """The measurements so far."""
+
+    plan: BenchPlan
+    device: str
+    machine: Surroundings
+    started: float
+    measurements: Mapping[BenchConfig, Measurement]
+    complete: bool = False
+    why_cpu: str = ""
+    """Why no GPU was measured."""
+
+    @property
+    def rows(self) -> list[Measurement]:
+        """What was measured or refused, by count."""
+        return [found for config in self.plan.configs if (found := self.measurements.get(config))]
+
+    def efficiency(self, found: Measurement) -> float | None:
+        """The share of one process's speed that each of so many keeps; None where either was not measured."""
+        alone = next((one.samples_per_second for one in self.rows if one.config.processes == 1), None)
+        mine = found.samples_per_second
+        return mine / (alone * found.config.processes) if mine and alone else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be known to read the figures."""
+        told = [note for one in self.rows for note in one.notes]
+        threads = self.plan.configs[0].threads
+        if threads:
+            why = f"{self.why_cpu}: " if self.why_cpu else ""
+            told.insert(
+                0,
+                f"{why}these are processes on the cores of one machine, each on {threads} thread"
+                f"{'' if threads == 1 else 's'}; what they lose tells nothing about GPUs",
+            )
+        return list(dict.fromkeys(told))
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything; unknown is None."""
+        return {
+            "task": self.plan.task,
+            "device": self.device,
+            "machine": asdict(self.machine),
+            "started": self.started,
+            "complete": self.complete,
+            "budget_seconds": self.plan.budget_seconds,
+            "measure_seconds": self.plan.measure_seconds,
+            "repeats": self.plan.repeats,
+            "arguments": list(self.plan.arguments),
+            "notes": self.notes,
+            "scaling": [
+                {
+                    "processes": one.config.processes,
+                    "shard": one.config.shard,
+                    "threads": one.config.threads,
+                    "step_seconds": asdict(one.step_seconds) if one.step_seconds else None,
+                    "samples_per_second": one.samples_per_second,
+                    "samples_per_step": one.samples_per_step,
+                    "efficiency": self.efficiency(one),
+                    "runs": one.runs,
+                    "seconds": one.seconds,
+                    "error": one.error,
+                }
+                for one in self.rows
+            ],
+        }
+
+    def svg(self) -> str:
+        """Samples a second over the count, beside what so many would do that lose nothing."""
+        known = [(one, speed) for one in self.rows if (speed := one.samples_per_second)]
+        counts = [float(one.config.processes) for one, _ in known]
+        kept = [f"{share:.2f} on {one.config.processes}" for one, _ in known if (share := self.efficiency(one))]
+        perfect = [known[0][1] * count / counts[0] for count in counts] if known else []
+        unit = "processes" if self.device == "cpu" else "GPUs"
+        title = f"mpstui bench {self.plan.task} --gpus" + ("" if self.complete else " (not complete)")
+        facts = (
+            f"{self.device} · {self.machine.cores} cores · samples/s, median · efficiency {', '.join(kept) or 'n/a'}"
+        )
+        curves = [Curve("measured", counts, [speed for _, speed in known]), Curve("nothing lost", counts, perfect)]
+        return curve_chart(title, facts, curves, unit, "samples/s")
