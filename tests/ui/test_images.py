@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +15,13 @@ from mpstui.ui.screens.images import ImagesScreen
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.theme import ANSI_THEME, OWN_256_LIGHT_THEME
 from mpstui.wire.rundir import RunDir
-from tests.core.runs.test_image_view import grey, put
+from tests.core.runs.build import RunBuilder, make_home
+from tests.core.runs.test_image_view import chunk, grey, put
 
 from . import fakes
 from .driving import Driver, drive
+from .pixel_terminal import PixelTerminal
+from .test_graphics import MPSTUI, near, until
 
 
 def with_images(folder: Path, *images: tuple[int, str], newest: int | None = None) -> RunSnapshot:
@@ -189,6 +195,41 @@ def test_thousands_of_images_are_no_other_matter(tmp_path: Path) -> None:
         await driver.sees("▌name 19")
 
     drive(fakes.world((run,)), play, opening=run.run)
+
+
+@pytest.mark.parametrize("kind", ["kitty", "iterm", "sixel"])
+def test_pixels_are_shown_where_the_terminal_can_and_make_way(kind: str, tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    run = RunBuilder(home, "one", time.time()).status("ended").launch().exit(code=0).run
+    put(run, 1, 10, "x", coloured(90, 60, b"\xff\0\0", b"\0\0\xff"))
+    put(run, 2, 20, "x", coloured(90, 60, b"\0\xff\0", b"\0\0\xff"))
+    red, green, blue = (255, 0, 0), (0, 255, 0), (0, 0, 255)
+    with PixelTerminal([*MPSTUI, run.run], kind, env={"MPSTUI_HOME": str(home.state)}) as terminal:
+        terminal.wait_text("I images")
+        until(terminal, lambda: terminal.asked > 0, "the question")
+        terminal.press("I")
+        terminal.wait_text("2 of 2")
+        until(terminal, lambda: bool(near(green, terminal.colours())), "the newest one")
+        upper, lower = near(green, terminal.colours()), near(blue, terminal.colours())
+        assert max(y for _, y in upper) < min(y for _, y in lower)
+        assert "▀" not in terminal.text
+        terminal.press("left")
+        until(terminal, lambda: bool(near(red, terminal.colours())), "the one before")
+        until(terminal, lambda: not near(green, terminal.colours()), "and that alone")
+        terminal.press("?")
+        terminal.wait_text("show all keys")
+        until(terminal, lambda: not near(red, terminal.colours()), "no pixels below a dialog")
+        terminal.press("escape")
+        until(terminal, lambda: bool(near(red, terminal.colours())), "the picture again")
+        terminal.press("escape")
+        until(terminal, lambda: not near(red, terminal.colours()), "none on the run's screen")
+
+
+def coloured(width: int, height: int, upper: bytes, lower: bytes) -> bytes:
+    """A PNG of two colours, one above the other."""
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    lines = (b"\0" + upper * width) * (height // 2) + (b"\0" + lower * width) * (height - height // 2)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(map(chunk, (b"IHDR", b"IDAT", b"IEND"), (head, zlib.compress(lines), b"")))
 
 
 def test_names_and_slider_can_be_clicked(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
+from textual.events import ScreenResume, ScreenSuspend
 
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import ImageRead
@@ -20,6 +21,7 @@ from .acting import ActingScreen
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
+    from ..graphics import Picture
 
 
 class ImagesScreen(ActingScreen):
@@ -36,7 +38,8 @@ class ImagesScreen(ActingScreen):
         super().__init__(context, snapshot.run)
         self._snapshot, self._left = snapshot, left
         self._worker = ImageWorker(context.services, self.post_message)
-        self.view = ImageView(lambda wanted: self._worker.read(self._snapshot, wanted), step)
+        read = lambda wanted: self._worker.read(self._snapshot, wanted)  # noqa: E731
+        self.view = ImageView(read, step, remote=context.services.remote)
         self.view.TITLE = f"images of {clean(snapshot.name, 60)}"
 
     def compose(self) -> ComposeResult:
@@ -44,10 +47,28 @@ class ImagesScreen(ActingScreen):
         yield KeyLine(footer_keys(Scope.IMAGES, Scope.EVERYWHERE))
 
     def on_mount(self) -> None:
+        self.view.graphics = self.context.state.graphics
         self.view.show(self._snapshot)
 
     def on_unmount(self) -> None:
         self._worker.stop()
+        if self.view.graphics is not None:
+            self.view.graphics.next = 0.0  # charts wait for nothing that is not in view any more
+
+    @property
+    def picture(self) -> Picture | None:
+        """What of it is shown in pixels."""
+        return self.view.picture
+
+    def make_room(self, lines: int) -> None:
+        if self.can_draw:
+            self.view.make_room(lines)
+
+    @on(ScreenSuspend)
+    @on(ScreenResume)
+    def _stand_behind(self) -> None:
+        """Behind a dialog an image is drawn in characters."""
+        self.view.redraw()
 
     @property
     def acting_on(self) -> RunSnapshot | None:
@@ -64,6 +85,9 @@ class ImagesScreen(ActingScreen):
             self.app.pop_screen()
         elif not found.brief:
             self._snapshot = found
+            if self.view.graphics is not self.context.state.graphics:
+                self.view.graphics = self.context.state.graphics
+                self.view.redraw()
             self.view.show(found)
 
     @on(ImageRead)

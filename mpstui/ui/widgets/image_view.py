@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from rich.color import Color
-from rich.segment import Segment
-from rich.style import Style
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.geometry import Region
 from textual.strip import Strip
 
 from ...core import present as shown
 from ...core.runs.image_view import Seen, Wanted
-from ...core.series.overview import measured_at, metrics_of
-from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of, wrap
+from ..graphics import Graphics, Picture, Raster
+from ..rows import EMPTY, Row, Span, clean, fit, row, width_of
 from ..theme import pixel_inks
+from .image_cells import fitting, half_blocks, image_raster
+from .image_words import Places, caption, measured, places, slider, words_of
 from .lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
-    from ...core.runs.png import Paletted
     from ..messages import ImageRead
 
-_LEAST_BESIDE, _MOST_NAME = 60, 28
-"""Columns from which on the names stand beside the image, and how long one is there."""
-_LEAST_FOR_CAPTION, _LEAST_FOR_METRICS = 5, 9
-"""Lines."""
-_LEAST_FOR_WORDS = 56
-
-
-class Places(NamedTuple):
-    """Where things are, in cells."""
-
-    names: int
-    """Columns of the list of names at the left; 0: there is none."""
-    picture: Region
-    caption: bool
-    metrics: bool
-
-
-def places(width: int, height: int, names: tuple[tuple[str, int], ...]) -> Places:
-    """What has room: first the image and the slider."""
-    longest = max((width_of(clean(name)) + len(str(count)) + 4 for name, count in names), default=0)
-    beside = min(longest, _MOST_NAME) if len(names) > 1 and width >= _LEAST_BESIDE else 0
-    caption, metrics = height >= _LEAST_FOR_CAPTION, height >= _LEAST_FOR_METRICS
-    left = beside + bool(beside)
-    return Places(beside, Region(left, 0, width - left, max(0, height - 1 - caption - metrics)), caption, metrics)
+_MOST_PIXELS, _MOST_PIXELS_REMOTE = 300_000, 60_000
+"""Of a picture in pixels, each some six bits on the way to the terminal where it has many colours."""
+_LONGEST_WAIT, _LONGEST_WAIT_REMOTE = 1.0, 10.0
+"""Seconds that a picture which comes by itself waits at most until the line has had time for the last one."""
 
 
 class ImageView(LinePanel):
@@ -56,9 +35,17 @@ class ImageView(LinePanel):
 
     TITLE = "images"
 
-    def __init__(self, ask: Callable[[Wanted], object], step: float | None) -> None:
+    def __init__(self, ask: Callable[[Wanted], object], step: float | None, *, remote: bool = False) -> None:
         """``ask`` has an image read, which comes as a message; ``step``: where to begin, None: at the newest."""
         super().__init__()
+        self._most = _MOST_PIXELS_REMOTE if remote else _MOST_PIXELS
+        self._longest_wait = _LONGEST_WAIT_REMOTE if remote else _LONGEST_WAIT
+        self.graphics: Graphics | None = None
+        """The terminal's way to show pixels."""
+        self._covered = False
+        self._raster: Raster | None = None
+        self._box = 0, 0
+        """What the image in view was made for."""
         self.titled = self.current = True
         self.wanted = Wanted(step=step)
         self.seen: Seen | None = None
@@ -105,19 +92,27 @@ class ImageView(LinePanel):
         """Draw what is known now; what was logged since is asked for."""
         before, self._snapshot = self._snapshot, snapshot
         if before is None or before.images != snapshot.images:
-            self._asked = None
+            wait = min(self.graphics.next - time.monotonic(), self._longest_wait) if self.graphics is not None else 0.0
+            if wait > 0:
+                self.set_timer(wait, self._ask_again)
+            else:
+                self._asked = None
+        self.repaint()
+
+    def _ask_again(self) -> None:
+        self._asked = None
         self.repaint()
 
     def take(self, message: ImageRead) -> None:
         """Show an image that was read; keys that were pressed meanwhile count from it."""
         self.seen, wanted, asked = message.seen, self.wanted, message.wanted
+        self._box = asked.box
         image = self.seen.image
         if image is not None and (wanted.name, wanted.after, wanted.step) == (asked.name, asked.after, asked.step):
             by = wanted.by - asked.by
             self.wanted = Wanted(image.name) if self.follows else Wanted(image.name, self.seen.number, by)
             self._asked = self._to_ask() if not by else None
-        self._draw()
-        self.repaint()
+        self.redraw()
         while self._later and not self._waits:
             self._later.pop(0)()
 
@@ -137,7 +132,12 @@ class ImageView(LinePanel):
         inks, picture = pixel_inks(self.app.theme), self._places.picture
         if inks is None:
             return self.wanted
-        return self.wanted._replace(box=(picture.width, 2 * picture.height), ground=inks["ground"])
+        box = picture.width, 2 * picture.height
+        if self.graphics is not None and self._in_pixels:
+            box = picture.width * self.graphics.cell.width, picture.height * self.graphics.cell.height
+            share = min(1.0, (self._most / max(1, box[0] * box[1])) ** 0.5)
+            box = int(box[0] * share), int(box[1] * share)
+        return self.wanted._replace(box=box, ground=inks["ground"])
 
     @property
     def _places(self) -> Places:
@@ -157,15 +157,47 @@ class ImageView(LinePanel):
         self._asked = None
         super().notify_style_update()
 
+    @property
+    def _in_pixels(self) -> bool:
+        """Whether a picture is shown: never where something may stand before it."""
+        return self.graphics is not None and not self._covered and self.app.screen is self.screen
+
+    def make_room(self, lines: int) -> None:
+        """So many lines of the window above the footer are covered."""
+        if self._covered != (lines > 0):
+            self._covered = lines > 0
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw in pixels or in characters, as it is now to be."""
+        self._draw()
+        self.repaint()
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture, and where on the screen it is to stand."""
+        if self._raster is None or not self._in_pixels:
+            return None
+        return Picture(self._at.translate((self.content_region.x, self.content_region.y + 1)), self._raster)
+
     def _draw(self) -> None:
-        """Make cells of the pixels, in the middle of their place."""
+        """Make cells or a picture of the pixels, in the middle of their place."""
         before, area = self._at, self._places.picture
         pixels = self.seen.pixels if self.seen is not None else None
-        self._cells, self._at = [], Region()
-        if pixels is not None and area.width and area.height:
-            by = max(1, min(area.width // pixels.width, 2 * area.height // pixels.height))
-            self._cells = half_blocks(pixels, by, self.rich_style)[: area.height]
-            across, down = min(area.width, pixels.width * by), len(self._cells)
+        self._cells, self._at, self._raster = [], Region(), None
+        inks = pixel_inks(self.app.theme)
+        if pixels is not None and inks is not None and area.width and area.height:
+            if self.graphics is not None and self._in_pixels and self._box == self._to_ask().box:
+                cell = self.graphics.cell
+                by = min(area.width * cell.width // pixels.width, area.height * cell.height // pixels.height)
+                self._raster = image_raster(pixels, max(1, by), cell, inks["ground"])
+                across, down = len(self._raster.columns) // cell.width, self._raster.height // cell.height
+            if self._raster is None or across > area.width or down > area.height:
+                self._raster = None
+                pixels = fitting(pixels, area.width, 2 * area.height)
+                by = max(1, min(area.width // pixels.width, 2 * area.height // pixels.height))
+                self._cells = half_blocks(pixels, by, self.rich_style)[: area.height]
+                across, down = min(area.width, pixels.width * by), len(self._cells)
             at = area.x + (area.width - across) // 2, area.y + (area.height - down) // 2
             self._at = Region(*at, across, down)
         for region in filter(None, (before, self._at)):
@@ -193,15 +225,22 @@ class ImageView(LinePanel):
             return [row(f" {clean(seen.why_not)}")]
         at = places(width, height, seen.names)
         names = list(self._names(at.names, at.picture.height))
-        words = [] if self._cells else self._words(seen, at.picture.width)[: at.picture.height]
+        drawn = bool(self._cells) or self._raster is not None
+        words = [] if drawn else words_of(snapshot, seen, seen.image, at.picture.width)
         lines = []
         for y in range(at.picture.height):
             beside = names[y] if y < len(names) else row((" " * at.names, ""))
             edge = (Span("│", "track"),) if at.names else ()
             lines.append(row(*beside.spans, *edge, *(words[y].spans if y < len(words) else ())))
         lines.append(self._slider(width))
-        lines += [self._caption(seen, width)] if at.caption else []
-        return [*lines, *([self._metrics(width)] if at.metrics else [])]
+        if at.caption:
+            lines.append(caption(snapshot, seen, seen.image, width, waits=self._waits))
+        if at.metrics:
+            lines.append(measured(snapshot, self.step, width) if self.step is not None else EMPTY)
+        return lines
+
+    def _slider(self, width: int) -> Row:
+        return slider(self.place, self._count, width, follows=self.follows)
 
     def _names(self, width: int, height: int) -> Iterator[Row]:
         """The list at the left, from where the chosen one is in view."""
@@ -222,57 +261,6 @@ class ImageView(LinePanel):
             return 0
         named = [name for name, _ in seen.names]
         return named.index(self.wanted.name if self.wanted.name in named else seen.image.name)
-
-    def _words(self, seen: Seen, width: int) -> list[Row]:
-        """What is said of an image that is not drawn."""
-        image, snapshot = seen.image, self._snapshot
-        assert image is not None
-        assert snapshot is not None
-        size = f"{seen.size[0]:,} x {seen.size[1]:,} pixels, " if seen.kind else ""
-        about = f"{size}{seen.kind.upper() or 'unreadable'}, {shown.size(image.bytes)}"
-        path = clean(str(snapshot.dir / "images" / image.file))
-        why = wrap(f"not drawn: {clean(seen.why_not)}", width - 2, 4) if seen.why_not else []
-        told = [(clean(image.name), "title"), *((line, "warn") for line in why), (about, "")]
-        paths = [path[at : at + max(1, width - 2)] for at in range(0, len(path), max(1, width - 2))]
-        return [
-            EMPTY,
-            *(row(" ", (cut(text, width - 1), role)) for text, role in (*told, *((p, "dim") for p in paths))),
-        ]
-
-    def _slider(self, width: int) -> Row:
-        """Where the image stands among those of its name."""
-        place, count = self.place, self._count
-        told = f" {place + 1:,} of {count:,}"
-        follows = " · newest" if self.follows and width >= _LEAST_FOR_WORDS else ""
-        room = max(1, width - 2 - len(told) - len(follows))
-        at = round(place / (count - 1) * (room - 1)) if count > 1 else 0
-        track = (Span("━" * at, "bar"), Span("●", "key"), Span("─" * (room - 1 - at), "track"))
-        return row(*clip((Span(" "), *track, Span(told), Span(follows, "good")), width))
-
-    def _caption(self, seen: Seen, width: int) -> Row:
-        image, snapshot = seen.image, self._snapshot
-        assert image is not None
-        assert snapshot is not None
-        step = f"step {shown.whole(image.step)}" if image.step is not None else "step unknown"
-        attempt = f" · attempt {image.attempt}" if snapshot.attempts > 1 else ""
-        when = f" · {step} · {shown.moment_of_day(image.time, snapshot.seen or image.time)}{attempt}"
-        size = f"{seen.size[0]:,} x {seen.size[1]:,} {seen.kind.upper()} " if seen.kind else ""
-        room = width - 1 - width_of(when)
-        name = cut(clean(image.name), max(4, room))
-        left = (Span(" "), Span(name, "strong"), Span(when + " …" * self._waits, "dim"))
-        taken = sum(width_of(span.text) for span in left)
-        return spread(left, (Span(size, "dim"),) if taken + width_of(size) < width else (), width)
-
-    def _metrics(self, width: int) -> Row:
-        """What was measured last by its step."""
-        if self._snapshot is None or self.step is None:
-            return EMPTY
-        told: list[Span] = [Span(" ")]
-        for metric in metrics_of(self._snapshot):
-            found = measured_at(metric, self.step)
-            if found is not None:
-                told += [Span(f"{clean(metric.name, 40)} ", "dim"), Span(f"{shown.number(found[0])}   ")]
-        return row(*clip(tuple(told), width))
 
     # -- keys
 
@@ -330,23 +318,3 @@ class ImageView(LinePanel):
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         self.turn(1)
-
-
-def half_blocks(pixels: Paletted, by: int, ground: Style) -> list[Strip]:
-    """Two pixels one above the other in each cell, each pixel ``by`` times as large."""
-    colours = [Color.from_rgb(*colour) for colour in pixels.palette]
-    looks: dict[tuple[int, int], Segment] = {}
-    lines = [line for line in pixels.lines for _ in range(by)]
-    strips = []
-    for top, bottom in zip(lines[::2], [*lines[1::2], None], strict=False):
-        segments: list[Segment] = []
-        for x in range(len(top)):
-            pair = top[x], bottom[x] if bottom is not None else -1
-            look = looks.get(pair)
-            if look is None:
-                under = colours[pair[1]] if bottom is not None else ground.bgcolor
-                cell = " " if pair[0] == pair[1] else "▀"
-                look = looks[pair] = Segment(cell * by, Style(color=colours[pair[0]], bgcolor=under))
-            segments.append(look)
-        strips.append(Strip(segments, len(top) * by))
-    return strips

@@ -19,9 +19,12 @@ def grey(width: int, height: int, shade: int = 128) -> bytes:
     """A PNG of one shade."""
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     lines = (b"\0" + bytes([shade]) * width) * height
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(d)) + kind + d + struct.pack(">I", zlib.crc32(kind + d)) for kind, d in parts)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(map(chunk, (b"IHDR", b"IDAT", b"IEND"), (head, zlib.compress(lines), b"")))
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    """A piece of a PNG."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def put(run: RunDir, number: int, step: int | None, name: str, data: bytes | None = None, ending: str = "png") -> None:
