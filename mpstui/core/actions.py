@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from .model.snapshot import Availability, RunSnapshot, State
+from .model.snapshot import Availability, Health, RunSnapshot, State
 from .stakes import ASKS_FROM_SECONDS, HAS_PROCESSES, at_stake, has_checkpoint, lasted_seconds, time_text, unsaved
 
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
@@ -131,7 +131,8 @@ def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
 def _cannot_evaluate(snapshot: RunSnapshot, facts: RunFacts) -> str:
     beat = snapshot.numbers.beat
     knows = beat is None or "evaluate" in beat.answers  # one whose heartbeat was not read is asked: it answers no
-    return _cannot_hear(snapshot, facts) or ("" if knows else "this program does not evaluate on request")
+    why = "it is evaluating now" if snapshot.health is Health.EVALUATING else ""
+    return _cannot_hear(snapshot, facts) or why or ("" if knows else "this program does not evaluate on request")
 
 
 def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
@@ -328,7 +329,10 @@ ACTIONS: tuple[Action, ...] = (
         name="evaluate",
         refusal=_cannot_evaluate,
         request="evaluate",
-        help="evaluate now, where the training code knows how on request",
+        key="A",
+        help="evaluate now, where the training code knows how",
+        footer=20,
+        rare=True,
         command="evaluate",
         timeout=600.0,
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.actions import ACTIONS, BY_ID
+from mpstui.core.actions import ACTIONS, BY_ID, RunFacts, allowed
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 from mpstui.supervisor import loop
@@ -15,6 +15,7 @@ from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
 from mpstui.ui.screens.acting import meant
 from mpstui.ui.toasts import answer_text
+from mpstui.wire.heartbeat import Heartbeat
 from mpstui.wire.records import REQUESTS, TRAINER_ACTIONS, Ack, Request
 
 from . import fakes
@@ -26,7 +27,7 @@ ACTION_KEYS = {action.key: action for action in ACTIONS if action.key and action
 
 def test_every_action_has_a_key_that_shows_what_it_does() -> None:
     keys = {key.acts.id: key for key in KEYS if key.acts is not None}
-    assert {*keys} == {*BY_ID} - {"continue", "evaluate"}  # the command line alone evaluates
+    assert {*keys} == {*BY_ID} - {"continue"}
     assert all(key.help and key.label for key in keys.values())
 
 
@@ -90,6 +91,31 @@ def test_a_key_that_cannot_work_says_why(key: str) -> None:
 
     drive(world, play)
     assert not world.actions.asked
+
+
+def test_evaluate_is_offered_where_it_would_change_something() -> None:
+    plain = fakes.running()
+    knows = replace(plain, numbers=replace(plain.numbers, beat=Heartbeat(time=NOW, seq=1, answers=("evaluate",))))
+    other = replace(plain, numbers=replace(plain.numbers, beat=Heartbeat(time=NOW, seq=1, answers=("save",))))
+    evaluating = replace(knows, health=Health.EVALUATING)
+    found = [allowed(one, RunFacts(), BY_ID["evaluate"]) for one in (knows, other, evaluating)]
+    assert [one.why for one in found] == ["", "this program does not evaluate on request", "it is evaluating now"]
+
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"evaluate")
+        await driver.sees("A       evaluate")
+        assert "not now" not in driver.text
+        await driver.press("escape", "escape")
+        assert "A evaluate" in driver.lines[-1]
+
+    async def ended(driver: Driver) -> None:
+        await driver.sees("D remove")
+        assert "A evaluate" not in driver.lines[-1]
+        await driver.press("A")
+        await driver.hears("this run has ended")
+
+    drive(fakes.world((plain,)), play, size=(300, 24), opening=plain.run)
+    drive(fakes.world((fakes.finished(),)), ended, size=(300, 24), opening=fakes.finished().run)
 
 
 @pytest.mark.parametrize("answer", ["n", "escape"])
