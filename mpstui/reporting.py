@@ -219,6 +219,10 @@ class Report:
         counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
+    def has_saved(self, path: str) -> bool:
+        """For the agent: whether the program has told of this checkpoint."""
+        return self._run is not None and path in self._run.checkpoints
+
     def answers(self, action: str) -> bool:
         """For the agent: whether the program carries out such requests itself."""
         return self._run is not None and not self._silent and action in self._run.answers
@@ -257,6 +261,8 @@ class _Run:
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         """The steps, and the epochs, that we are told are those that the agent counts."""
         self._facts: dict[str, Any] = {}
+        self.checkpoints: set[str] = set()
+        """Paths of those that were told of."""
         self._config: dict[str, Any] = {}
         self._written: dict[str, Any] = {}
         self._image_at: dict[str, float] = {}
@@ -360,6 +366,7 @@ class _Run:
         """See :meth:`Report.checkpoint`."""
         path, step = os.path.abspath(os.fspath(path)), self.counts.get("step") if step is None else int(step)
         note = {"path": path, "step": step, "time": time.time()}
+        self.checkpoints.add(path)
         self._facts["checkpoint"] = {name: value for name, value in note.items() if value is not None}
         self.event("checkpoint", f"saved {path}", path=path, step=step, best=best or None)
         self.answer("save", f"saved {path}", True, {})

@@ -52,6 +52,11 @@ class Steps:
         return self._seen is not None
 
     @property
+    def already(self) -> int | None:
+        """Steps that are done, as they were seen: no tensor is read."""
+        return self._seen
+
+    @property
     def count(self) -> int | None:
         """Steps that are done: as they were seen, or as an optimizer counts whose steps are compiled."""
         told = max((_count_of(one) or 0 for one in self._alive()), default=0)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from ..wire.heartbeat import CheckpointNote
 
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 _LOSSES = ("train_loss", "loss", "train/loss", "training_loss", "train_loss_step", "loss_step", "train_loss_epoch")
-_NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_loss")
+_NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_loss", "num_input_tokens_seen")
 _NO_ENDINGS = ("_runtime", "_per_second")
+_MOST_POINTS = 1000
+"""That wait for the next beat."""
 
+Point = tuple[int, dict[str, Optional[float]]]
+"""What was measured at a step."""
 
-_lightning: dict[int, _Lightning] = {}
+_watching: dict[tuple[int, str], Any] = {}
 
 
 def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
@@ -32,11 +37,14 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
     if package == "accelerate":
         return (("Accelerator", "save_state", *_folder_looks(watch)),)
     if package == "keras":
-        keras = _Keras(watch)
+        keras = _shared(_Keras, watch)
+        if module.endswith(".model"):
+            return (("Model", "save", None, keras.after_save),)
         return (
             ("CallbackList", "on_epoch_begin", keras.before_epoch, None),
             ("CallbackList", "on_train_batch_end", keras.before_end, None),
             ("CallbackList", "on_epoch_end", keras.before_end, None),
+            ("CallbackList", "on_test_begin", watch.evaluates, None),
         )
     if package == "safetensors":
 
@@ -49,10 +57,17 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
         return (("", "serialize_file", before, after),)
     if package == "torch":
         return (("CompilationCallbackHandler", "run_start_callbacks", watch.before_compilation, None),)
-    lightning = _lightning.setdefault(id(watch), _Lightning(watch))  # its two modules share one
+    lightning = _shared(_Lightning, watch)
     if module.endswith(".call"):
         return (("", "_call_callback_hooks", lightning.before_hook, None),)
+    if module.endswith(".trainer"):
+        return (("Trainer", "save_checkpoint", None, lightning.after_save),)
     return (("_LoggerConnector", "log_metrics", lightning.before_log, None),)
+
+
+def _shared(kind: Any, watch: Watch) -> Any:
+    """One for all modules of a framework."""
+    return _watching.setdefault((id(watch), kind.__name__), kind(watch))
 
 
 def _folder_looks(watch: Watch) -> tuple[Any, Any]:
@@ -72,11 +87,16 @@ class _HuggingFace:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._state: Any = None
+        self._known = 0
+        """Records of its log that were looked at, or that a checkpoint brought."""
+        self._fresh: list[Point] = []
         self._begun = False
         """No step of its epoch is done yet."""
 
     def before_event(self, handler: Any, event: str, args: Any, state: Any, *others: Any, **kwargs: Any) -> None:
-        self._state, self._watch.trainer = state, self.read
+        if state is not self._state:  # another training begins
+            self._look()
+            self._state, self._known, self._watch.trainer = state, len(state.log_history), self.read
         self._begun = event in ("on_train_begin", "on_epoch_begin") or (self._begun and event == "on_step_begin")
         if event == "on_save":
             path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")  # noqa: PTH118
@@ -84,24 +104,37 @@ class _HuggingFace:
 
     def read(self) -> dict[str, Any]:
         state = self._state
+        self._look()
+        fresh, self._fresh = self._fresh, []
         logged: dict[str, Any] = {}
         for record in state.log_history[-20:]:
             logged.update(record)
         trained: dict[str, Any] = next((one for one in reversed(state.log_history) if "loss" in one), {})
         epochs = _positive(state.num_train_epochs)
         epoch = None if state.epoch is None else math.floor(state.epoch) + 1 if self._begun else math.ceil(state.epoch)
+        of_epoch = math.ceil(state.global_step / state.epoch - 1e-6) if state.epoch else None
+        lr = _number(trained.get("learning_rate"))
         return {
             "step": state.global_step,
             "steps": _positive(state.max_steps),
             "epoch": epoch if epochs is None or epoch is None else min(epoch, epochs),
             "epochs": epochs,
-            "epoch_step": None,
-            "epoch_steps": None,
+            **_within(state.global_step, epoch, of_epoch),
             "loss": _number(trained.get("loss")),
-            "loss_step": trained.get("step"),
-            "lr": _number(trained.get("learning_rate")),
+            **({} if lr is None else {"lr": lr}),
             "metrics": _numbers(logged, _NO_METRICS),
+            "points": fresh,
         }
+
+    def _look(self) -> None:
+        log = self._state.log_history if self._state is not None else ()
+        fresh, self._known = log[self._known :], len(log)
+        for record in fresh:
+            loss, lr = _number(record.get("loss")), _number(record.get("learning_rate"))
+            known = {name: value for name, value in (("loss", loss), ("lr", lr)) if value is not None}
+            values = {**_numbers(record, _NO_METRICS), **known}
+            if values and isinstance(record.get("step"), int):
+                self._fresh.append((record["step"], values))
 
 
 class _Lightning:
@@ -109,35 +142,41 @@ class _Lightning:
         self._watch = watch
         self._trainer: Any = None
         self._logged: dict[str, Any] = {}
+        self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_hook(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
         self._trainer, self._watch.trainer = trainer, self.read
 
-    def before_log(self, connector: Any, metrics: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+    def before_log(self, connector: Any, metrics: Mapping[str, Any], step: Any = None, *args: Any) -> None:
+        if self._trainer is None or step is not None:  # of a step of an evaluation, which counts its own
+            return
         tensors = {name: getattr(value, "detach", lambda value=value: value)() for name, value in metrics.items()}
         self._logged.update(tensors)
+        self._waiting.append((self._trainer.global_step, tensors))
+
+    def after_save(self, result: Any, trainer: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        if "://" not in str(filepath):
+            path = os.path.abspath(filepath)  # noqa: PTH100
+            self._watch.saved(CheckpointNote(path, trainer.global_step, time.time()))
 
     def read(self) -> dict[str, Any]:
         trainer = self._trainer
         batches, epochs = _positive(trainer.num_training_batches), _positive(trainer.max_epochs)
-        epoch_steps = math.ceil(batches / trainer.accumulate_grad_batches) if batches else None
         alone = len(trainer.optimizers) < 2  # its steps are those of all optimizers
-        steps = epochs * epoch_steps if alone and epochs and epoch_steps else None
+        epoch_steps = math.ceil(batches / trainer.accumulate_grad_batches) if batches and alone else None
+        steps = epochs * epoch_steps if epochs and epoch_steps else None
         numbers = _numbers(self._logged, ("epoch", "step"))
-        told = next(({"loss": numbers.pop(name)} for name in _LOSSES if name in numbers), {})
-        saved = getattr(trainer.checkpoint_callback, "_last_checkpoint_saved", "")
-        if saved:
-            self._watch.saved(CheckpointNote(os.path.abspath(saved), None, None))  # noqa: PTH100
-        epoch = trainer.current_epoch + 1
+        epoch = min(trainer.current_epoch + 1, epochs or math.inf)
+        waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return {
             "step": trainer.global_step,
-            "steps": _positive(trainer.max_steps) or steps,
-            "epoch": min(epoch, epochs) if epochs else epoch,
+            "steps": min((one for one in (_positive(trainer.max_steps), steps) if one), default=None),
+            "epoch": epoch,
             "epochs": epochs,
-            "epoch_step": None,
-            "epoch_steps": epoch_steps if alone else None,
-            **told,
+            **_within(trainer.global_step, epoch, epoch_steps),
+            "logged_loss": next((numbers[name] for name in _LOSSES if name in numbers), None),
             "metrics": numbers,
+            "points": [(step, found) for step, one in waiting if (found := _numbers(one, ("epoch", "step")))],
         }
 
 
@@ -147,32 +186,48 @@ class _Keras:
         self._callbacks: Any = None
         self._epoch = 0
         self._logs: dict[str, Any] = {}
+        self._fresh: dict[str, Any] = {}
+        """What was told since the last beat."""
 
     def before_epoch(self, callbacks: Any, epoch: int, *args: Any, **kwargs: Any) -> None:
         self._callbacks, self._epoch, self._watch.trainer = callbacks, epoch + 1, self.read
 
     def before_end(self, callbacks: Any, count: int, logs: Any = None) -> None:
         self._logs.update(logs or {})
+        self._fresh.update(logs or {})
+
+    def after_save(self, result: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        path = os.path.abspath(os.fspath(filepath))  # noqa: PTH100
+        self._watch.saved(CheckpointNote(path, int(model.optimizer.iterations.value), time.time()))
 
     def read(self) -> dict[str, Any]:
         optimizer, params = self._callbacks._model.optimizer, self._callbacks.params
         epochs, epoch_steps = _positive(params.get("epochs")), _positive(params.get("steps"))
+        step, lr = int(optimizer.iterations.value), _number(optimizer.learning_rate.value)
+        fresh, self._fresh = _numbers(self._fresh, ()), {}
         return {
-            "step": int(optimizer.iterations.value),
+            "step": step,
             "steps": epochs * epoch_steps if epochs and epoch_steps else None,
             "epoch": self._epoch,
             "epochs": epochs,
-            "epoch_step": None,
-            "epoch_steps": epoch_steps,
+            **_within(step, self._epoch, epoch_steps),
             "loss": _number(self._logs.get("loss")),
-            "lr": _number(optimizer.learning_rate.value),
+            "lr": lr,
             "metrics": _numbers(self._logs, ("loss",)),
+            "points": [(step, {**fresh, "lr": lr})] if fresh else [],
         }
 
 
+def _within(step: int, epoch: float | None, epoch_steps: int | None) -> dict[str, int | None]:
+    """How far its epoch is; None for both where that is not known, or the steps are not those of whole epochs."""
+    done = step - (int(epoch) - 1) * epoch_steps if epoch and epoch_steps else -1
+    known = epoch_steps is not None and 0 <= done <= epoch_steps
+    return {"epoch_step": done if known else None, "epoch_steps": epoch_steps if known else None}
+
+
 def _positive(value: Any) -> int | None:
-    """A whole number above 0: what is unlimited or unknown is -1, infinite or None."""
-    return int(value) if isinstance(value, (int, float)) and 0 < value < math.inf else None
+    """A whole number above 0: what is unlimited or unknown is -1, infinite, the largest of all or None."""
+    return int(value) if isinstance(value, (int, float)) and 0 < value < 1 << 40 else None
 
 
 def _number(value: Any) -> float | None:

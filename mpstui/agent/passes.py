@@ -25,6 +25,7 @@ class _Pass:
             except Exception:  # noqa: BLE001 - a sampler of the program's own may not know
                 self.length = None
         self.batches = self.steps = self.epoch = 0
+        self.batches_of_steps = 0
         self.networks: set[int] = set()
         self.evaluates = False
 
@@ -45,6 +46,8 @@ class Passes:
         self._begun: dict[int, int] = {}
         """Epochs by network."""
         self._are_epochs = self._are_whole = True
+        self.samples = 0
+        """Of this process, as far as the batches of each step are known."""
 
     def begun(self, iterator: Any, loader: Any) -> None:
         """Behind ``DataLoader.__iter__``."""
@@ -57,7 +60,7 @@ class Passes:
             return
         if found.length and found.batches == found.length:  # it goes on beyond its length: its sampler repeats
             found = self._known[iterator] = copy.copy(found)
-            found.batches = found.steps = found.epoch = 0
+            found.batches = found.steps = found.epoch = found.batches_of_steps = 0
             found.networks = set()
         if found is not self._newest:
             if self._newest is not None and not self._newest.was_looked_through():
@@ -84,6 +87,8 @@ class Passes:
             waits = other.batches > other.steps * max(1, passes_per_step)
             fed = other if fed.evaluates or waits else fed
         fed.steps += 1
+        self.samples += (fed.batches - fed.batches_of_steps) * (fed.batch_size or 0)
+        fed.batches_of_steps = fed.batches
         if network not in fed.networks:
             fed.networks.add(network)
             self._begun[network] = self._begun.get(network, 0) + 1

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..wire import liveness, rundir, storage
-from ..wire.heartbeat import Heartbeat, MemoryReading, to_json
+from ..wire.heartbeat import CheckpointNote, Heartbeat, MemoryReading, to_json
 from ..wire.records import TRAINER_ACTIONS, Ack, Request
 from ..wire.rundir import RunDir
 from ..wire.storage import plain
@@ -149,6 +149,17 @@ class Reporter:
     def event(self, name: str, text: str, **details: Any) -> None:
         """Append one event to ``events.jsonl``. Rank 0 alone does."""
         self._append(self._run.events, rundir.event(self._clock(), self._attempt, name, text, **details))
+
+    @_fail_open(lambda: None)
+    def saved(self, note: CheckpointNote) -> None:
+        """An event for a checkpoint, unless the program itself has told of it."""
+        told = self._program()
+        if told is None or not told.has_saved(note.path):
+            self.event("checkpoint", f"saved {note.path}", path=note.path, step=note.step)
+
+    def is_spoken_for(self) -> bool:
+        """Whether the program reports for itself."""
+        return self._program() is not None
 
     @_fail_open(lambda: _NO_REQUESTS.copy())
     def requests(self) -> list[Request]:

@@ -11,6 +11,7 @@ from ..wire import heartbeat, storage
 from ..wire.records import LaunchRecord, Spec
 from .reporter import place_of
 
+LONGEST_SECONDS = 300.0
 _HOOK = "mpstui_save"
 NO_HOOK = f"this program saves by its own rules: its main script has no function `{_HOOK}` to call"
 

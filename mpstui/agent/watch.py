@@ -6,7 +6,6 @@ Tensors are touched on the training thread alone, since two threads on MPS end t
 from __future__ import annotations
 
 import _thread
-import gc
 import os
 import sys
 import time
@@ -15,18 +14,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
-from ..wire.records import Request
-from . import ranks, saving
+from . import answering, ranks, saving
 from .awake import Awake
 from .counting import Steps
 from .losses import Losses
 from .memory import device_memory
+from .pace import Pace
 from .passes import Passes
 from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter
 
-_LEAST_PATIENCE_SECONDS = 60.0
-_PATIENCE_STEPS = 50
-_LONGEST_SAVE_SECONDS = 300.0
 _LONGEST_COMPILATION_SECONDS = 1800.0
 _BLIND_SECONDS = 20.0
 """How long backward passes go on without an optimizer step before that is said."""
@@ -45,7 +41,9 @@ class Watch:
         self.passes = Passes(torch)
         self.steps = Steps(lambda: saving.step_begun_from(environ))
         self.trainer: Callable[[], dict[str, Any]] | None = None
-        """What a framework's own loop tells, which goes before what is seen from outside."""
+        """What a framework's own loop tells, which goes before what is seen from outside: fields of a heartbeat,
+        ``points`` (what it has measured since the last time, by the step at which it did), and ``logged_loss``, which
+        stands in where no loss is seen."""
         self._torch = torch
         self._environ = environ
         self._monotonic = monotonic
@@ -69,13 +67,12 @@ class Watch:
         self._idle_batches = 0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
         self._checkpoint: CheckpointNote | None = None
+        self._untold: list[CheckpointNote] = []
+        """Checkpoints that no event has told of."""
         self.saves_folder = False  # what is saved now is a part of a checkpoint
         self._newest_memory = MemoryReading()
-        self._patience = _LEAST_PATIENCE_SECONDS
-        self._beaten_step = self._pointed = 0
-        self._beaten_at = 0.0
-        self._was_away = False  # an evaluation or a save lies between the last beat of the training and the next
-        self._speed: float | None = None
+        self._pace = Pace()
+        self._pointed = 0
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
         """The same, switched off for good at its first surprise: a guest must not break the house."""
@@ -154,6 +151,7 @@ class Watch:
             return
         self._pid, self._thread = os.getpid(), _thread.get_ident()
         told, self._claim = ranks.claimed(self._torch, self._environ)
+        self._pace.world_size = int(told["WORLD_SIZE"])
         self._reporter = Reporter.from_environment({**self._environ, **told}, by="agent")
         self._reporter.memory, self._reporter.count = self._memory, lambda: self.steps.count
         self._reporter.listen_for_stacks()
@@ -167,10 +165,10 @@ class Watch:
             if self._reporter is None or self._trains or self._pid != os.getpid():
                 return
             self._trains, self._device, self._thread = True, device, _thread.get_ident()
-            self._beaten_step, self._beaten_at = self.steps.before or 0, self._monotonic()
-            self._patience = max(_LEAST_PATIENCE_SECONDS, 2 * (self._beaten_at - self._loaded_at))
-            reading, step = DeviceReading(device, None, None), None if self._is_blind() else self._beaten_step
-            self._reporter.beat("train", device=reading, expect_next_in=self._patience, step=step)
+            now, done = self._monotonic(), self.steps.before or 0
+            self._pace.begin(now, done, now - self._loaded_at)
+            reading, step = DeviceReading(device, None, None), None if self._is_blind() else done
+            self._reporter.beat("train", device=reading, expect_next_in=self._pace.patience, step=step)
             if self._is_blind():
                 text = "the agent is loaded, but saw no step of a torch optimizer: it counts none"
                 self._reporter.event("note", text)
@@ -193,61 +191,75 @@ class Watch:
             if now >= self._next_look:
                 self._next_look = now + POLL_SECONDS
                 for request in self._reporter.requests():
-                    self._answer(request)
+                    backend = getattr(self._torch, self._device, None)
+                    answering.answer(request, self._reporter, self._memory, backend, self.steps.count)
         finally:
             self._writing.release()
 
-    def _beat(self, now: float, *, last: bool = False) -> None:
-        """Read the loss back (this waits for the device, hence once a second) and write beat and point."""
+    def _beat(self, now: float, phase: str = "train", seconds: float = 0.0, *, last: bool = False) -> None:
+        """Read the loss back (this waits for the device, hence once a second) and write beat and points.
+
+        Args:
+            now: when the newest step was made.
+            phase: what begins behind it, and after how many ``seconds`` of silence one may wonder.
+        """
         assert self._reporter is not None
         told = self.trainer() if self.trainer is not None else {}
         step = self.steps.count if not told else told["step"]
-        elapsed, done = now - self._beaten_at, (step or 0) - self._beaten_step
-        speed = done / elapsed if done > 0 and elapsed > 0.1 else None
-        self._beaten_at, self._beaten_step = now, step or 0
-        if speed is not None:
-            self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed)
-        if speed is not None and self._phase == "train" and not self._was_away:
-            self._speed = speed  # an evaluation is no slowness of the training
-        self._was_away = False
+        self._pace.beat(now, step or 0, self.passes.samples, trained=self._phase == "train")
         # What passes backward in the first step may be one of several losses: the second step tells.
-        settled = (last or (step or 0) - (self.steps.before or 0) != 1) and "loss" not in told
+        by_trainer = told.get("loss") is not None
+        settled = (last or (step or 0) - (self.steps.before or 0) != 1) and not by_trainer
         loss, further = self.losses.read() if settled else (None, {})
+        points, logged = told.pop("points", ()), told.pop("logged_loss", None)
+        loss = logged if loss is None else loss
         passes = self.losses.passes_per_step
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
         anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
-        point_step = told.pop("loss_step", step)
         facts = {
             "step_from": "process" if not told and anew and step is not None and not self.steps.before else None,
-            "loss": loss,
-            "loss_seen": "trainer" if told.get("loss") is not None else "backward",
-            "steps_per_second": self._speed,
+            "loss_seen": "trainer" if told and (by_trainer or loss is not None) else "backward",
+            "steps_per_second": self._pace.steps_per_second,
+            "samples_per_second": self._pace.samples_per_second,
             "accumulate": passes if passes >= 1 and not further and settled else None,
             "checkpoint": self._checkpoint,
             **self.steps.facts(),
             **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
             **told,
+            "loss": told["loss"] if by_trainer else loss,
             "step": step,
             "metrics": told.get("metrics", metrics),
         }
-        self._phase = "train"
-        self._reporter.beat("train", now=True, expect_next_in=self._patience, **facts)
-        if point_step not in (None, self._pointed):  # a framework's next training counts from 0
-            self._pointed = point_step
-            values = {**told.get("metrics", further), "loss": facts["loss"], "lr": facts["lr"]}
-            known = {name: value for name, value in values.items() if value is not None}  # null would mean NaN
-            self._reporter.point(point_step, facts.get("epoch"), **known)
+        self._phase = phase
+        self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **facts)
+        self._tell_of_checkpoints()
+        for at, values in points:
+            self._reporter.point(at, facts.get("epoch"), **values)
+        if not by_trainer and step not in (None, self._pointed):  # a framework's next training counts from 0
+            self._pointed = step
+            known = {**further, "loss": loss, "lr": facts["lr"]}
+            known = {name: value for name, value in known.items() if value is not None}  # null would mean NaN
+            self._reporter.point(step, facts.get("epoch"), **known)
 
     def saved(self, note: CheckpointNote) -> None:
-        """A framework wrote a checkpoint; the next beat tells of it."""
-        if self._checkpoint is None or self._checkpoint.path != note.path:
-            step = self.steps.count if note.step is None else note.step
-            self._checkpoint = CheckpointNote(note.path, step, note.time or time.time())
+        """A framework wrote a checkpoint that a training can go on from."""
+        step = self.steps.count if note.step is None else note.step
+        self._checkpoint = CheckpointNote(note.path, step, note.time or time.time())
+        self._untold.append(self._checkpoint)
+        if self._reporter is not None and not self._reporter.is_spoken_for():
+            self._tell_of_checkpoints()
+
+    def _tell_of_checkpoints(self) -> None:
+        """An event for each; where the program tells of its own, it has by the next beat."""
+        untold, self._untold = self._untold, []
+        for note in untold:
+            if self._reporter is not None:
+                self._reporter.saved(note)
 
     def _worked(self) -> None:
         """A backward pass or a step: it trains."""
         now = self._monotonic()
-        self._was_away |= self._eval_at is not None or self._phase != "train"
+        self._pace.was_away |= self._eval_at is not None or self._phase != "train"
         self._eval_at, self._idle_batches = None, 0
         if self._phase != "train":
             self._phase, self._next_beat = "train", now
@@ -267,10 +279,15 @@ class Watch:
             if self._awake is not None:
                 self._awake.start()
 
+    def evaluates(self, *args: Any, **kwargs: Any) -> None:
+        """A framework begins an evaluation."""
+        self.before_eval()
+        self._beat_on("eval", self._monotonic())
+
     def before_train(self, module: Any, mode: bool = True) -> None:
         """Before ``Module.train``, of each of its parts: what is computed from here on is no evaluation."""
         if mode and self._eval_at is not None:
-            self._eval_at, self._idle_batches, self._was_away = None, 0, True
+            self._eval_at, self._idle_batches, self._pace.was_away = None, 0, True
             if self._phase == "eval":
                 self._beat_on("train", self._monotonic())
 
@@ -291,13 +308,20 @@ class Watch:
         return self._eval_at is not None and now - self._eval_at > _EVALUATES_AFTER_SECONDS
 
     def _beat_on(self, phase: str, now: float, seconds: float = 0.0) -> None:
-        """A beat without new numbers: it computes, and trains no further."""
+        """It computes, and trains no further: a beat without new numbers, but for those before it."""
         if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
             return
         with self._writing:
-            if not self._off:
-                self._phase, self._next_beat = phase, now + BEAT_SECONDS
-                self._reporter.beat(phase, now=True, expect_next_in=seconds or self._patience)
+            if self._off:
+                return
+            self._next_beat = now + BEAT_SECONDS
+            ends = self._trains and self._phase == "train" and self._thread == _thread.get_ident()
+            if ends and phase in ("eval", "save"):  # for minutes, maybe: what was done before it is told first
+                self._beat(self._worked_at, phase, seconds)
+            else:
+                step = self.steps.already if self.trainer is None and self._trains else None
+                self._phase, known = phase, {} if step is None else {"step": step}
+                self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **known)
 
     def _stay_awake(self) -> None:
         """On a thread of its own: beats on while a long evaluation without a data loader moves through the program."""
@@ -323,7 +347,7 @@ class Watch:
         if self._reporter is not None and saving.path_of(f) and self._thread == _thread.get_ident():
             now = self._monotonic()
             if now - self._saved_at >= BEAT_SECONDS:  # one that saves all the time is told of once a second
-                self._beat_on("save", now, _LONGEST_SAVE_SECONDS)
+                self._beat_on("save", now, saving.LONGEST_SECONDS)
 
     def after_save(self, result: Any, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Behind ``torch.save``."""
@@ -336,36 +360,7 @@ class Watch:
         if self._phase == "save" and self._pid == os.getpid():
             with self._writing:
                 self._phase = "train" if self._eval_at is None else "eval"
-                self._reporter.beat(self._phase, expect_next_in=self._patience, checkpoint=self._checkpoint)
-
-    def _answer(self, request: Request) -> None:
-        assert self._reporter is not None
-        if request.action == "save":
-            self._save(request)
-            return
-        if request.action == "evaluate":
-            self._reporter.answer(request, ok=False, text="this program evaluates by its own rules")
-            return
-        before = self._memory().driver
-        gc.collect()
-        backend = getattr(self._torch, self._device, None)
-        if before is not None and backend is not None:
-            backend.empty_cache()
-        after = self._memory().driver
-        freed = max(0, before - after) if before is not None and after is not None else 0
-        text = "nothing to free" if before is None else f"freed {freed / 2**20:,.0f} MiB"
-        self._reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
-
-    def _save(self, request: Request) -> None:
-        assert self._reporter is not None
-        hook, step = saving.hook(), self.steps.count
-        if hook is None:
-            self._reporter.answer(request, ok=False, text=saving.NO_HOOK)
-            return
-        self._reporter.beat("save", expect_next_in=_LONGEST_SAVE_SECONDS)
-        ok, text = saving.saved(hook, step)
-        self._reporter.beat("train", expect_next_in=_LEAST_PATIENCE_SECONDS)
-        self._reporter.answer(request, ok=ok, text=text)
+                self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self._checkpoint)
 
     def _memory(self) -> MemoryReading:
         """The device's counters; they touch no tensor."""

@@ -51,11 +51,14 @@ from types import SimpleNamespace as Record
 from lightning.pytorch.trainer import call
 from lightning.pytorch.trainer.connectors.logger_connector.logger_connector import _LoggerConnector
 trainer = Record(global_step=0, max_steps=-1, max_epochs=3, current_epoch=2, num_training_batches=40, optimizers=[1],
-                 accumulate_grad_batches=2, checkpoint_callback=Record(_last_checkpoint_saved='out/epoch=2.ckpt'))
+                 accumulate_grad_batches=2)
 for number in range(8):
     step(); trainer.global_step = 41 + number
     call._call_callback_hooks(trainer, 'on_train_batch_end', None)
-    _LoggerConnector().log_metrics({'train_loss': torch.tensor(5.5), 'val_loss': 6.5, 'epoch': 2})
+    if number == 3: _LoggerConnector().log_metrics({'train_loss': torch.tensor(5.5), 'epoch': 2})
+_LoggerConnector().log_metrics({'val_loss_step': 7.5}, step=3)
+_LoggerConnector().log_metrics({'val_loss': 6.5})
+call._call_callback_hooks(trainer, 'on_validation_end', None)
 optimizer.param_groups[0]['lr'] = 1e-5
 """,
 )
@@ -92,8 +95,13 @@ def test_hugging_face_is_asked_in_a_program_that_imports_it_before_torch(tmp_pat
     assert (beat["lr"], beat["metrics"], beat["phase"]) == (1e-5, {"eval_loss": 6.5}, "done")
     assert ("step_from" in beat, printed) == (False, "")
     assert beat["checkpoint"]["path"] == str(tmp_path / "out" / "checkpoint-48")
-    points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
-    assert (points[-1]["step"], points[-1]["loss"]) == (48, 5.5)
+    assert (beat["epoch_step"], beat["epoch_steps"]) == (8, 20)
+    told = [(one["step"], {*one} - {"time", "attempt", "epoch", "step"}) for one in _points(tmp_path)]
+    assert told[-2:] == [(48, {"loss", "lr"}), (48, {"eval_loss"})]
+    assert [step for step, names in told if "eval_loss" in names] == [48]
+    events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    saved = [(one["path"], one["step"]) for one in events if one["event"] == "checkpoint"]
+    assert saved == [(str(tmp_path / "out" / "checkpoint-48"), 48)]
 
 
 def test_the_end_of_an_epoch_is_not_yet_the_next_one() -> None:
@@ -143,6 +151,7 @@ def test_the_points_of_a_second_training_begin_anew(tmp_path: Path) -> None:
             "handler = transformers.trainer_callback.CallbackHandler()\n"
             "for fold in range(2):\n"
             "    state = Record(global_step=0, max_steps=4, epoch=0.0, num_train_epochs=1, log_history=[])\n"
+            "    handler.call_event('on_train_begin', None, state, None)\n"
             "    for number in range(4):\n"
             "        step(); at[0] += 2; state.global_step += 1\n"
             "        state.log_history += [{'loss': 5.0, 'step': state.global_step}]\n"
@@ -151,9 +160,25 @@ def test_the_points_of_a_second_training_begin_anew(tmp_path: Path) -> None:
     )
     last = ran(script, tmp_path)[1]
     assert (last["step"], last["steps"]) == (4, 4)
-    points = [json.loads(line)["step"] for line in RunDir(tmp_path).metrics.read_text().splitlines()]
-    assert points[-4:] == [1, 2, 3, 4]
-    assert points.count(4) == 2
+    points = [one["step"] for one in _points(tmp_path) if one.get("loss") == 5.0]
+    assert points == [1, 2, 3, 4] * 2
+
+
+def test_a_loss_is_seen_before_trainer_logs_one(tmp_path: Path) -> None:
+    """Its first word comes after 500 steps, as it is set from the start."""
+    module, source, _ = HUGGING_FACE
+    _written(tmp_path, module, source)
+    program = (
+        "from types import SimpleNamespace as Record\n"
+        "state = Record(global_step=0, max_steps=9, epoch=0.0, num_train_epochs=1 << 63, log_history=[])\n"
+        "for number in range(4):\n"
+        "    loss = step(); state.global_step += 1; state.epoch += 1 / 9\n"
+        "    transformers.trainer_callback.CallbackHandler().call_event('on_step_end', None, state, None)\n"
+        "print(loss)\n"
+    )
+    printed, beat = ran(f"import {module}\n" + SCRIPT + program, tmp_path)
+    assert (beat["loss"], beat["step"], beat["epoch_steps"]) == (pytest.approx(float(printed)), 4, 9)
+    assert "epochs" not in beat
 
 
 @pytest.mark.parametrize("framework", [LIGHTNING, KERAS], ids=["lightning", "keras"])
@@ -170,7 +195,7 @@ def test_a_framework_tells_its_own_numbers(
     for name in (LOGGER, module):
         found = importlib.import_module(name)
         for path, function, before, after in looks(name, watch):
-            owner = getattr(found, path) if path else found
+            owner = getattr(found, path, None) if path else found
             if hasattr(owner, function):
                 setattr(owner, function, watched(getattr(owner, function), before, after))
     net, x = torch.nn.Linear(8, 1), torch.randn(4, 8)
@@ -180,9 +205,55 @@ def test_a_framework_tells_its_own_numbers(
     assert watch.trainer is not None
     told = watch.trainer()
     assert told.get("lr", 1e-5) == pytest.approx(1e-5)
-    expected = {"step": 48, "steps": 60, "epoch": 3, "epochs": 3, "epoch_steps": 20, "loss": 5.5}
+    expected = {"step": 48, "steps": 60, "epoch": 3, "epochs": 3, "epoch_step": 8, "epoch_steps": 20}
     assert {name: told[name] for name in expected} == expected
-    assert told["metrics"] == {"val_loss": 6.5}
+    assert told["metrics"]["val_loss"] == 6.5
+    if framework is LIGHTNING:
+        assert told["logged_loss"] == 5.5
+        assert told["points"] == [(44, {"train_loss": 5.5}), (48, {"val_loss": 6.5})]
+    else:
+        assert told["loss"] == 5.5
+        assert told["points"] == [(48, {"loss": 5.5, "val_loss": 6.5, "lr": pytest.approx(1e-5)})]
+    assert watch.trainer()["points"] == []
+
+
+def test_what_lightning_logs_now_and_then_is_told_at_its_steps_and_the_loss_is_seen(tmp_path: Path) -> None:
+    module, source, _ = LIGHTNING
+    _written(tmp_path, module, source)
+    _written(tmp_path, LOGGER, "class _LoggerConnector:\n    def log_metrics(self, metrics, step=None): pass\n")
+    saves = f"from {LOGGER} import _LoggerConnector\n"  # whose calls are told of once
+    saves += "class Trainer:\n    def save_checkpoint(self, filepath): open(filepath, 'w').close()\n"
+    _written(tmp_path, "lightning.pytorch.trainer.trainer", saves)
+    program = f"""
+from lightning.pytorch.trainer import call
+from lightning.pytorch.trainer.trainer import Trainer
+from {LOGGER} import _LoggerConnector
+trainer = Trainer()
+vars(trainer).update(global_step=0, max_steps=-1, max_epochs=1, current_epoch=0, num_training_batches=6, optimizers=[1],
+                     accumulate_grad_batches=1)
+losses = []
+for number in range(6):
+    call._call_callback_hooks(trainer, 'on_train_batch_start')
+    losses.append(step()); at[0] += 2; trainer.global_step += 1
+    if number == 1:
+        _LoggerConnector().log_metrics(dict(train_loss=losses[-1], epoch=0))
+        _LoggerConnector().log_metrics(dict(val_loss=6.5))
+        trainer.save_checkpoint('a.ckpt'); trainer.save_checkpoint('last.ckpt')
+print(losses[-1])
+"""
+    clock = "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+    printed, beat = ran(clock + SCRIPT + program, tmp_path)
+    assert (beat["loss"], beat["loss_seen"]) == (pytest.approx(float(printed)), "trainer")
+    points = _points(tmp_path)
+    assert [one["step"] for one in points if "loss" in one] == [2, 3, 4, 5, 6]
+    assert [one["step"] for one in points if "val_loss" in one] == [2]
+    events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    saved = [(Path(one["path"]).name, one["step"]) for one in events if one["event"] == "checkpoint"]
+    assert saved == [("a.ckpt", 2), ("last.ckpt", 2)]
+
+
+def _points(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RunDir(run).metrics.read_text().splitlines()]
 
 
 def _written(folder: Path, module: str, source: str) -> None:

@@ -56,6 +56,31 @@ def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
     assert (last["epoch"], last.get("epoch_steps"), last["batch_size"]) == (1, None, 8)
 
 
+def test_an_evaluation_and_a_save_are_told_with_all_steps_before_them(tmp_path: Path) -> None:
+    """Beats come once a second: an hour of evaluation must not show the step of a moment before it."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + (
+            "from torch.utils.data import DataLoader\n"
+            "def train():\n"
+            "    for batch in DataLoader(x, batch_size=8): at[0] += 0.3; step()\n"
+            "train(); train()\n"
+            "for batch in DataLoader(x, batch_size=1): at[0] += 0.1\n"  # an evaluation
+            "print(told()['phase'], told()['step'], told()['epoch_step'])\n"
+            "at[0] += 2; train(); at[0] += 0.1\n"
+            "class Slow:\n"
+            "    def __reduce__(self): return (str, (f\"{told()['phase']} {told()['step']}\",))\n"
+            "torch.save(Slow(), 'a.pt'); print(torch.load('a.pt', weights_only=False))\n"
+        )
+    )
+    printed, last = ran(TELL.partition("def wait")[0] + script, tmp_path)
+    assert printed.split() == ["eval", "8", "4", "save", "12"]
+    steps = [json.loads(line)["step"] for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert {8, 12} <= set(steps)
+    assert last["samples_per_second"] == pytest.approx(8 * last["steps_per_second"])
+
+
 def test_a_step_made_while_the_other_thread_tells_of_an_evaluation_has_the_last_word(tmp_path: Path) -> None:
     script = SCRIPT + (
         "import threading\n"

@@ -26,10 +26,11 @@ _WATCHED = {
     "accelerate.accelerator",
     "transformers.trainer_callback",
     "keras.src.callbacks.callback_list",
+    "keras.src.models.model",
     *(
         f"{package}.trainer.{module}"
         for package in ("lightning.pytorch", "pytorch_lightning")
-        for module in ("call", "connectors.logger_connector.logger_connector")
+        for module in ("call", "trainer", "connectors.logger_connector.logger_connector")
     ),
 }
 """Modules that the agent looks into once the program has imported them."""
