@@ -260,6 +260,7 @@ class _Run:
         self.count_beside: Callable[[], int | None] | None = None
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         """The steps, and the epochs, that we are told are those that the agent counts."""
+        self._compared_epoch: float | None = None
         self._facts: dict[str, Any] = {}
         self.checkpoints: set[str] = set()
         """Paths of those that were told of."""
@@ -330,16 +331,20 @@ class _Run:
         if self._told_at and now - self._told_at > self._pause:
             self._pause = now - self._told_at
         self._told_at = now
-        if now >= self._compare_at and "step" in said and self.count_beside is not None:
-            self._compare_at = now + BEAT_SECONDS
-            self._compare(self.count_beside() or 0)
+        if "step" in said and self.count_beside is not None:
+            begun = "epoch" in said and counts.get("epoch") != self._compared_epoch
+            if begun or now >= self._compare_at:
+                self._compare_at = now + BEAT_SECONDS
+                self._compare(self.count_beside() or 0, by_epoch="epoch" in said)
         if due or now >= self._beat_at:
             self.beat()
 
-    def _compare(self, counted: int) -> None:
-        """Note whether the agent counts the same: some programs tell of a step at the end of an epoch alone."""
+    def _compare(self, counted: int, *, by_epoch: bool) -> None:
+        """Note whether the agent counts the same: some programs tell of a step, or an epoch, at its end alone."""
         self._counted_alike = abs(counted - self.counts["step"]) <= 1
-        self._epochs_alike = "epoch" in self.counts and self._epoch_beside(self.beside) == self.counts["epoch"]
+        if by_epoch:
+            self._compared_epoch = self.counts.get("epoch")
+            self._epochs_alike = self._epoch_beside(self.beside) == self.counts.get("epoch")
 
     def _epoch_beside(self, beside: Mapping[str, Any]) -> float | None:
         """The agent's epoch, as this program calls it."""
@@ -349,10 +354,11 @@ class _Run:
     def counts_now(self, beside: Mapping[str, Any]) -> dict[str, Any]:
         """The counters as they were said last, or as the agent has gone on with them, where it counts the same."""
         step = (self._counted_alike and beside.get("step")) or 0
-        if step <= self.counts.get("step", 0):
-            return self.counts
-        epoch = self._epoch_beside(beside) if self._epochs_alike else None
-        return {**self.counts, "step": step, **({} if epoch is None else {"epoch": epoch})}
+        epoch = (self._counted_alike and self._epochs_alike and self._epoch_beside(beside)) or 0
+        newer = {
+            name: value for name, value in (("step", step), ("epoch", epoch)) if value > self.counts.get(name, value)
+        }
+        return {**self.counts, **newer} if newer else self.counts
 
     def turn_to(self, name: str, expect_seconds: float | None) -> None:
         """See :meth:`Report.phase`."""

@@ -23,6 +23,7 @@ from mpstui.agent.reporter import Reporter
 from mpstui.core.runs.follower import REPORT
 from mpstui.reporting import Report
 from mpstui.wire import heartbeat, rundir
+from mpstui.wire.heartbeat import CheckpointNote
 from mpstui.wire.records import Request
 from mpstui.wire.rundir import RunDir
 from tests.agent.test_old_pythons import OLD, pythons
@@ -451,6 +452,30 @@ def test_counters_that_are_told_once_an_epoch_go_on_as_the_agent_counts(
     report(step=40)  # micro-batches, say
     train(14, 2)
     assert (beat(tmp_path).step, points(tmp_path)[-1]["step"]) == (40, 40)
+
+
+def test_an_epoch_that_is_told_at_its_end_goes_on_beside_steps_that_are_told_each_time(
+    both: tuple[Report, Reporter], tmp_path: Path
+) -> None:
+    report, agent = both
+    for step in range(1, 21):
+        agent.count = lambda step=step: step  # type: ignore[misc]
+        agent.beat("train", now=True, step=step, epoch=1 + (step - 1) // 8, epoch_steps=8)
+        report(loss=1.0, step=step)
+        if step % 8 == 0:
+            report(accuracy=0.5, epoch=step // 8 - 1, step=step)  # the first is called 0
+        agent.beat("train", now=True, step=step, epoch=1 + (step - 1) // 8, epoch_steps=8)
+        if step >= 8:
+            assert beat(tmp_path).epoch == (step - 1) // 8
+
+
+def test_a_checkpoint_that_both_have_seen_is_told_once(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    report, agent = both
+    report.checkpoint(tmp_path / "a.pt", step=3)
+    for name in ("a.pt", "b.pt"):
+        agent.saved(CheckpointNote(str(tmp_path / name), 3, 1.0))
+    told = [json.loads(line)["path"] for line in RunDir(tmp_path).events.read_text().splitlines()]
+    assert told == [str(tmp_path / "a.pt"), str(tmp_path / "b.pt")]
 
 
 def test_what_is_reported_is_shown_as_reported(both: tuple[Report, Reporter], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...wire.heartbeat import DeviceReading, Heartbeat, text
 from ..follow import Budget
 from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
@@ -28,7 +29,6 @@ from .numbers import (
     reported_metrics,
     said,
     timed,
-    with_facts,
 )
 from .signs import Condition, Heartbeats, assess
 
@@ -288,6 +288,20 @@ class RunFollower:
         if counted < 2 or self._moved is None:
             return None
         return (self._moved - self._launched) / counted if self._launched else max(self._pauses, default=0.0)
+
+
+def with_facts(
+    numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
+) -> Numbers:
+    """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
+    beat, device = own or program, text(printed.get("device"))
+    facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
+    numbers = replace(numbers, beat=beat, done=printed.get("done") is True, **facts)
+    if numbers.device.type is None and program is not None:
+        numbers = replace(numbers, device=program.device)
+    if numbers.device.type is None and device is not None:
+        numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
+    return numbers
 
 
 def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
+from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers, SeriesView
 from ..series.series import NOT_METRICS
 
@@ -104,7 +104,8 @@ class NumberWitnesses(NamedTuple):
                     "first_epoch": 1 if start is None else start,
                     "epoch_done": first.says.get("epoch_done") is True,
                 }
-                within = next((one for one in (first, *order) if one.says.get("epoch_steps")), first)
+                fitting = (one for one in (first, *order) if one.says.get("epoch_steps"))
+                within = next((one for one in fitting if one is self.own or _is_epoch(one, found)), first)
                 if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
                     within = self.own  # as many batches, told of each step
                 found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
@@ -144,18 +145,10 @@ class NumberWitnesses(NamedTuple):
         return (one for one in order if "loss" in one.says)
 
 
-def with_facts(
-    numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
-) -> Numbers:
-    """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
-    beat, device = own or program, text(printed.get("device"))
-    facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
-    numbers = replace(numbers, beat=beat, done=printed.get("done") is True, **facts)
-    if numbers.device.type is None and program is not None:
-        numbers = replace(numbers, device=program.device)
-    if numbers.device.type is None and device is not None:
-        numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
-    return numbers
+def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
+    """Whether what somebody else counts may be an epoch: the bar of an evaluation is shorter than the steps of one."""
+    epochs, steps = found.get("epochs"), found.get("steps")
+    return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
 
 
 class JoinedCurves:
@@ -254,8 +247,10 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     if numbers.step is not None and within.epoch_step is not None and within.epoch_steps is not None:
         epoch_end = numbers.step + within.epoch_steps - within.epoch_step
         if numbers.epochs is not None and numbers.epoch is not None and not one_of_many:
-            more = numbers.epochs - math.floor(numbers.epoch) + numbers.first_epoch - 1  # epochs behind this one
-            end = epoch_end + round(max(0, more) * within.epoch_steps)
+            before = math.floor(numbers.epoch) - numbers.first_epoch
+            end = epoch_end + round(max(0, numbers.epochs - before - 1) * within.epoch_steps)
+            if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < within.epoch_steps:
+                end = round(numbers.epochs * within.epoch_steps)  # step and epoch may be of two moments
     counted_anew = not by_program and numbers.beat is not None and numbers.beat.step_from is not None
     if end is not None and numbers.steps is None and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
@@ -308,10 +303,6 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
 class _Interval(NamedTuple):
     seconds: float
     steps: float
-
-    @property
-    def seconds_per_step(self) -> float:
-        return self.seconds / self.steps
 
 
 class StepRate:
@@ -366,7 +357,7 @@ class StepRate:
         """Median over the window, None until two intervals are known."""
         if len(self._intervals) < FEWEST_INTERVALS:
             return None
-        paces = sorted(item.seconds_per_step for item in self._intervals)
+        paces = sorted(item.seconds / item.steps for item in self._intervals)
         return (paces[(len(paces) - 1) // 2] + paces[len(paces) // 2]) / 2
 
     @property
@@ -397,4 +388,4 @@ class StepRate:
         return left * (sum(item.seconds for item in work) / steps) if steps else None
 
     def _is_gap(self, item: _Interval, usual: float) -> bool:
-        return item.seconds_per_step > GAP_TIMES * usual and item.seconds > LEAST_GAP_SECONDS
+        return item.seconds > GAP_TIMES * usual * item.steps and item.seconds > LEAST_GAP_SECONDS

@@ -252,6 +252,22 @@ def test_totals_known_to_anyone_are_kept_when_the_agent_counts(home: Home, print
     run.release()
 
 
+@pytest.mark.parametrize(("step", "epoch_step"), [(66, 50), (59, 50), (60, 60), (120, 107 - 60)])
+def test_the_total_stands_still_while_step_and_epoch_are_of_two_moments(home: Home, step: int, epoch_step: int) -> None:
+    """The program tells each step, the agent its epoch once a second."""
+    run = run_of(home).beat(step=step, epoch=1 + (step > 66), epochs=3, epoch_step=epoch_step, epoch_steps=60)
+    assert [shown.numbers.steps for shown in both(home, run)] == [180, 180]
+    run.release()
+
+
+def test_the_bar_of_an_evaluation_is_not_the_epoch(home: Home) -> None:
+    run = run_of(home).beat(step=80, steps=240, epoch=1, epochs=3)
+    run.output(" 33%|###3      | 80/240 [00:08<00:14, 11.35it/s]\n 75%|#######5  | 15/20 [00:01<00:00, 17.0it/s]\n")
+    for shown in both(home, run):
+        assert (shown.numbers.epoch_step, shown.numbers.epoch_steps) == (None, None)
+    run.release()
+
+
 def test_a_total_below_the_count_is_about_something_else(home: Home) -> None:
     run = seen_by_agent(run_of(home, ["python", "t.py", "--num_steps=5"]), 40, 0.5)
     assert both(home, run)[1].numbers.steps is None
