@@ -96,9 +96,9 @@ def test_hugging_face_is_asked_in_a_program_that_imports_it_before_torch(tmp_pat
     assert ("step_from" in beat, printed) == (False, "")
     assert beat["checkpoint"]["path"] == str(tmp_path / "out" / "checkpoint-48")
     assert (beat["epoch_step"], beat["epoch_steps"]) == (8, 20)
-    told = [(one["step"], {*one} - {"time", "attempt", "epoch", "step"}) for one in _points(tmp_path)]
-    assert told[-2:] == [(48, {"loss", "lr"}), (48, {"eval_loss"})]
-    assert [step for step, names in told if "eval_loss" in names] == [48]
+    points = [(one["step"], {*one} - {"time", "attempt", "epoch", "step"}) for one in _points(tmp_path)]
+    assert points[-2:] == [(48, {"loss", "lr"}), (48, {"eval_loss"})]
+    assert [step for step, names in points if "eval_loss" in names] == [48]
     events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
     saved = [(one["path"], one["step"]) for one in events if one["event"] == "checkpoint"]
     assert saved == [(str(tmp_path / "out" / "checkpoint-48"), 48)]
