@@ -20,12 +20,13 @@ BOOT = Path(mpstui.__file__).parent / "agent" / "boot"
 TORCH_FOLDER = Path(pytest.importorskip("torch").__file__).parents[1]
 # -S leaves out site-packages (and with it our editable install) but also sitecustomize, so the script calls it.
 PRELUDE = f"try: import sitecustomize\nexcept ImportError: pass\nimport sys; sys.path.append({str(TORCH_FOLDER)!r})\n"
+# Frozen, torch and its compiler are not looked through once more at the end, which takes as long as to load them.
 SCRIPT = """
-import sys, torch
+import sys, torch, gc
 torch.set_num_threads(1)
 torch.manual_seed(0)
 net = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.05); gc.freeze()
 x = torch.randn(32, 8)
 def step(scale=lambda loss: loss):
     optimizer.zero_grad()

@@ -167,6 +167,7 @@ net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).cuda(), de
 net = torch.nn.DataParallel(net.module, device_ids=[0])
 print(net(torch.ones(2, 4, device="cuda")).device, torch.cuda.get_device_name(0), torch.cuda.current_device())
 torch.distributed.destroy_process_group()
+import gc; gc.freeze()
 """
 
 

@@ -6,6 +6,7 @@ rank R found is in ``rankR.json``, what the trainings told in a run directory fo
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -100,6 +101,7 @@ class Pair:
 def main(folder: Path) -> None:
     """Every training there is."""
     torch.set_num_threads(1)
+    gc.disable()  # to look through all of torch again and again takes a tenth of this program
     pair = Pair(folder)
     for name, (task, *words) in TRAININGS.items():
         pair.train(f"{name}-whole", task, *words)
