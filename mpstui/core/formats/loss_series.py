@@ -146,6 +146,8 @@ class EpochSteps:
         self._last = NOWHERE
         self._distance: Number = 1
         """Between the last two steps that were printed."""
+        self._alone = False
+        """Whether no other step of its epoch came before the last one."""
 
     def forget_place(self) -> None:
         """Another launch of the program follows."""
@@ -160,9 +162,11 @@ class EpochSteps:
         step, epoch, before = counters.shown_step, counters.epoch, self._last
         if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
             return
-        self._last, fell = counters, False
+        self._last, fell, alone = counters, False, self._alone
+        self._alone = epoch != before.epoch or (alone and step == before.shown_step)
         if before.shown_step is not None and before.epoch is not None:
-            fell = epoch > before.epoch and step < before.shown_step
+            # A count of the run cannot stand still for a whole epoch; where it was printed twice at its end, it may.
+            fell = epoch > before.epoch and (step < before.shown_step or (alone and step == before.shown_step))
             if fell and counters.steps is None:
                 # What is printed is seldom every step, and the last one may stand between two of those.
                 self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)

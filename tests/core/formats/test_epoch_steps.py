@@ -136,3 +136,22 @@ def test_steps_that_go_on_below_the_lines_of_epochs_are_the_runs() -> None:
     points = [point for point in LogReader().feed(text.encode()) if point.loss is not None]
     assert [point.run_step for point in points] == list(range(200))
     assert points[-1].counters == (4, 4, 199, 200, None, None)
+
+
+def test_the_length_of_an_epoch_told_with_its_mean_is_no_count_of_the_run() -> None:
+    log = b"".join(b"Epoch: %d, Steps: 66 | Train Loss: %.3f\n" % (epoch, 3 / epoch) for epoch in range(1, 5))
+    assert steps(log) == [66, 132, 198, 264]
+
+
+def test_the_last_line_of_an_epoch_may_stand_between_two_steps() -> None:
+    lines = [f"\titers: {at}, epoch: {epoch} | loss: 0.5" for epoch in (1, 2, 3) for at in (100, 200)]
+    for epoch in (1, 2, 3):
+        lines.insert(3 * epoch - 1, f"Epoch: {epoch}, Steps: 256 | Train Loss: 0.4")
+    found = steps("\n".join([*lines, ""]).encode())
+    assert found == [100, 200, 256, 356, 456, 512, 612, 712, 768]
+
+
+def test_a_count_of_the_run_that_is_printed_on_both_sides_of_an_epoch_goes_on() -> None:
+    lines = [f"epoch {at // 40} iter {at} loss {3 - at / 100}" for at in range(10, 130, 10)]
+    lines.insert(4, "epoch 1 iter 40 loss 2.6")
+    assert steps("\n".join([*lines, ""]).encode())[-1] == 120
