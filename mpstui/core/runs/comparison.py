@@ -197,11 +197,14 @@ class Difference(NamedTuple):
 
 
 def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
-    """The settings that are not the same in all runs, in the order in which the runs name them."""
+    """The settings that are not the same in all runs, in the order in which the runs name them.
+
+    A run that has not begun has no device yet, and none that differs.
+    """
     found = [_chosen(snapshot) for snapshot in snapshots]
     names = dict.fromkeys(name for settings in found for name in settings)
     rows = (Difference(name, tuple(settings.get(name) for settings in found)) for name in names)
-    return [row for row in rows if len(set(map(_meant, row.values))) > 1]
+    return [row for row in rows if len({_meant(one) for one in row.values if one or row.name != "device"}) > 1]
 
 
 def _meant(value: str | None) -> str | float | None:

@@ -149,6 +149,8 @@ class ExternalMetrics:
                 for record in records:
                     # Of loss and steps a later point counts also where it says that they are not known.
                     known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
+                    if "epoch" in known and known["epoch"] != self.newest.get("epoch"):
+                        self.newest.pop("epoch_step", None)  # it was that of another one
                     self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
                 self._take_standing(self._reader.standing)
                 fresh.extend(records)

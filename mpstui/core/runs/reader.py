@@ -44,6 +44,34 @@ def _of_end(seen: RunWitnesses) -> dict[str, Any]:
     return {**ended, "survivors": seen.alive}
 
 
+class KnownCommand:
+    """The command and its variables: of the newest attempt, or of the first one while that waits to start.
+
+    Told with its secrets masked, which is done once for each launch.
+    """
+
+    def __init__(self) -> None:
+        self.argv: tuple[str, ...] = ()
+        self.env: Mapping[str, str] = {}
+        self._of: LaunchRecord | Spec | None = None
+
+    def learn(self, launch: LaunchRecord | None, spec: Spec | None) -> bool:
+        """Whether it is another one now; a launch goes before what was asked for."""
+        source = launch or spec
+        if source is None or source is self._of:
+            return False
+        from ...wire.secrets import masked, masked_words  # not for what was kept
+
+        self._of = source
+        if isinstance(source, LaunchRecord):
+            argv, env = source.argv, source.env
+        else:
+            variant = source.launch.variants.get(source.launch.device)
+            argv, env = (variant.argv, variant.env) if variant else ((), {})
+        self.argv, self.env = masked_words(argv), masked(env)
+        return True
+
+
 class RunReader(RunFollower):
     """Everything known about one run directory of ours."""
 
@@ -77,10 +105,7 @@ class RunReader(RunFollower):
         self._output: Path | None = None
         self._output_bytes, self._known, self._attempt = 0, False, 0
         self._started: float | None = None
-        self._launch: LaunchRecord | None = None
-        self._argv: tuple[str, ...] = ()
-        self._env: Mapping[str, str] = {}
-        """The words and the variables of that launch, secrets masked."""
+        self._command = KnownCommand()
 
     @property
     def settled(self) -> bool:
@@ -285,12 +310,8 @@ class RunReader(RunFollower):
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:
         if self._started is None and launch is not None:  # the start of the first attempt never changes
             self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
-        if launch is not None and launch is not self._launch:
-            from ...wire.secrets import masked, masked_words  # not for what was kept
-
-            self._launch, self._argv, self._env = launch, masked_words(launch.argv), masked(launch.env)
-            if self._config.value is None:
-                self._settings = with_arguments(self._settings, self._argv)
+        if self._command.learn(launch, self.witnesses.spec.value) and self._config.value is None:
+            self._settings = with_arguments(self._settings, self._command.argv)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
             self._asked, self._resumed = planned_totals(launch), launch.checkpoint is not None
@@ -354,8 +375,8 @@ class RunReader(RunFollower):
             events=events,
             images=self._images.get(self.machine.monotonic(), live, self._newest_image) if full else 0,
             series=curves,
-            argv=self._argv,
-            env=self._env,
+            argv=self._command.argv,
+            env=self._command.env,
             settings=self._settings,
             paused=paused and live,
             held_for=status.held_for if status and live else None,

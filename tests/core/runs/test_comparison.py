@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from mpstui.core.runs.comparison import (
 )
 from mpstui.core.series.direction import Better
 from mpstui.core.series.series import SeriesStore
-from mpstui.wire.records import Branch
+from mpstui.wire import storage
+from mpstui.wire.records import Branch, LaunchTemplate, Variant
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 
 def run(*argv: str, **fields: Any) -> RunSnapshot:
@@ -91,6 +94,19 @@ def test_a_name_that_others_have_says_what_tells_the_run_apart() -> None:
         "train (lr=0.1 a.yaml)",
         "train (r2)",
     ]
+
+
+def test_a_run_that_waits_differs_by_its_settings_alone(tmp_path: Path) -> None:
+    """It has no launch record yet: its command is the one that it asked for, and nobody knows its device."""
+    home = make_home(tmp_path)
+    for lr, phase in (("0.1", "running"), ("0.2", "queued")):
+        run = RunBuilder(home, "train", NOW + float(lr)).status(phase)
+        run.respec(launch=LaunchTemplate("auto", {"auto": Variant(["python", "t.py", "--lr", lr], {"A": "1"})}, "/"))
+        if phase == "running":
+            path = run.launch(device="mps", env={"A": "1"}).run.attempt(1).launch
+            storage.write_json(path, {**json.loads(path.read_text()), "argv": ["python", "t.py", "--lr", lr]})
+    waits, runs = make_monitor(home, FakeClock()).refresh()
+    assert list(told_apart([waits, runs]).values()) == ["lr=0.2", "lr=0.1"]
 
 
 def test_what_follows_from_where_a_run_is_tells_it_from_no_other() -> None:

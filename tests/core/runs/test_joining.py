@@ -236,6 +236,16 @@ def test_an_epoch_the_agent_counts_is_called_what_the_program_calls_it(home: Hom
     run.release()
 
 
+def test_how_far_an_epoch_was_is_not_said_of_the_next_one(home: Home) -> None:
+    """Only the second epoch shows that these steps are those of all epochs."""
+    run = run_of(home).output(
+        "".join(f"INFO epoch {1 + step // 101}/4 step {step}/400 loss {2 - step / 500:.4f}\n" for step in range(1, 131))
+    )
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps, shown.numbers.epoch_step) == (130, 400, None)
+    run.release()
+
+
 @pytest.mark.parametrize(
     ("printed", "steps", "by"),
     [
