@@ -207,15 +207,26 @@ def test_scale_is_chosen_by_the_spread() -> None:
     assert value_scale([], None) == Scale(0.0, 1.0)
 
 
-@given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20), st.sampled_from([True, False, None]))
-def test_scales_hold_their_values(values: list[float], log: bool | None) -> None:
-    scale = value_scale(values, log)
+@given(st.lists(st.floats(-1e12, 1e12), min_size=1), st.sampled_from([True, False, None]), st.integers(0, 60))
+def test_scales_hold_their_values(values: list[float], log: bool | None, lines: int) -> None:
+    scale = value_scale(values, log, lines)
     assert scale.low < scale.high
     for value in values:
         position = scale.position(value)
         assert position is None or position <= 1 + 1e-6
         assert scale.log or position is None or position >= -1e-6
     assert scale.ticks(5)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(10, 60))
+def test_the_values_that_an_axis_names_are_whole_lines_apart(low: float, span: float, lines: int) -> None:
+    scale = value_scale([low, low + span], False, lines)
+    rows = [(1 - (scale.position(tick) or 0.0)) * (lines - 1) for tick in scale.ticks(99)]
+    apart = {round(above - below, 3) for above, below in pairwise(rows)}
+    assert len(rows) >= 2
+    assert len(apart) == 1
+    assert all(abs(row - round(row)) < 1e-3 for row in rows)
+    assert span >= scale.span / 3, "the curve has a third of the height at least"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +237,8 @@ def test_steps_are_one_two_five(rough: float, step: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "label"), [(0.0, "0"), (0.05, "0.05"), (200.0, "200"), (50_000.0, "50k"), (2e6, "2M"), (1e-5, "1e-05")]
+    ("value", "label"),
+    [(0.0, "0"), (0.05, "0.05"), (200.0, "200"), (50_000.0, "50k"), (2e6, "2M"), (1e-5, "1e-5"), (5e-4, "0.0005")],
 )
 def test_tick_labels(value: float, label: str) -> None:
     assert tick_label(value) == label

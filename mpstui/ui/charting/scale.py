@@ -16,6 +16,15 @@ _LOG_WORTH_IT = 30.0
 """A curve that spans this ratio is told better by decades."""
 
 
+_LABEL_CELLS = 6
+_FEWEST_LINES, _MANY_LINES = 10, 12
+"""Of characters, from which on the named values are whole lines apart; fewer would cost too much of the height."""
+_LINES_APART, _FEW_LINES_APART = (3, 4, 5, 6), (2, 3, 4)
+_COST_OF_ODD_START, _COST_OF_A_LINE_BETWEEN = 1.3, 0.04
+"""An axis that begins between two named values is worth it where the curve is drawn taller by so much; one that names
+fewer of them, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """An axis from ``low`` to ``high``, both finite and apart; ``log`` needs both above 0."""
@@ -23,6 +32,8 @@ class Scale:
     low: float
     high: float
     log: bool = False
+    step: float | None = None
+    """Between the values that it names, where that was chosen with the axis; None: as many as there is room for."""
     span: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -44,13 +55,17 @@ class Scale:
             return []
         if self.log:
             return _log_ticks(self.low, self.high, most)
+        if self.step is not None:
+            return self._multiples(self.step)
         for parts in (max(1, most - 1), most, most + 1):
-            step = nice_step((self.high - self.low) / parts)
-            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-            ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
+            ticks = self._multiples(nice_step((self.high - self.low) / parts))
             if 2 <= len(ticks) <= most + 1:
                 return ticks
         return [self.low, self.high]
+
+    def _multiples(self, step: float) -> list[float]:
+        first, last = math.ceil(self.low / step - 1e-6), math.floor(self.high / step + 1e-6)
+        return [0.0 if index == 0 else index * step for index in range(first, last + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +89,13 @@ class Frame:
         return self.x.low + self.x.span * (column / max(1, self.columns - 1))
 
 
-def value_scale(values: Iterable[float], log: bool | None) -> Scale:
+def value_scale(values: Iterable[float], log: bool | None, lines: int = 0) -> Scale:
     """The axis for these values; ``log`` None chooses, True falls back to linear where nothing is above 0.
 
     The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis alone.
+
+    Args:
+        lines: of characters, over which the values that a linear axis names are spread evenly; 0: it has no lines.
     """
     finite = [value for value in values if abs(value) < _GREATEST]
     positive = [value for value in finite if value > _SMALLEST_POSITIVE]
@@ -94,8 +112,31 @@ def value_scale(values: Iterable[float], log: bool | None) -> Scale:
     if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
         margin = abs(low) * 0.1 or 1.0
         low, high = low - margin, high + margin
+    if lines >= _FEWEST_LINES:
+        return _in_whole_lines(low, high, lines)
     step = nice_step((high - low) / 8)
     return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step)
+
+
+def _in_whole_lines(low: float, high: float, lines: int) -> Scale:
+    """The linear axis whose named values are whole lines apart: ``1 2 3``, each as far from the next.
+
+    It begins at such a value where that does not make the curve much flatter: it then stays as the curve moves.
+    """
+    found: list[tuple[float, Scale]] = []
+    for every in _LINES_APART if lines >= _MANY_LINES else _FEW_LINES_APART:
+        step, fits = (high - low) * every / (lines - 1) / 1.01, False
+        while not fits:
+            step = nice_step(step * 1.01)
+            first, last = (math.floor(low / step * every + 1e-9), math.ceil(high / step * every - 1e-9))
+            named = first // every * every
+            fits = named + lines > last
+            cost = step / every * (1 + _COST_OF_A_LINE_BETWEEN * every)
+            for start, odd in ((named, 1.0), (first, _COST_OF_ODD_START)):
+                end = start + lines - 1
+                if last <= end and end // every + -start // every >= 1:
+                    found.append((cost * odd, Scale(start * step / every, end * step / every, step=step)))
+    return min(found, key=lambda one: one[0])[1]
 
 
 def _decade_step(value: float, fine: bool, *, down: bool) -> float:
@@ -130,11 +171,13 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def tick_label(value: float) -> str:
-    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-05``, ``50k``."""
+    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-5``, ``50k``."""
     magnitude = abs(value)
-    if magnitude != 0 and (magnitude < 0.001 or magnitude >= 1e9):
-        return f"{value:.0e}" if f"{value:.0e}" == f"{value:.1e}".replace(".0", "") else f"{value:.1e}"
     for scale, unit in ((1e6, "M"), (1e3, "k")):
-        if magnitude >= scale * (10 if unit == "k" else 1):
+        if scale * (10 if unit == "k" else 1) <= magnitude < 1e9:
             return f"{value / scale:.4g}{unit}"
-    return f"{value:.4g}"
+    plain = f"{value:.4g}"
+    if magnitude == 0 or 0.001 <= magnitude < 1e9 or ("e" not in plain and len(plain) <= _LABEL_CELLS):
+        return plain
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits.removesuffix('.0')}e{int(power)}"
