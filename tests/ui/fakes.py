@@ -528,6 +528,7 @@ class FakeDraft(Draft):
             ),
             warnings,
             "/home/me/project",
+            profile="cifar",
         )
 
     def launch(self, values: Mapping[str, str], *, call: str = "") -> str:
@@ -556,7 +557,13 @@ class FakeLauncher(Launcher):
         quick, broken = "Quick start.", "/me/broken.toml:3: unknown key `epoch`"
         return (
             ProfileEntry(
-                "cifar", "CIFAR-10 · ResNet-18 · Adam", Path("profiles/cifar.toml"), "shipped", description=quick
+                "cifar",
+                "CIFAR-10 · ResNet-18 · Adam",
+                Path("profiles/cifar.toml"),
+                "shipped",
+                description=quick,
+                command="python -m trainer cifar",
+                arguments="epochs=90 lr=0.001",
             ),
             ProfileEntry("mine", "My own fine-tuning", Path("/me/mine.toml"), "yours"),
             ProfileEntry("broken", "broken", Path("/me/broken.toml"), "yours", broken),

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.series.series import Points, Series
-from mpstui.ui.charting.plot import ChartView
 from mpstui.ui.panels import RunFacts
 from mpstui.ui.screens.grid import GridScreen
 from mpstui.ui.screens.run import RunScreen
@@ -141,13 +140,16 @@ def test_facts_of_a_run_without_metrics_say_so() -> None:
     assert grid.rows(80, 20)[0].text.strip() == "no metrics reported yet"
 
 
-def test_a_chart_whose_line_is_an_average_says_so_where_there_is_room() -> None:
+def test_that_lines_are_averages_is_said_once_for_all_charts() -> None:
     grid, _ = grid_of(160, 40, metrics=2, points=4000)
-    data = grid._data("metric_00")
-    assert data is not None
-    view = ChartView()
-    wide = grid._title(data, view, None, 78, here=True).text
-    assert f" avg {data.train.smoothing:.2g}" in wide if data.train is not None else False
-    narrow = grid._title(data, view, None, 22, here=True).text
-    assert "avg" not in narrow
-    assert "metric_00" in narrow
+    assert "lines are averages · 2 metrics" in "".join(span.text for span in grid.status())
+    assert "average" not in grid.rows(160, 40)[0].text
+    few, _ = grid_of(160, 40, metrics=2, points=4)
+    assert "averages" not in "".join(span.text for span in few.status())
+
+
+def test_a_value_that_validation_measured_says_so_without_colour() -> None:
+    grid = MetricGrid(blocks=False)
+    grid.show(fakes.running())
+    titles = grid.rows(160, 40)[0].text
+    assert f" val {fakes.running().series['val_loss'].last:.4g}"[:8] in titles

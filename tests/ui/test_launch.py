@@ -522,3 +522,29 @@ def test_options_of_a_scheduler_are_there_while_it_is_chosen(monkeypatch: pytest
     assert scheduled({**values, "on": "none"}, choice) == {"on": "local", "job": {}}
     with pytest.raises(UsageError, match="partition cannot be left out"):
         scheduled({**values, "job:slurm:partition": ""}, choice)
+
+
+def test_the_list_of_profiles_tells_what_the_selected_one_starts_and_what_became_of_it() -> None:
+    ended = fakes.finished(profile="cifar", name="CIFAR-10 · first")
+    world = fakes.world((fakes.running(), ended))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n")
+        await driver.sees("earlier runs  2")
+        assert "command    python -m trainer cifar" in driver.text
+        assert "arguments  epochs=90" in driver.text
+        assert any("✓ finished" in line and "loss" in line and "first" in line for line in driver.lines)
+        await driver.press("down")
+        await driver.until(lambda: "earlier runs" not in driver.text, "nothing of a profile without runs")
+
+    drive(world, play, size=(120, 40))
+
+
+def test_a_form_shows_the_earlier_runs_of_its_profile_where_there_is_room() -> None:
+    world = fakes.world((fakes.finished(profile="cifar"),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("earlier runs  1")
+
+    drive(world, play, size=(120, 40))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from textual.events import MouseScrollDown, MouseScrollUp
@@ -184,12 +185,12 @@ def test_the_chart_keys_work_and_say_when_they_cannot() -> None:
 def test_the_average_grows_stronger_and_weaker_and_says_how_strong_it_is() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("1", "z")
-        await driver.sees("avg 0.95 ")
+        await driver.sees("(0.95)")
         await driver.press("~")
-        await driver.sees("avg 0.98 ")
+        await driver.sees("(0.98)")
         await driver.press("~", "~")
         await driver.hears("The average is at its strongest, 0.99")
-        await driver.sees("avg 0.99 ")
+        await driver.sees("(0.99)")
         await driver.press(*["`"] * 7)
         await driver.until(lambda: "avg" not in driver.lines[5], "values as they are")
         await driver.press("`")
@@ -328,3 +329,17 @@ def test_a_covered_screen_is_never_painted_and_one_under_a_dialog_is() -> None:
         assert shown.is_current
 
     drive(fakes.world(fakes.several()), look)
+
+
+def test_a_key_that_comes_before_the_run_is_read_is_done_when_it_is() -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        screen: Any = driver.app.screen
+        screen.snapshot = None  # as in the moment between opening a run and its first snapshot
+        await driver.press("g")
+        assert not driver.toasts
+        world.monitor.snapshots = (fakes.running(step=22_400),)
+        await driver.sees("metrics of CIFAR-10")
+
+    drive(world, play, size=(120, 40), opening=fakes.running().run)

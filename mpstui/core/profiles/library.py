@@ -37,6 +37,12 @@ class ProfileEntry:
     error: str | None = None
     """Why it cannot be launched, every mistake on a line of its own."""
     description: str = ""
+    command: str = ""
+    """As one line, placeholders unfilled."""
+    arguments: str = ""
+    """``epochs=8 lr=0.002``: those it sets."""
+    sweep: str = ""
+    """``lr=0.1,0.01``: those that take several values, one run for each combination."""
 
 
 def shipped_folder() -> Path:
@@ -56,11 +62,18 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
         if path.stem not in found:
             try:
                 profile = read_profile(path, cwd)
-                entry = ProfileEntry(path.stem, profile.name, path, origin, description=profile.description)
+                entry = ProfileEntry(path.stem, profile.name, path, origin, None, *_told(profile))
             except UsageError as error:
                 entry = ProfileEntry(path.stem, path.stem, path, origin, error.sentence)
             found[path.stem] = entry
     return tuple(found.values())
+
+
+def _told(profile: Profile) -> tuple[str, str, str, str]:
+    """What the list tells of a profile beside its title."""
+    swept = (f"{name}={','.join(map(str, values))}" for name, values in profile.sweep.items())
+    set_to = (f"{name}={value}" for name, value in profile.args.items() if name not in profile.sweep)
+    return profile.description, " ".join(profile.command), " ".join(set_to), " ".join(swept)
 
 
 def shipped_profile(name: str, cwd: Path) -> Profile:

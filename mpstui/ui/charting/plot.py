@@ -80,12 +80,13 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
     for ghost in data.ghosts:
         pairs = zip(ghost.x, compared_values(ghost), strict=False)
         values += [value for position, value in pairs if left <= position <= right]
-    lines, axis = height - 2 - len(said_lines(data, width, height)), value_scale(values, view.log)
+    lines = height - 2 - len(said_lines(data, width, height))
+    axis = value_scale(values, view.log, lines)
     if data.pinned is None or not pinned_values(data.pinned, left, right):
         return Frame(Scale(left, right), axis, width - GUTTER, lines)
     theirs = pinned_values(data.pinned, left, right)
-    both = value_scale([*values, *theirs], view.log)
-    own = value_scale(theirs, None)
+    both = value_scale([*values, *theirs], view.log, lines)
+    own = value_scale(theirs, None, lines)
     # One axis where both are told by it: neither may shrink to less than a third of the height.
     shares = (abs((both.position(one.high) or 0.0) - (both.position(one.low) or 0.0)) for one in (axis, own))
     if min(shares) >= _LEAST_SHARE:
@@ -333,7 +334,7 @@ def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> t
             now = data.now if role == "train" else ""
             parts += [Span(now or (number(curve.last) if curve.last is not None else NOT_FINITE))]
             averaged = role == "train" and curve.smoothing > 0
-            parts += [Span(f" · avg {curve.smoothing:.2g}  {number(smooth)}" if averaged and words else "", "dim")]
+            parts += [Span(f" · avg {number(smooth)} ({curve.smoothing:.2g})" if averaged and words else "", "dim")]
             continue
         found = reading(curve, space, view.cursor)
         first, last = _place(found.first, data, view), _place(found.last, data, view)

@@ -23,8 +23,9 @@ from ...core.runs.query import Findable
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, row
-from ..widgets.launching import Choice, Completion, FieldLabel, FieldNote, Fields, LaunchPreview, ProfileList
+from ..widgets.launching import Choice, Completion, FieldLabel, FieldNote, Fields, LaunchPreview
 from ..widgets.lines import KeyLine, LinePanel
+from ..widgets.profile_list import ProfileList, earlier_runs
 from ..widgets.search_line import FilterLine
 from ..widgets.text_field import TextField
 from ..workers.requests import aside, attend
@@ -78,7 +79,8 @@ class ProfilesScreen(_LaunchingScreen):
     def compose(self) -> ComposeResult:
         yield TitleLine("launch", "choose a profile")
         yield FilterLine("part of a name, or of what it does", self._filter_changed, self.action_move)
-        yield ProfileList(self._launcher.entries())
+        context = self.context
+        yield ProfileList(self._launcher.entries(), context.state.snapshots or (), context.services.clock())
         yield KeyLine(footer_keys(Scope.PROFILES))
 
     def action_move(self, by: int) -> None:
@@ -150,7 +152,7 @@ class LaunchForm(_LaunchingScreen):
             with Fields(id="fields"):
                 for place, field in enumerate(self._fields):
                     yield from self._field(place, field)
-            yield LaunchPreview()
+            yield LaunchPreview(self._earlier)
         can = self._can_rehearse()
         yield KeyLine([key for key in footer_keys(Scope.LAUNCH) if can or key.action != "rehearse"])
 
@@ -285,6 +287,11 @@ class LaunchForm(_LaunchingScreen):
     @on(Input.Submitted)
     def _next_field(self) -> None:
         self.focus_next()
+
+    def _earlier(self, profile: str, width: int, height: int) -> list[Row]:
+        return earlier_runs(
+            self.context.state.snapshots or (), profile, self.context.services.clock(), width, height, margin=1
+        )
 
     def action_scroll_preview(self, by: int) -> None:
         self.query_one(LaunchPreview).scroll_rows(by)

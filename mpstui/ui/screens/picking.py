@@ -34,6 +34,20 @@ class PickingScreen(ActingScreen):
         """Go to one of the panels."""
         raise NotImplementedError
 
+    def action_info(self) -> None:
+        """The page of the run, once that is read."""
+        if self.snapshot is None:
+            self._pressed_early = self.place, self.action_info
+        else:
+            super().action_info()
+
+    def action_copy(self) -> None:
+        """The menu of what to copy, once the run is read."""
+        if self.snapshot is None:
+            self._pressed_early = self.place, self.action_copy
+        else:
+            super().action_copy()
+
     # -- metrics
 
     def action_grid(self) -> None:
@@ -44,7 +58,7 @@ class PickingScreen(ActingScreen):
             self.body.log_pane.to_edge(-1)
             return
         if self.snapshot is None:
-            self.context.say(self.no_run, "warning")
+            self._pressed_early = self.place, self.action_grid
             return
 
         def enlarge(metric: str) -> None:
@@ -116,7 +130,7 @@ class PickingScreen(ActingScreen):
     def action_branch(self) -> None:
         """The form of a new run from the checkpoint before the cursor, or from the newest one."""
         if self.snapshot is None:
-            self.context.say(self.no_run, "warning")
+            self._pressed_early = self.place, self.action_branch
             return
         from .opening import open_form
 

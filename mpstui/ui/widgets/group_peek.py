@@ -9,7 +9,7 @@ from ...core.model.snapshot import RunSnapshot
 from ...core.runs.listing import Group, best_in, best_of
 from ...core.series.direction import Better, better
 from ..charting.plot import ChartView
-from ..rows import Row, Span, clean, cut, fit, row, width_of
+from ..rows import EMPTY, Row, Span, clean, cut, fit, row, width_of
 from ..theme import RUN_ROLES
 from .overlay import LABELS, best_axis, draw_overlay, overlay
 from .run_row import what_differs
@@ -52,8 +52,10 @@ def group_peek(group: Group, runs: Sequence[RunSnapshot], width: int, height: in
     head = row((name, "train"), (cut(f"  {many}{order}, over {_OVER[axis]}", max(0, width - width_of(name))), "dim"))
     legend = _legend(group, runs, metric, width)[: max(1, height - 1 - _LEAST_CHART)]
     left = height - 1 - len(legend)
-    curves = draw_overlay(overlay(runs, axis, metric), ChartView(), width, left) if left >= _LEAST_CHART else []
-    return [head, *legend, *curves]
+    if left < _LEAST_CHART:
+        return [head, *legend]
+    curves = draw_overlay(overlay(runs, axis, metric), ChartView(), width, left)
+    return [head, *legend, *(curves or [EMPTY, row(("   the curves are being read …", "dim"))])]
 
 
 def _legend(group: Group, runs: Sequence[RunSnapshot], metric: str, width: int) -> list[Row]:

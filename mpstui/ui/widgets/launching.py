@@ -1,9 +1,8 @@
-"""What a launch is chosen from and read before it starts: profiles, a field with few values, the preview."""
+"""What a launch is made with and read before it starts: a field with few values, completion, the preview."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -14,72 +13,12 @@ from textual.widget import Widget
 
 from ...core.launching.form_fields import Preview
 from ...core.model.errors import ReportedError
-from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, visible, wrap
+from ..rows import EMPTY, Row, clean, cut, fit, row, visible, wrap
 from .lines import LinePanel
 
-if TYPE_CHECKING:
-    from ...core.profiles.library import ProfileEntry
-
-_NAME, _ORIGIN = 18, 9
 _LABEL_CELLS = 18
 _LONGEST_COMMAND_LINES = 12
 _MOST_RUNS_NAMED = 3
-
-
-class ProfileList(LinePanel):
-    """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
-
-    def __init__(self, entries: Sequence[ProfileEntry]) -> None:
-        super().__init__()
-        self.entries = entries
-        self._some = bool(entries)
-        self.index = 0
-        self._top = 0
-
-    @property
-    def selected(self) -> ProfileEntry | None:
-        return self.entries[self.index] if self.entries else None
-
-    def show(self, entries: Sequence[ProfileEntry]) -> None:
-        """Other profiles; the selected one stays selected where it is among them."""
-        before, self.entries = self.selected, entries
-        self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
-        self.repaint()
-
-    def move(self, by: int) -> None:
-        self.index = max(0, min(len(self.entries) - 1, self.index + by))
-        self.repaint()
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        entry = self.selected
-        if entry is None and self._some:
-            return [EMPTY, row((" no profile matches", "title"), ("   esc shows all of them", "dim"))]
-        if entry is None:
-            return [EMPTY, row((" no profiles yet: save a .toml file in ./profiles, or see `mpstui profiles`", "dim"))]
-        about = wrap(clean(entry.description), width - 4, 3)
-        if entry.error:
-            about = [line for text in entry.error.splitlines()[:6] for line in wrap(clean(text), width - 4, 2)]
-        listed = max(1, height - len(about) - 2)
-        self._top = max(0, min(self._top, self.index), self.index - listed + 1)
-        seen = range(self._top, min(len(self.entries), self._top + listed))
-        return [
-            row(("   profile", "heading")),
-            *(profile_row(self.entries[place], width, selected=place == self.index) for place in seen),
-            EMPTY,
-            *(row("   ", (text, "bad" if entry.error else "dim")) for text in about),
-        ]
-
-
-def profile_row(entry: ProfileEntry, width: int, *, selected: bool) -> Row:
-    """One profile: what it is launched by, where it is from, its title."""
-    parts = (
-        Span("▌" if selected else " ", "key"),
-        Span("✗ " if entry.error else "  ", "bad"),
-        Span(fit(clean(entry.name, 60), _NAME) + " ", "bad" if entry.error else "strong"),
-        Span(fit(entry.origin, _ORIGIN), "dim"),
-        Span(clean(entry.title, 200)),
-    )
-    return row(*clip(parts, width), base="selected" if selected else "")
 
 
 class Choice(LinePanel, can_focus=True):
@@ -144,9 +83,11 @@ class LaunchPreview(LinePanel):
 
     TITLE = "preview"
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: Callable[[str, int, int], list[Row]] = lambda profile, width, height: []) -> None:
+        """``earlier``: what became of a profile's runs, in lines of a width and no more of them than a height."""
         super().__init__()
         self.titled = True
+        self._earlier = earlier
         self.preview: Preview | None = None
         self.error: ReportedError | None = None
         self._asking = ""
@@ -177,7 +118,11 @@ class LaunchPreview(LinePanel):
             lines = self._lines(width, reasons=False)
         more = len(lines) - self._top > height
         shown = lines[self._top : self._top + height]
-        return [*shown[:-1], row((" … page down for more", "faint"))] if more else shown
+        if more:
+            return [*shown[:-1], row((" … page down for more", "faint"))]
+        profile = self.preview.profile if self.preview is not None else None
+        earlier = self._earlier(profile, width, height - len(shown) - 1) if profile else []
+        return [*shown, EMPTY, *earlier] if earlier else shown
 
     def _lines(self, width: int, *, reasons: bool = True) -> list[Row]:
         shown = preview_rows(self.preview, self.error, width - 2, asking=self._asking, reasons=reasons)

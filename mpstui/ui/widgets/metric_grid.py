@@ -111,6 +111,9 @@ class MetricGrid(LinePanel):
         parts = [Span(f"/{clean(self.pattern, 20)}", "match"), Span(" · ", "dim")] if self.pattern else []
         if self._cursor is not None:
             parts.append(Span("at the cursor · ", "key"))
+        series = self._snapshot.series.values() if self._snapshot is not None else ()
+        if any(view.smoothing > 0 and not view.evaluation for view in series):
+            parts.append(Span("lines are averages · ", "dim"))
         parts.append(Span(f"{len(self._names)} metrics", "dim"))
         return (*parts, Span(f" · page {self._at // size + 1} of {pages}", "dim")) if pages > 1 else tuple(parts)
 
@@ -170,14 +173,11 @@ class MetricGrid(LinePanel):
                 value = number(found.mean) if found.low == found.high else f"{number(found.low)}–{number(found.high)}"
                 parts.append(Span(f" {value}", role))
                 continue
-            parts.append(Span(f" {NOT_FINITE if curve.last is None else number(curve.last)}", role))
+            named = " val" if role == "val" and data.train is not None else ""
+            parts.append(Span(f"{named} {NOT_FINITE if curve.last is None else number(curve.last)}", role))
             best = best_point(curve)
             if best is not None and best.value != curve.last:
                 parts.append(Span(f" {_SIGNS[best.way]}{number(best.value)}", "dim"))
-        if data.train is not None and data.train.smoothing > 0:  # that is what its line is
-            average = Span(f" avg {data.train.smoothing:.2g}", "dim")
-            fits = sum(len(part.text) for part in (*parts, average)) + len(clean(data.name, 60)) < width - 1
-            parts += [average] if fits else []
         taken = sum(len(part.text) for part in parts)
         mark = "▌" if here else " "
         name = cut(clean(data.name, 60), max(8, width - taken - 2))

@@ -49,7 +49,7 @@ def header(
     wrong = held or warning or nothing or silent
     if not wrong:
         return [_title(snapshot, width, past), _facts(snapshot, width, now)]
-    device = (Span(clean(snapshot.numbers.device.type or "device n/a", 20)), _DOT)
+    device = (Span(clean(snapshot.numbers.device.type or device_text(snapshot), 20)), _DOT)
     warned = (Span(" "), *(() if wrong == nothing else device), Span(f"! {clean(wrong, 200)}", "warn"))
     return [_title(snapshot, width, past), row(*clip(warned, width))]
 
@@ -92,9 +92,10 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
 
 
 def device_text(snapshot: RunSnapshot) -> str:
-    """``mps · Apple M2 Max · bf16``; what is not known is left out, an unknown device is n/a."""
+    """``mps · Apple M2 Max · bf16``; what is not known is left out, an unknown device is n/a, one not read yet …"""
     device = snapshot.numbers.device
-    parts = [device.type or "device n/a", device.name, device.precision]
+    unknown = "device …" if snapshot.loading or snapshot.unread else "device n/a"
+    parts = [device.type or unknown, device.name, device.precision]
     return " · ".join(clean(part, 40) for part in parts if part)
 
 
@@ -125,8 +126,16 @@ def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
         told = [("epoch", epoch_text(numbers)), ("steps", counted)]
         known = [row(" ", (fit(label, _LABEL), "dim"), text) for label, text in told if text != shown.UNKNOWN]
         return known or [row((fit(" no step was told", width), "dim"))]
-    speed, samples = f"{shown.rate(numbers.steps_per_second)} step/s", f"{shown.rate(numbers.samples_per_second)} smp/s"
-    epoch_left, left = (f"left {shown.duration(eta)}" for eta in (numbers.epoch_eta_seconds, numbers.eta_seconds))
+    # That nobody knows when it ends is told; of the rest what is not known is left out.
+    left = f"left {shown.duration(numbers.eta_seconds)}"
+    epoch_left, speed, samples = (
+        "" if value is None else told.format(write(value))
+        for value, told, write in (
+            (numbers.epoch_eta_seconds, "left {}", shown.duration),
+            (numbers.steps_per_second, "{} step/s", shown.rate),
+            (numbers.samples_per_second, "{} smp/s", shown.rate),
+        )
+    )
     return [
         _bar("epoch", epoch_text(numbers), within, (epoch_left, speed) if active else (), width),
         _bar("steps", counted, done, (left, samples) if active else (), width),

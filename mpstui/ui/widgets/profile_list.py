@@ -1,0 +1,137 @@
+"""The profiles that can be launched, with what is known of the selected one, and the earlier runs of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...core import present as shown
+from ...core.present import badge
+from ...core.runs.comparison import told_apart
+from ...core.runs.listing import best_of, brief, moment_of_end
+from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, width_of, wrap
+from .lines import LinePanel
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
+    from ...core.profiles.library import ProfileEntry
+
+_NAME, _ORIGIN, _TITLE = 18, 9, 34
+_LEAST_DESCRIPTION = 40
+"""Cells from which on every profile is described in its line."""
+_STATE = 12
+
+
+class ProfileList(LinePanel):
+    """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
+
+    def __init__(self, entries: Sequence[ProfileEntry], runs: Sequence[RunSnapshot] = (), now: float = 0.0) -> None:
+        """``runs``: all that are known, of which those of the selected profile are shown as they were at ``now``."""
+        super().__init__()
+        self.entries = entries
+        self._some = bool(entries)
+        self._runs, self._now = runs, now
+        self.index = 0
+        self._top = 0
+
+    @property
+    def selected(self) -> ProfileEntry | None:
+        return self.entries[self.index] if self.entries else None
+
+    def show(self, entries: Sequence[ProfileEntry]) -> None:
+        """Other profiles; the selected one stays selected where it is among them."""
+        before, self.entries = self.selected, entries
+        self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
+        self.repaint()
+
+    def move(self, by: int) -> None:
+        self.index = max(0, min(len(self.entries) - 1, self.index + by))
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        entry = self.selected
+        if entry is None and self._some:
+            return [EMPTY, row((" no profile matches", "title"), ("   esc shows all of them", "dim"))]
+        if entry is None:
+            return [EMPTY, row((" no profiles yet: save a .toml file in ./profiles, or see `mpstui profiles`", "dim"))]
+        about = wrap(clean(entry.description), width - 4, 3)
+        if entry.error:
+            about = [line for text in entry.error.splitlines()[:6] for line in wrap(clean(text), width - 4, 2)]
+        listed = max(1, height - len(about) - 2)
+        self._top = max(0, min(self._top, self.index), self.index - listed + 1)
+        seen = range(self._top, min(len(self.entries), self._top + listed))
+        described = width >= 4 + _NAME + _ORIGIN + _TITLE + _LEAST_DESCRIPTION
+        titles = (fit("   profile", _NAME + 4), fit("from", _ORIGIN), fit("title", _TITLE), "what it does" * described)
+        drawn = [
+            row(("".join(titles), "heading")),
+            *(
+                profile_row(self.entries[place], width, selected=place == self.index, described=described)
+                for place in seen
+            ),
+            EMPTY,
+            *(row("   ", (text, "bad" if entry.error else "dim")) for text in about),
+        ]
+        left = height - len(drawn) - 1
+        return drawn if left < 1 else [*drawn, EMPTY, *self._known_of(entry, width, left)]
+
+    def _known_of(self, entry: ProfileEntry, width: int, height: int) -> list[Row]:
+        """What the selected profile starts, and what became of it before."""
+        told = [("command", entry.command), ("arguments", entry.arguments), ("sweep", entry.sweep)]
+        lines = []
+        for label, text in told:
+            parts = wrap(clean(text), width - 16, 3) if text else []
+            lines += [row("   ", (fit("" if at else label, 11), "dim"), part) for at, part in enumerate(parts)]
+        lines = lines[:height]
+        earlier = earlier_runs(self._runs, entry.name, self._now, width, height - len(lines) - 1)
+        return [*lines, *([EMPTY, *earlier] if earlier else [])]
+
+
+def profile_row(entry: ProfileEntry, width: int, *, selected: bool, described: bool = False) -> Row:
+    """One profile: what it is launched by, where it is from, its title, and in a wide line what it does."""
+    title = clean(entry.title, 200)
+    parts = (
+        Span("▌" if selected else " ", "key"),
+        Span("✗ " if entry.error else "  ", "bad"),
+        Span(fit(clean(entry.name, 60), _NAME) + " ", "bad" if entry.error else "strong"),
+        Span(fit(entry.origin, _ORIGIN), "dim"),
+        Span(fit(title, _TITLE - 2) + "  " if described else title),
+        Span(clean(entry.description, 300) if described and not entry.error else "", "dim"),
+    )
+    return row(*clip(parts, width), base="selected" if selected else "")
+
+
+def earlier_runs(
+    runs: Sequence[RunSnapshot], profile: str, now: float, width: int, height: int, *, margin: int = 3
+) -> list[Row]:
+    """What became of a profile's runs, the newest first, below a title; nothing where there were none, or no room.
+
+    Each with when and how long it trained, its best value, and the settings in which they differ.
+    """
+    found = [one for one in runs if one.profile == profile]
+    if not found or height < 2:
+        return []
+    apart, told = told_apart(found), []
+    for one in found[: height - 1]:
+        end, best, loss = moment_of_end(one), best_of(one), one.numbers.loss
+        lasted = None if one.started is None or end is None else max(0.0, end - one.started)
+        known = None if best is None and loss is None else best or ("loss", loss)
+        told.append(
+            (
+                "" if end is None else f"{brief(max(0.0, now - end))} ago",
+                "" if lasted is None else shown.duration(lasted),
+                "" if known is None else f"{clean(known[0], 14)} {shown.number(known[1])}",
+            )
+        )
+    cells = [max(map(width_of, texts)) + 2 for texts in zip(*told, strict=True)]
+    lines = [row((f"{' ' * margin}earlier runs  {len(found)}", "heading"))]
+    for one, (ago, took, worth) in zip(found, told, strict=False):
+        look = badge(one)
+        parts = (
+            Span(" " * margin),
+            Span(fit(f"{look.glyph} {look.word}", _STATE), look.tone),
+            Span(fit(ago, cells[0]) + fit(took, cells[1]), "dim"),
+            Span(fit(worth, cells[2])),
+        )
+        name = cut(clean(apart.get(one.run) or one.name), max(8, width - row(*parts).width - 1))
+        lines.append(row(*clip((*parts, Span(name, "dim")), width)))
+    return lines
