@@ -126,11 +126,15 @@ def _is_twin(name: str, names: Container[str]) -> bool:
     return name[:1] == "v" and (name[1:] in names or f"t{name[1:]}" in names)
 
 
+_LONGEST_VALUES = 80
+"""Characters of three values of a list, with all their decimals."""
+
+
 def _opens_list(pairs: Sequence[Pair]) -> bool:
     """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``): that of a class, or of a shape."""
     rest = pairs[1:]
     bare = len(rest) == 3 and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
-    return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= 48
+    return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= _LONGEST_VALUES
 
 
 def _is_named(pair: Pair) -> bool:
@@ -216,6 +220,8 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             continue
         if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
+        if pair.name.role is Role.BATCH and pair.marked and len(pairs) == 1 and not pair.total:
+            continue  # ``batch = 405`` alone: how large they are, or how many
         following = pairs[index + 1] if index + 1 < len(pairs) else None
         opens_list = pair.key and pair.bracketed and following is not None and not following.key
         if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
@@ -271,6 +277,8 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
             measured = any(p.marked and p.name.role is Role.OTHER and is_measure(p.key) for p in pairs)
             return counters._replace(step=count) if measured else counters._replace(steps=count)
         return counters._replace(step=count, steps=first_known(planned, counters.steps))
+    if role is Role.STEP and planned and counters.steps is counters.epoch is None and counters.epoch_step is None:
+        return counters._replace(epoch=counters.step, step=count, steps=planned)  # ``iteration: 1 step: 100/2319``
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
         return counters._replace(epoch_step=count, epoch_steps=planned)
     if role is Role.EPOCHS and not pair.unit:

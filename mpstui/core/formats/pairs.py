@@ -65,6 +65,7 @@ _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
 _COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
 """Behind a whole number: what there are so many of."""
+_VALUES_BEHIND = re.compile(r":\s{1,4}[^\W\d][\w@ ]{0,40}[:=]\s{0,4}[-+]?\.?\d")
 _VALUE_OF_NAME = re.compile(r"(?: [a-z]{3,12}\)|[)\]]?)\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
 _LABELLED = re.compile(
     r"(?i)(?!best|last|max|min|per|every|warm|start|end|stop|save|eval|log|num|total|patience|decay)"
@@ -156,7 +157,8 @@ def read_pairs(line: str) -> list[Pair]:
     for match in (_TOKEN if _SPELT.search(line) else _DIGITS_TOKEN).finditer(line):
         if match["number"]:
             pair = _pair(line, match, end, scopes)
-            if _is_in_name(line, pair):
+            if _is_in_name(line, pair) or _is_index(line, pair):
+                end = match.end() if pair.marked else end
                 continue
             if len(pair.unit) >= _SHORTEST_RATIO and _names_what_follows(line, pair):
                 pair = pair._replace(unit="", end=match.end("number"))
@@ -177,6 +179,12 @@ def _is_in_name(line: str, pair: Pair) -> bool:
     if not pair.key or pair.marked or pair.total or pair.unit or pair.name.role not in _MEASURED:
         return False
     return line[pair.start - 1] == "#" or _VALUE_OF_NAME.match(line, pair.end) is not None
+
+
+def _is_index(line: str, pair: Pair) -> bool:
+    """Whether a number says of which part the values behind it are: ``k=20: recall = 0.25``."""
+    short = len(pair.key) == 1 and pair.marked and pair.name.role is Role.OTHER and pair.text.isdigit()
+    return short and _VALUES_BEHIND.match(line, pair.end) is not None
 
 
 def _without_counts_of(pairs: list[Pair]) -> list[Pair]:

@@ -160,13 +160,15 @@ COUNTED = (
     STEP_WORDS
     | EPOCH_WORDS
     | BATCH_WORDS
-    | word_set("fold folds trial stage phase episode episodes tokens samples examples images params parameters")
+    | word_set(
+        "fold folds trial stage phase episode episodes tokens samples examples images params parameters tp fp fn tn"
+    )
 )
 """At the end of a name: so many there are of them."""
 NO_NAME = word_set(
     """
     in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
-    cuda best took after before over within under during until since every per
+    class cuda best took after before over within under during until since every per
     """
 )
 """A name of nothing but these is a piece of a sentence."""

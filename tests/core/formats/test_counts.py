@@ -224,3 +224,34 @@ def test_the_end_of_an_epoch_may_stand_between_rules() -> None:
 def test_the_time_spent_in_an_epoch_is_no_epoch() -> None:
     found = log("epoch: {n}\ntrain loss: 1.{n}5\ntime (s) spent in epoch: 22{n}.97", lines=4)
     assert (found.epoch, found.runs) == (4, 1)
+
+
+def test_iterations_over_the_data_with_steps_of_them_are_epochs() -> None:
+    reader = LogReader()
+    for line in ("iteration:1 step:100/250, NER loss:9.5", "iteration:1 step:200/250, NER loss:8.5"):
+        reader.feed(f"{line}\n".encode())
+    found = reader.summary()
+    assert (found.epoch, found.step, found.steps) == (1, 200, 250)
+    reader.feed(b"iteration:2 step:50/250, NER loss:7.5\n")
+    assert (reader.summary().epoch, reader.summary().runs) == (2, 1)
+
+
+def test_a_batch_alone_with_its_number_is_a_size() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch 0/9\nbatch = 405\ntrain Loss: 0.5\nEpoch 1/9\nbatch = 405\ntrain Loss: 0.25\n")
+    assert (reader.summary().epoch, reader.summary().step) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("Fold {n}, k=2{n}: test_map = 0.5{n}, test_recall = 0.4{n}", ("test_map", "test_recall")),
+        ("class 0{n}: #TP=4{n}05, #FP= 51{n}, #FN=30{n}, IoU=0.8{n}", ("IoU",)),
+        ("step {n} loss 0.5 alpha: [0.324354381{n} 0.107519151 0.087313751 0.1004597]", ("loss",)),
+    ],
+)
+def test_what_is_counted_and_which_part_it_is_are_no_metrics(line: str, names: tuple[str, ...]) -> None:
+    reader = LogReader()
+    for n in (3, 1, 4, 1, 5, 2):
+        reader.feed(f"{line.format(n=n)}\n".encode())
+    assert set(reader.summary().metrics) == set(names)
