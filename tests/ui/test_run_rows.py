@@ -117,6 +117,19 @@ def test_wide_characters_keep_to_the_column(width: int) -> None:
     }
 
 
+@pytest.mark.parametrize("chosen", [(), ("host", "loss"), ("loss", "host")])
+def test_a_queued_run_of_another_machine_stands_below_its_heading(chosen: tuple[str, ...]) -> None:
+    waiting = fakes.bare(host="gpu1", state=State.QUEUED, queue=QueuePlace("default", 2))
+    view = ListView(columns=chosen)
+    columns = layout(120, view, (waiting,), fakes.NOW)
+    title, line = heading(120, columns, view).text, run_row(waiting, 120, columns=columns).text
+    if chosen[:1] == ("loss",):
+        assert "gpu1" not in line, "no value stands below another title"
+    else:
+        assert line.index("gpu1") == title.index("host")
+    assert "2nd" in line
+
+
 def test_a_queued_run_tells_its_place_in_its_header() -> None:
     waiting = fakes.bare(state=State.QUEUED, queue=QueuePlace("default", 2))
     assert header(waiting, 80, fakes.NOW)[0].text.rstrip().endswith("2nd in default  ◌ queued")

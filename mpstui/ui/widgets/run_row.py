@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import product, takewhile
 from typing import NamedTuple
 
 from ...core import present as shown
@@ -32,8 +32,8 @@ _COUNTED = 10
 """``step 1,234``"""
 _LEAST_NAME = 5
 """Cells of a name that are worth more than the time beside it."""
-_OF_QUEUED = ("state", "name", "device")
-"""The columns that a queued run has, where it stands in the first ones of the table."""
+_OF_QUEUED = ("state", "name", "host", "device")
+"""The columns that a queued run has, as far as they are the first ones of the table."""
 _OF_RUNNING = ("speed", "left")
 """Columns of what goes on; where one has ended, they tell when, and how long it took."""
 _WIDEST_VALUE = 16
@@ -342,7 +342,7 @@ def run_row(
     columns = layout(width, ListView(), (), now) if columns is None else columns
     place = clean(snapshot.waits, 200)
     if place:  # in place of numbers that it cannot have yet
-        kept = [item for item in columns if item[0].id in _OF_QUEUED]
+        kept = list(takewhile(lambda item: item[0].id in _OF_QUEUED, columns))
         left = sum(cells for _, cells in columns) - sum(cells for _, cells in kept)
         left += len(gap) * max(0, len(columns) - len(kept) - 1)
         waits = Shown("", "", left, lambda run, cells, now: (Span(fit(place, cells), "dim"),))
