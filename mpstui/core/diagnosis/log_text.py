@@ -35,9 +35,10 @@ _EXCEPTION = re.compile(
 _OF_LAUNCHERS = re.compile(r"\b(?:CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException)\b")
 """What accelerate, torchrun and ``subprocess.run(check=True)`` raise because the script they started failed."""
 _STACK_FRAME = re.compile(
-    rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in |(?P<boxed>\S+\.py):(?P<at>\d+) in )"
-    r"(?P<function>\S+)"
+    rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+)|$)"
+    r"|(?P<boxed>\S+\.py):(?P<at>\d+) in (?P<method>\S+))"
 )
+"""What Python could not read is named without a function."""
 _OF_LIBRARIES = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/mpstui/agent/|^<|\.framework/")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
@@ -183,7 +184,8 @@ def _raised_at(lines: tuple[LogLine, ...], index: int) -> tuple[str, str]:
             break
         if match := _STACK_FRAME.match(lines[position].text):
             code = lines[position + 1].text if position + 1 < index else ""
-            file, number, function = match["file"] or match["boxed"], match["line"] or match["at"], match["function"]
+            file, number = match["file"] or match["boxed"], match["line"] or match["at"]
+            function = match["function"] or match["method"] or "<module>"
             place = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" in {function}")
             frames.append((_OF_LIBRARIES.search(file) is None, place, "" if _STACK_FRAME.match(code) else code))
     chosen = next((frame for frame in frames if frame[0]), frames[0] if frames else None)

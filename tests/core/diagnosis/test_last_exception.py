@@ -89,6 +89,17 @@ def test_a_bare_assertion_is_quoted_with_the_line_that_asserts() -> None:
     )
 
 
+def test_what_python_cannot_read_has_the_place_where_it_stopped() -> None:
+    tail = '  File "/home/me/nets/vgg.py", line 71\n    print "depth", depth\n    ^^^^^\nSyntaxError: invalid syntax\n'
+    within = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in <module>\n    import nets.vgg\n'
+    )
+    for text in (tail, within + tail):
+        found = last_exception(lines(text).lines)
+        assert found is not None
+        assert found.where == "vgg.py:71"
+
+
 def test_a_traceback_in_a_box_has_a_place_too() -> None:
     found = last_exception(lines(BOXED).lines)
     assert found is not None
