@@ -207,6 +207,10 @@ def _add_measuring(group: argparse._ArgumentGroup) -> None:
 
 
 def _train(name: str, arguments: list[str], control: Control) -> int:
+    from .startup import Startup
+
+    startup = Startup({} if {"-h", "--help", "--check-data"} & set(arguments) else os.environ)
+    startup.begin("loading torch")
     from . import tasks
     from .run import run
 
@@ -219,7 +223,7 @@ def _train(name: str, arguments: list[str], control: Control) -> int:
         return _check_data(task, args)
     if control.stop_requested:
         return 0
-    run(name, args, os.environ, control)
+    run(name, args, os.environ, control, startup)
     return 0
 
 

@@ -14,6 +14,7 @@ from .errors import TrainingError
 from .job import Job
 from .optimizers import set_learning_rate
 from .saving import save
+from .startup import Startup
 
 _LONGEST_SAVE_SECONDS = 300.0
 _EVALUATION_SILENCE_SECONDS = 120.0
@@ -22,14 +23,14 @@ _EVALUATION_SILENCE_SECONDS = 120.0
 class Loop:
     """Drives a job from where its progress stands to the end, or to a request to stop."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, startup: Startup | None = None) -> None:
         self._job = job
+        self._startup = startup
         self._progress = job.progress
         self._reports = job.reports
         self._options = job.options
         self._lr = 0.0
         self._saved_step = -1
-        self._stepped = False
         self._failure: str | None = None
         self._save_requests: list[Request] = []
 
@@ -68,11 +69,11 @@ class Loop:
         if job.average:
             job.average.update()
         self._reports.step_done(progress)
-        if not self._stepped:
-            self._stepped = True
-            self._reports.notify("first_step", "the first step is done")
         if self._report_due():
             self._report()
+        if self._startup:  # behind the report, which waits for the device
+            self._reports.notify("first_step", self._startup.told(), seconds=self._startup.seconds)
+            self._startup = None
         for request in self._reports.reporter.requests():
             self._answer(request)
         if options.empty_cache_every and progress.step % options.empty_cache_every == 0:

@@ -70,7 +70,7 @@ class Reports:
         """Count a step; writes a heartbeat when one is due."""
         self._speed_steps += 1
         patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * self._step_seconds)
-        self.reporter.beat("train", expect_next_in=patience, **self._position(progress))
+        self.reporter.beat("train", expect_next_in=patience, doing=None, **self._position(progress))
 
     def due(self) -> bool:
         """Whether a second has passed since the last report."""

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from mpstui.agent.reporter import Reporter
-
 from . import assemble, checkpoint, device, garbage, options, tasks
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
@@ -19,26 +17,36 @@ from .job import Job
 from .loop import Loop
 from .measuring import CachedBatches, fit_batch_size
 from .options import Options
+from .startup import SETUP_SECONDS, Startup
 from .tasks import Task
 
-_SETUP_SECONDS = 180.0
 _COMPILING_SECONDS = 900.0
 _RESUME_REMEDY = "use the options it was trained with, or leave --resume out"
 
 
-def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control: Control) -> None:
-    """Train a task as asked.
+def run(
+    name: str,
+    args: argparse.Namespace,
+    environ: Mapping[str, str],
+    control: Control,
+    startup: Startup | None = None,
+) -> None:
+    """Train a task as asked; ``startup`` has begun with the process.
 
     Raises:
         UsageError: something asked for cannot be had.
         TrainingError: the training could not go on.
     """
-    with assembled(name, args, environ, control) as (job, loaded):
+    startup = startup or Startup(environ)
+    with assembled(name, args, environ, control, startup) as (job, loaded):
         _introduce(job)
         if loaded:
             resume(job, loaded)
+        compiling = job.network.compiled
+        what, patience = ("compiling, first step", _COMPILING_SECONDS) if compiling else ("first step", SETUP_SECONDS)
+        startup.begin(what, patience=patience)
         try:
-            Loop(job).run()
+            Loop(job, startup).run()
         except RuntimeError as error:
             operation = str(error).partition(" does not have a deterministic implementation")
             if not job.options.deterministic or not operation[1]:
@@ -50,7 +58,11 @@ def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control
 
 @contextmanager
 def assembled(
-    name: str, args: argparse.Namespace, environ: Mapping[str, str], control: Control
+    name: str,
+    args: argparse.Namespace,
+    environ: Mapping[str, str],
+    control: Control,
+    startup: Startup | None = None,
 ) -> Iterator[tuple[Job, Loaded | None]]:
     """Every part of a training, seeded and on its device, and the checkpoint it is to go on from, not loaded yet.
 
@@ -58,9 +70,8 @@ def assembled(
         UsageError: something asked for cannot be had.
     """
     asked = options.from_namespace(args)
-    reporter = Reporter.from_environment(environ)
-    reporter.listen_for_stacks()
-    reporter.beat("setup", expect_next_in=_SETUP_SECONDS)
+    startup = startup or Startup(environ)
+    startup.begin("reading the data")
     folder = CheckpointFolder(_out(asked, name, environ), asked.keep, environ.get("MPSTUI_RUN_ID"))
     ranks = Ranks.from_environment(environ)
     chosen, passed_over = device.choose(asked.device, local_rank=ranks.local_rank)
@@ -71,10 +82,11 @@ def assembled(
     if count := getattr(args, "reuse_batches", 0):
         task = cast("Task", CachedBatches(task, count, chosen))
     _check_signature(task, loaded)
+    startup.begin("building the model")
     group = Group(ranks, chosen)
     wish = assemble.Request(
         name=name, task=task, options=asked, seed=args.seed, device=chosen, group=group, folder=folder,
-        reporter=reporter, control=control, loaded=loaded,
+        reporter=startup.reporter, control=control, loaded=loaded,
     )  # fmt: skip
     if longest_seconds := getattr(args, "longest_step", 0.0):
         garbage.look_from_here()  # steps that are tried out leave some
@@ -161,9 +173,7 @@ def _introduce(job: Job) -> None:
     for line in _introduction(job):
         job.reports.say(line)
     facts = {"device": job.device.reading(job.precision.name), "data": job.task.data}
-    patience = _COMPILING_SECONDS if job.network.compiled else _SETUP_SECONDS
-    job.reports.phase("setup", job.progress, expect_next_in=patience, **facts)
-    job.reports.reporter.beat(now=True)
+    job.reports.phase("setup", job.progress, expect_next_in=SETUP_SECONDS, **facts)
 
 
 def _introduction(job: Job) -> list[str]:
