@@ -290,6 +290,12 @@ def total_progress(numbers: Numbers) -> float | None:
     return 1.0 if numbers.done and (share is None or share >= _NEARLY_ALL or last) else share
 
 
+def newest_logged(snapshot: RunSnapshot) -> tuple[int, float | None]:
+    """What is another one when something was logged; false in both where nothing was."""
+    texts = (one.time for one in reversed(snapshot.events) if one.event == "text")
+    return snapshot.images, next(texts, None)
+
+
 def short_paths(text: str, folder: object) -> str:
     """``text`` with the files below ``folder`` named from there."""
     return text.replace(f"{folder}/", "")

@@ -26,7 +26,7 @@ class Scope(StrEnum):
     LAUNCH = "launch form"
     COMPARISON = "comparing runs"
     GRID = "grid of metrics"
-    IMAGES = "images of a run"
+    IMAGES = "images and texts of a run"
 
 
 class Key(NamedTuple):
@@ -150,7 +150,7 @@ KEYS: tuple[Key, ...] = (
     Key("l", "evidence", "l", "log there", "show the log at the line that shows why it failed", Scope.RUN),
     Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
     Key("right_square_bracket", "neighbour(1)", "", "", "", Scope.RUN),
-    Key("I", "images", "I", "images", "look at the images that it has logged", Scope.RUN, 11, rare=True),
+    Key("I", "images", "I", "images", "look at the images and texts that it has logged", Scope.RUN, 9, rare=True),
     Key("greater_than_sign", "queue('down')", "", "", "", Scope.QUEUE),
     Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
     Key("t", "chart('axis')", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.CHART),
@@ -256,7 +256,10 @@ KEYS: tuple[Key, ...] = (
     Key("down,j", "choose(1)", "", "", "", Scope.IMAGES),
     Key("home,g", "first", "home", "first", "see the first one of this name", Scope.IMAGES, 7),
     Key("end,G,0", "newest", "G", "newest", "see the newest one, and each that comes", Scope.IMAGES, 6),
-    Key("Y", "copy", "Y", "copy path", "copy the path of its file", Scope.IMAGES, 8),
+    Key("slash", "filter", "/", "filter", "see texts that have this in them, and what is called so", Scope.IMAGES, 8),
+    Key("shift+up,K", "scroll(-1)", "⇧↑ ⇧↓", "scroll", "scroll a long text", Scope.IMAGES),
+    Key("shift+down,J", "scroll(1)", "", "", "", Scope.IMAGES),
+    Key("Y", "copy", "Y", "copy", "copy the path of an image, or the text", Scope.IMAGES, 9),
     Key("escape,backspace,I", "back", "esc", "back", "back to the run, which stands at the step then", Scope.IMAGES, 4),
     *(_key_of(action) for action in ACTIONS if action.key),
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot, SeriesView
     from ..core.runs.details import Section
     from ..core.runs.ghost import Ghost
-    from ..core.runs.image_view import Seen, Wanted
+    from ..core.runs.logged import Seen, Wanted
     from ..core.runs.removal import Removable
     from ..core.runs.window import Window
     from ..core.settings import EnergySettings

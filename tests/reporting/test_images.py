@@ -250,6 +250,11 @@ def test_the_page_has_them_within_bounds(home: Home, clock: list[float], monkeyp
     assert one["shots"][0]["src"].startswith("data:image/jpeg;base64,")
     sent = base64.b64decode(other["shots"][0]["src"].partition(",")[2])
     assert (b"me" in image, b"Author" in sent, sent[:4]) == (True, False, b"\x89PNG")
+    for step in (4, 5):
+        report.text(f"<b>\na hen at {step} \x1b[2J", name="story", step=step)
+    story = images_in(html := page([make_monitor(home, FakeClock()).snapshot(run.run.run)]))[2]
+    assert [shot["text"] for shot in story["shots"]] == ["<b>\na hen at 4 ", "<b>\na hen at 5 "]
+    assert (story["name"], story["text"], html.count("a hen at 4")) == ("story", True, 1)
     monkeypatch.setattr(page_images, "BYTES_ON_A_PAGE", len(JPEG) * 2 * 4)
     one = images_in(page([shown]))[0]
     assert [shot["step"] for shot in one["shots"]] == [2, 5, 8, 11]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import RunEvent, RunSnapshot
 from mpstui.ui.screens.images import ImagesScreen
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.theme import ANSI_THEME, OWN_256_LIGHT_THEME
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import RunBuilder, make_home
-from tests.core.runs.test_image_view import chunk, grey, put
+from tests.core.runs.test_logged import chunk, grey, put, text
 
 from . import fakes
 from .driving import Driver, drive
@@ -110,10 +110,10 @@ def test_without_images_the_key_is_in_no_footer_and_says_why(tmp_path: Path) -> 
 
     async def play(driver: Driver) -> None:
         await driver.press("I")
-        await driver.hears("none was logged")
+        await driver.hears("nothing was logged")
         assert "I images" not in driver.text
         await driver.press("ctrl+p", *"images")
-        await driver.sees("not now: none was logged")
+        await driver.sees("not now: nothing was logged")
 
     drive(fakes.world((run,)), play, size=(200, 40), opening=run.run)
 
@@ -177,7 +177,7 @@ def test_what_is_half_written_or_no_image_says_so_and_the_others_are_there(tmp_p
         for file in (tmp_path / "images").iterdir():
             file.unlink()
         await driver.press("right")
-        await driver.sees("no image is there any more")
+        await driver.sees("nothing is there any more")
 
     drive(fakes.world((run,)), play, size=(100, 30), opening=run.run)
 
@@ -193,6 +193,41 @@ def test_thousands_of_images_are_no_other_matter(tmp_path: Path) -> None:
         await driver.sees("90 of 100")
         await driver.press("up")
         await driver.sees("▌name 19")
+
+    drive(fakes.world((run,)), play, opening=run.run)
+
+
+def test_texts_are_read_searched_and_scrolled(tmp_path: Path) -> None:
+    run, of = with_images(tmp_path, (1100, "samples")), RunDir(tmp_path)
+    long = "\n".join(f"line {number}" for number in range(90))
+    for step, words in ((1100, "once there was\na fox"), (2200, "a hen \x1b[2J"), (3300, long)):
+        text(of, "story", step, words, time=4e9)
+    run = replace(run, events=(*run.events, RunEvent(time=9e9, attempt=1, event="text", text="x")))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("I images")
+        await driver.press("I")
+        await driver.sees("1 image · 3 texts")
+        await driver.sees("▌¶ story")
+        await driver.sees("line 0")
+        assert "line 40" not in driver.text
+        await driver.press(*["J"] * 40)
+        await driver.sees("line 40")
+        await driver.press("left")
+        await driver.sees("a hen")
+        assert "\x1b" not in driver.text
+        await driver.press("slash", *"fox")
+        await driver.sees("a fox")
+        assert "1 of 1" in driver.text
+        assert "samples" not in driver.text
+        await driver.press("enter", "escape")
+        await driver.sees("1 image · 3 texts")
+        await driver.press("slash", *"nothing", "enter")
+        await driver.sees("nothing has that in it")
+        await driver.press("escape")
+        await driver.sees("1 image · 3 texts")
+        await driver.press("escape")
+        await driver.until(lambda: isinstance(driver.app.screen, RunScreen))
 
     drive(fakes.world((run,)), play, opening=run.run)
 

@@ -31,7 +31,7 @@ from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..profiles.library import ProfileEntry
 from ..runs.details import Section
-from ..runs.image_view import Seen, Wanted
+from ..runs.logged import Seen, Wanted
 from ..runs.queueing import Moved
 from ..runs.removal import Removable, Removed
 from ..runs.window import Window

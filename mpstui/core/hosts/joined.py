@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...wire.queues import Queue
     from ..launching.explaining import Explanation
     from ..runs.details import Section
-    from ..runs.image_view import Seen, Wanted
+    from ..runs.logged import Seen, Wanted
     from ..runs.queueing import Moved
     from ..runs.removal import Removable, Removed
     from ..runs.window import Window

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ..model.snapshot import RunSnapshot
     from ..runs.details import Section
     from ..runs.ghost import GhostFinder
-    from ..runs.image_view import Seen, Wanted
     from ..runs.listing import ListView
+    from ..runs.logged import Seen, Wanted
     from ..runs.monitor import Monitor
     from ..runs.queueing import Moved
     from ..runs.removal import Removable, Removed, Remover
@@ -202,9 +202,9 @@ class LocalServices:
     def image(self, snapshot: RunSnapshot, wanted: Wanted) -> Seen:
         """One of the images that a run has logged, and which others there are."""
         from ...wire.rundir import RunDir
-        from ..runs.image_view import seen_image
+        from ..runs.logged import seen_item
 
-        return seen_image(RunDir(snapshot.dir), wanted)
+        return seen_item(RunDir(snapshot.dir), wanted)
 
     @cached_property
     def _stretches(self) -> Stretches:

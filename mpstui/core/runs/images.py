@@ -6,8 +6,8 @@ import os
 import re
 import struct
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
 
 from ...wire import storage
@@ -51,6 +51,29 @@ class Image(NamedTuple):
     data: bytes
 
 
+class _OfAStep(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def step(self) -> int | None: ...
+    @property
+    def attempt(self) -> int: ...
+
+
+T = TypeVar("T", bound=_OfAStep)
+
+
+def each_once(found: Iterable[T]) -> dict[str, list[T]]:
+    """By name, in the order of their steps; what a later attempt logged again counts once, as in the curves."""
+    kept: dict[str, list[T]] = {}
+    for one in found:
+        before = kept.setdefault(one.name, [])
+        while before and before[-1].attempt < one.attempt and (before[-1].step or 0) >= (one.step or 0):
+            before.pop()
+        before.append(one)
+    return kept
+
+
 def images_of(run: RunDir) -> tuple[Logged, ...]:
     """In the order of their steps; what a later attempt logged again counts once, as in the curves."""
     found: dict[int, Logged] = {}
@@ -66,14 +89,7 @@ def images_of(run: RunDir) -> tuple[Logged, ...]:
                     found[int(told["number"])] = one
     except OSError:
         return ()
-    kept: dict[str, list[Logged]] = {}
-    for number in sorted(found):
-        one = found[number]
-        before = kept.setdefault(one.name, [])
-        while before and before[-1].attempt < one.attempt and (before[-1].step or 0) >= (one.step or 0):
-            before.pop()
-        before.append(one)
-    return tuple(one for each in kept.values() for one in each)
+    return tuple(one for each in each_once(found[number] for number in sorted(found)).values() for one in each)
 
 
 class NewestImage:

@@ -12,7 +12,7 @@ from ..model.snapshot import RunEvent
 from ..series.series import SeriesStore
 from .files import parse_lines
 
-MOST_EVENTS = 500
+MOST_EVENTS, MOST_TEXTS = 500, 100
 _KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 CAPACITY = 64
 """Buckets a metric, of which a resumed attempt may measure some again."""
@@ -20,12 +20,23 @@ Extremes = Mapping[str, tuple[float | None, float | None]]
 
 
 class EventReader:
-    """Follows the file, of which the newest are kept; nothing is opened before the first look."""
+    """Follows the file, of which the newest are kept; nothing is opened before the first look.
+
+    Texts that the training logs are counted apart: they push nothing out that has happened.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
+        self._happened: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
+        self._texts: deque[RunEvent] = deque(maxlen=MOST_TEXTS)
         self._path = path
         self._tail: LineTail | None = None
+
+    @property
+    def events(self) -> tuple[RunEvent, ...]:
+        """Those with texts in the order of their times."""
+        if not self._texts:
+            return tuple(self._happened)
+        return tuple(sorted((*self._happened, *self._texts), key=lambda one: one.time))
 
     def read(self) -> None:
         """Take in what was added."""
@@ -33,17 +44,17 @@ class EventReader:
         growth = self._tail.read()
         while growth.data or growth.restarted:
             if growth.restarted:
-                self.events.clear()
+                self._happened.clear()
+                self._texts.clear()
             for record in parse_lines(growth.data):
-                self.events.append(
-                    RunEvent(
-                        time=heartbeat.number(record.get("time")) or 0.0,
-                        attempt=heartbeat.integer(record.get("attempt")) or 0,
-                        event=heartbeat.text(record.get("event")) or "note",
-                        text=heartbeat.text(record.get("text")) or "",
-                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
-                    )
+                event = RunEvent(
+                    time=heartbeat.number(record.get("time")) or 0.0,
+                    attempt=heartbeat.integer(record.get("attempt")) or 0,
+                    event=heartbeat.text(record.get("event")) or "note",
+                    text=heartbeat.text(record.get("text")) or "",
+                    details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
                 )
+                (self._texts if event.event == "text" else self._happened).append(event)
             if not growth.more:
                 return
             growth = self._tail.read()

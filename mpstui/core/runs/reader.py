@@ -346,7 +346,7 @@ class RunReader(RunFollower):
         condition = self._condition(paused=paused, process_state=process) if state in HEALTHY else None
         moving = condition is not None and condition.health not in STANDING
         numbers = self._numbers_of_attempt(launch, moving=moving)
-        events = tuple(self._events.events) if full else ()
+        events = self._events.events if full else ()
         curves = self._all_curves(full, numbers.told_by.get("loss"), spec.branch if spec else None)
         told = numbers.checkpoint, events[-1:], live  # of a checkpoint, or of the end
         look = partial(self._scanner.of_run, self.run.path, seen, numbers.checkpoint, events)

@@ -302,7 +302,7 @@ for (const cell of document.querySelectorAll("td[data-run], h2[data-run]")) {
   if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px solid ${INKS[cell.dataset.run % INKS.length]}`, cell.style.paddingLeft = ".5rem";
 }
 
-// -- images that were logged, one of each name at a step that is chosen
+// -- images and texts that were logged, one of each name at a step that is chosen
 
 const showImages = () => {
   for (const place of document.querySelectorAll(".images"))
@@ -311,13 +311,13 @@ const showImages = () => {
       make("b", {}, caption, set.name);
       const told = make("span", { class: "read" }, caption, "too large for a page");
       if (last < 0) continue;
-      const picture = make("img", { alt: set.name }, element), key = `${set.run} ${set.name}`;
+      const picture = set.text ? make("pre", {}, element) : make("img", { alt: set.name }, element), key = `${set.run} ${set.name}`;
       picture.addEventListener("load", () => picture.classList.toggle("small", picture.naturalWidth < 160));
       const show = (index) => {
         const shot = set.shots[index], step = shot.step === null ? "no step" : `step ${number(shot.step)}`;
         const left = set.count > last + 1 ? ` · ${last + 1} of ${set.count}` : "";
         told.textContent = step + (shot.attempt ? ` · attempt ${shot.attempt}` : "") + left;
-        picture.src = shot.src;
+        if (set.text) picture.textContent = shot.text; else picture.src = shot.src;
       };
       const kept = set.shots.findIndex((shot) => shot.step === view.shots[key]), from = kept < 0 ? last : kept;
       if (last > 0) {

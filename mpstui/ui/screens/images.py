@@ -1,19 +1,22 @@
-"""The images that a run has logged."""
+"""The images and texts that a run has logged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
 from textual.events import ScreenResume, ScreenSuspend
 
+from ...core.model.patterns import PatternMistake, line_pattern
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import ImageRead
 from ..rows import clean
 from ..widgets.image_view import ImageView
 from ..widgets.lines import KeyLine
+from ..widgets.search_line import SearchLine
 from ..workers.images import ImageWorker
 from ..workers.runs import Focus
 from .acting import ActingScreen
@@ -40,10 +43,13 @@ class ImagesScreen(ActingScreen):
         self._worker = ImageWorker(context.services, self.post_message)
         read = lambda wanted: self._worker.read(self._snapshot, wanted)  # noqa: E731
         self.view = ImageView(read, step, remote=context.services.remote)
-        self.view.TITLE = f"images of {clean(snapshot.name, 60)}"
+        left_search = partial(self.view.filter, "")
+        self._search = SearchLine(self._filter, self._filter, left_search, self.view.turn)
+        self.view.TITLE = f"logged by {clean(snapshot.name, 60)}"
 
     def compose(self) -> ComposeResult:
         yield self.view
+        yield self._search
         yield KeyLine(footer_keys(Scope.IMAGES, Scope.EVERYWHERE))
 
     def on_mount(self) -> None:
@@ -97,7 +103,25 @@ class ImagesScreen(ActingScreen):
 
     # -- keys
 
+    def _filter(self, pattern: str) -> None:
+        try:
+            line_pattern(pattern)
+        except PatternMistake as mistake:
+            self.context.say(f"{mistake}: {mistake.hint}", "warning")
+            return
+        self.view.filter(pattern)
+
+    def action_filter(self) -> None:
+        self._search.open(self.view.pattern)
+
+    def action_scroll(self, by: int) -> None:
+        self.view.scroll(by)
+
     def action_back(self) -> None:
+        """Out of a filter, then back to the run."""
+        if self.view.pattern:
+            self.view.filter("")
+            return
         self.app.pop_screen()
         if self.view.moved:
             self._left(None if self.view.follows else self.view.step)
@@ -115,8 +139,11 @@ class ImagesScreen(ActingScreen):
         self.view.to_edge(1)
 
     def action_copy(self) -> None:
-        """The path of the image's file."""
-        image = self.view.seen.image if self.view.seen is not None else None
-        if image is not None:
+        """The path of an image's file, or the text."""
+        image = self.view.seen.item if self.view.seen is not None else None
+        if image is not None and image.text is not None:
+            self.app.copy_to_clipboard(image.text)
+            self.context.say("sent the text to the terminal's clipboard (OSC 52)")
+        elif image is not None:
             self.app.copy_to_clipboard(str(self._snapshot.dir / "images" / image.file))
             self.context.say("sent the path of the image to the terminal's clipboard (OSC 52)")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from ...core.present import newest_logged
 from ..panels.chart import CursorMoved
 from ..panels.log import LogMoved
 from ..panels.metrics import MetricChosen
@@ -89,7 +90,7 @@ class PickingScreen(ActingScreen):
         """Why there is nothing to look at; empty where there is."""
         if self.snapshot is None:
             return self.no_run
-        return "" if self.snapshot.images else "none was logged (report.image does, in the training code)"
+        return "" if any(newest_logged(self.snapshot)) else "nothing was logged (report.image, report.text do)"
 
     def why_not(self, key: Key) -> str:
         return self.why_no_images if key.action == "images" else super().why_not(key)

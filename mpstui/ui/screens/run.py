@@ -98,7 +98,7 @@ class RunScreen(PickingScreen):
         return Focus(self.place, log, live, sampled=self.snapshot, machine_in_view=self.body.shows_machine)
 
     def usable(self, key: Key) -> bool:
-        return super().usable(key) and (key.action != "images" or bool(self.snapshot and self.snapshot.images))
+        return super().usable(key) and (key.action != "images" or not self.why_no_images)
 
     # -- drawing
 

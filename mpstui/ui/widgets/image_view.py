@@ -1,4 +1,4 @@
-"""The images that a run has logged, one at a time: in half blocks, or by words where there are no colours for it."""
+"""What a run has logged, one image or text at a time: in half blocks, in pixels, or by words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from ...core import present as shown
-from ...core.runs.image_view import Seen, Wanted
+from ...core.runs.logged import Item, Seen, Shelf, Wanted
 from ..graphics import Graphics, Picture, Raster
 from ..rows import EMPTY, Row, Span, clean, fit, row, width_of
 from ..theme import pixel_inks
@@ -48,6 +48,10 @@ class ImageView(LinePanel):
         """What the image in view was made for."""
         self.titled = self.current = True
         self.wanted = Wanted(step=step)
+        self.pattern = ""
+        """Only what has this in it is shown."""
+        self._top = 0
+        """The first line of a text that is in view."""
         self.seen: Seen | None = None
         self.moved = False
         """Whether somebody has chosen another image than the first one shown."""
@@ -71,8 +75,8 @@ class ImageView(LinePanel):
     @property
     def step(self) -> float | None:
         """The step of the image in view; None: it is not known."""
-        image = self.seen.image if self.seen is not None else None
-        return float(image.step) if image is not None and image.step is not None else None
+        item = self._item
+        return float(item.step) if item is not None and item.step is not None else None
 
     @property
     def place(self) -> int:
@@ -80,18 +84,26 @@ class ImageView(LinePanel):
         seen = self.seen
         if seen is None:
             return 0
-        by = self.wanted.by if self.wanted.after == seen.number else 0
+        by = self.wanted.by if seen.item is not None and self.wanted.after == seen.item.number else 0
         return self._count - 1 if self.follows else max(0, min(self._count - 1, seen.place + by))
 
     @property
     def _count(self) -> int:
-        seen = self.seen
-        return dict(seen.names)[seen.image.name] if seen is not None and seen.image is not None else 0
+        item = self._item
+        return next((one.size for one in self._shelves if item is not None and _is_on(item, one)), 0)
+
+    @property
+    def _item(self) -> Item | None:
+        return self.seen.item if self.seen is not None else None
+
+    @property
+    def _shelves(self) -> tuple[Shelf, ...]:
+        return self.seen.shelves if self.seen is not None else ()
 
     def show(self, snapshot: RunSnapshot) -> None:
         """Draw what is known now; what was logged since is asked for."""
         before, self._snapshot = self._snapshot, snapshot
-        if before is None or before.images != snapshot.images:
+        if before is None or shown.newest_logged(before) != shown.newest_logged(snapshot):
             wait = min(self.graphics.next - time.monotonic(), self._longest_wait) if self.graphics is not None else 0.0
             if wait > 0:
                 self.set_timer(wait, self._ask_again)
@@ -107,10 +119,11 @@ class ImageView(LinePanel):
         """Show an image that was read; keys that were pressed meanwhile count from it."""
         self.seen, wanted, asked = message.seen, self.wanted, message.wanted
         self._box = asked.box
-        image = self.seen.image
-        if image is not None and (wanted.name, wanted.after, wanted.step) == (asked.name, asked.after, asked.step):
+        item, self._top = self.seen.item, 0
+        if item is not None and wanted == asked._replace(by=wanted.by, box=wanted.box, ground=wanted.ground):
             by = wanted.by - asked.by
-            self.wanted = Wanted(image.name) if self.follows else Wanted(image.name, self.seen.number, by)
+            named = Wanted(item.name, item.text is not None, pattern=self.pattern)
+            self.wanted = named if self.follows else named._replace(after=item.number, by=by)
             self._asked = self._to_ask() if not by else None
         self.redraw()
         while self._later and not self._waits:
@@ -119,8 +132,8 @@ class ImageView(LinePanel):
     @property
     def _is_of_another_name(self) -> bool:
         """Whether the image that is on its way is."""
-        image = self.seen.image if self.seen is not None else None
-        return image is not None and self.wanted.name not in ("", image.name)
+        item, wanted = self._item, self.wanted
+        return item is not None and wanted.name != "" and not _is_on(item, Shelf(wanted.name, 0, wanted.is_text))
 
     @property
     def _waits(self) -> bool:
@@ -141,7 +154,7 @@ class ImageView(LinePanel):
 
     @property
     def _places(self) -> Places:
-        return places(*self.rows_size, self.seen.names if self.seen is not None else ())
+        return places(*self.rows_size, self._shelves)
 
     def repaint(self) -> None:
         if not self.is_mounted or not self.size:
@@ -212,21 +225,26 @@ class ImageView(LinePanel):
         return Strip.join([line.crop(0, left), picture, line.crop(min(right, width), width)])
 
     def status(self) -> tuple[Span, ...]:
-        names = self.seen.names if self.seen is not None else ()
-        count = sum(of for _, of in names)
-        return (Span(f"{shown.whole(count)} image{'s' * (count != 1)}", "dim"),) if names else ()
+        kinds = (
+            (sum(one.size for one in self._shelves if one.is_text is of), word)
+            for of, word in ((False, "image"), (True, "text"))
+        )
+        told = " · ".join(f"{shown.whole(count)} {word}{'s' * (count != 1)}" for count, word in kinds if count)
+        found = (Span(f"/{clean(self.pattern, 20)}  ", "match"),) if self.pattern else ()
+        return (*found, Span(told, "dim"))
 
     def rows(self, width: int, height: int) -> list[Row]:
         seen, snapshot = self.seen, self._snapshot
-        if seen is None or snapshot is None or not snapshot.images:
-            none = snapshot is not None and not snapshot.images
-            return [row((" none was logged: report.image(name, image) does" if none else " reading …", "dim"))]
-        if seen.image is None:
+        if seen is None or snapshot is None:
+            return [row((" reading …", "dim"))]
+        if seen.item is None:
             return [row(f" {clean(seen.why_not)}")]
-        at = places(width, height, seen.names)
+        at = places(width, height, seen.shelves)
         names = list(self._names(at.names, at.picture.height))
         drawn = bool(self._cells) or self._raster is not None
-        words = [] if drawn else words_of(snapshot, seen, seen.image, at.picture.width)
+        words = [] if drawn else words_of(snapshot, seen, seen.item, at.picture.width, self.pattern)
+        self._top = max(0, min(self._top, len(words) - at.picture.height))
+        words = words[self._top :]
         lines = []
         for y in range(at.picture.height):
             beside = names[y] if y < len(names) else row((" " * at.names, ""))
@@ -234,7 +252,7 @@ class ImageView(LinePanel):
             lines.append(row(*beside.spans, *edge, *(words[y].spans if y < len(words) else ())))
         lines.append(self._slider(width))
         if at.caption:
-            lines.append(caption(snapshot, seen, seen.image, width, waits=self._waits))
+            lines.append(caption(snapshot, seen, seen.item, width, waits=self._waits))
         if at.metrics:
             lines.append(measured(snapshot, self.step, width) if self.step is not None else EMPTY)
         return lines
@@ -244,23 +262,22 @@ class ImageView(LinePanel):
 
     def _names(self, width: int, height: int) -> Iterator[Row]:
         """The list at the left, from where the chosen one is in view."""
-        names = self.seen.names if self.seen is not None else ()
+        shelves, here = self._shelves, self._shelf_at
         if not width:
             return
-        here = self._name_at
-        first = max(0, min(here - height // 2, len(names) - height))
-        for place, (name, count) in enumerate(names[first : first + height], first):
-            role = "selected" if place == here else ""
-            text = f"{'▌' if place == here else ' '}{fit(clean(name), width - len(str(count)) - 3)} {count} "
-            yield row((fit(text, width), role))
+        first = max(0, min(here - height // 2, len(shelves) - height))
+        for place, shelf in enumerate(shelves[first : first + height], first):
+            name = f"{'¶ ' * shelf.is_text}{clean(shelf.name)}"
+            text = f"{'▌' if place == here else ' '}{fit(name, width - len(str(shelf.size)) - 3)} {shelf.size} "
+            yield row((fit(text, width), "selected" if place == here else ""))
 
     @property
-    def _name_at(self) -> int:
-        seen = self.seen
-        if seen is None or seen.image is None:
-            return 0
-        named = [name for name, _ in seen.names]
-        return named.index(self.wanted.name if self.wanted.name in named else seen.image.name)
+    def _shelf_at(self) -> int:
+        """The place of the name that is meant."""
+        item, wanted = self._item, Shelf(self.wanted.name, 0, self.wanted.is_text)
+        meant = [place for place, one in enumerate(self._shelves) if one._replace(size=0) == wanted]
+        found = [place for place, one in enumerate(self._shelves) if item is not None and _is_on(item, one)]
+        return next(iter(meant + found), 0)
 
     # -- keys
 
@@ -272,11 +289,11 @@ class ImageView(LinePanel):
             self._turn(by)
 
     def _turn(self, by: int) -> None:
-        seen = self.seen
-        if seen is not None and seen.image is not None:
+        seen, item = self.seen, self._item
+        if seen is not None and item is not None:
             to = max(0, min(self._count - 1, self.place + by))
-            name = seen.image.name
-            self._want(Wanted(name) if to == self._count - 1 else Wanted(name, seen.number, to - seen.place))
+            named = Wanted(item.name, item.text is not None)
+            self._want(named if to == self._count - 1 else named._replace(after=item.number, by=to - seen.place))
 
     def choose(self, by: int) -> None:
         """See those of another name, at the step that is in view."""
@@ -286,16 +303,28 @@ class ImageView(LinePanel):
             self._choose(by)
 
     def _choose(self, by: int) -> None:
-        names, here = self.seen.names if self.seen is not None else (), self._name_at
-        to = max(0, min(len(names) - 1, here + by))
-        if names and to != here:
-            self._want(Wanted(names[to][0], step=None if self.follows else self.step or 0.0))
+        shelves, here = self._shelves, self._shelf_at
+        to = max(0, min(len(shelves) - 1, here + by))
+        if shelves and to != here:
+            step = None if self.follows else self.step or 0.0
+            self._want(Wanted(shelves[to].name, shelves[to].is_text, step=step))
+
+    def filter(self, pattern: str) -> None:
+        """Show only texts in which this is found, and what is called so."""
+        self.pattern, self._later, wanted = pattern, [], self.wanted
+        self._want(Wanted(wanted.name, wanted.is_text, step=None if self.follows else self.step or 0.0))
+
+    def scroll(self, by: int) -> None:
+        """Show lines further down (or up) of a long text."""
+        self._top += by
+        super().repaint()
 
     def to_edge(self, direction: int) -> None:
         """The first or the newest one of this name."""
         self.turn(direction * self._count)
 
     def _want(self, wanted: Wanted) -> None:
+        wanted = wanted._replace(pattern=self.pattern)
         if wanted != self.wanted:
             self.wanted, self.moved = wanted, True
             self.repaint()
@@ -304,9 +333,9 @@ class ImageView(LinePanel):
         """A name chooses it, the slider an image."""
         at, y = self._places, event.y - 1
         if at.names and event.x < at.names and 0 <= y < at.picture.height:
-            names = self.seen.names if self.seen is not None else ()
-            first = max(0, min(self._name_at - at.picture.height // 2, len(names) - at.picture.height))
-            self.choose(first + y - self._name_at)
+            here = self._shelf_at
+            first = max(0, min(here - at.picture.height // 2, len(self._shelves) - at.picture.height))
+            self.choose(first + y - here)
         elif y == at.picture.height and self._count:
             track = self._slider(self.size.width).spans[1:4]
             room = sum(width_of(span.text) for span in track)
@@ -318,3 +347,7 @@ class ImageView(LinePanel):
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         self.turn(1)
+
+
+def _is_on(item: Item, shelf: Shelf) -> bool:
+    return (item.name, item.text is not None) == (shelf.name, shelf.is_text)

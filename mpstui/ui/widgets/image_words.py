@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from textual.geometry import Region
 
 from ...core import present as shown
+from ...core.model.patterns import line_pattern
 from ...core.model.snapshot import RunSnapshot
-from ...core.runs.image_view import Seen
-from ...core.runs.images import Logged
+from ...core.runs.logged import Item, Seen, Shelf
 from ...core.series.overview import measured_at, metrics_of
 from ..rows import EMPTY, Row, Span, clean, clip, cut, row, spread, width_of, wrap
 
@@ -18,6 +19,7 @@ _LEAST_BESIDE, _MOST_NAME = 60, 28
 _LEAST_FOR_CAPTION, _LEAST_FOR_METRICS = 5, 9
 """Lines."""
 _LEAST_FOR_WORDS = 56
+_MOST, _TABS = 500, str.maketrans({"\t": "    "})
 
 
 class Places(NamedTuple):
@@ -30,17 +32,24 @@ class Places(NamedTuple):
     metrics: bool
 
 
-def places(width: int, height: int, names: tuple[tuple[str, int], ...]) -> Places:
+def places(width: int, height: int, shelves: tuple[Shelf, ...]) -> Places:
     """What has room: first the image and the slider."""
-    longest = max((width_of(clean(name)) + len(str(count)) + 4 for name, count in names), default=0)
-    beside = min(longest, _MOST_NAME) if len(names) > 1 and width >= _LEAST_BESIDE else 0
+    longest = max(
+        (width_of(clean(name)) + len(str(count)) + 4 + 2 * is_text for name, count, is_text in shelves), default=0
+    )
+    beside = min(longest, _MOST_NAME) if len(shelves) > 1 and width >= _LEAST_BESIDE else 0
     caption, metrics = height >= _LEAST_FOR_CAPTION, height >= _LEAST_FOR_METRICS
     left = beside + bool(beside)
     return Places(beside, Region(left, 0, width - left, max(0, height - 1 - caption - metrics)), caption, metrics)
 
 
-def words_of(snapshot: RunSnapshot, seen: Seen, image: Logged, width: int) -> list[Row]:
-    """What is said of an image that is not drawn."""
+def words_of(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, pattern: str) -> list[Row]:
+    """A text, with what was looked for, or what is said of an image that is not drawn."""
+    if image.text is not None:
+        lines = image.text.translate(_TABS).splitlines()
+        return [
+            row(" ", *_marked(part, pattern)) for one in lines for part in wrap(clean(one), width - 2, _MOST) or [""]
+        ]
     size = f"{seen.size[0]:,} x {seen.size[1]:,} pixels, " if seen.kind else ""
     about = f"{size}{seen.kind.upper() or 'unreadable'}, {shown.size(image.bytes)}"
     path, room = clean(str(snapshot.dir / "images" / image.file)), max(1, width - 2)
@@ -60,7 +69,7 @@ def slider(place: int, count: int, width: int, *, follows: bool) -> Row:
     return Row(clip((Span(" "), *track, Span(told), Span(newest, "good")), width))
 
 
-def caption(snapshot: RunSnapshot, seen: Seen, image: Logged, width: int, *, waits: bool) -> Row:
+def caption(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, *, waits: bool) -> Row:
     """Name, step and time; at the right the size of the image."""
     step = f"step {shown.whole(image.step)}" if image.step is not None else "step unknown"
     attempt = f" · attempt {image.attempt}" if snapshot.attempts > 1 else ""
@@ -80,3 +89,13 @@ def measured(snapshot: RunSnapshot, step: float, width: int) -> Row:
         if found is not None:
             told += [Span(f"{clean(metric.name, 40)} ", "dim"), Span(f"{shown.number(found[0])}   ")]
     return row(*clip(tuple(told), width))
+
+
+def _marked(text: str, pattern: str) -> list[Span]:
+    """The text with what was looked for marked."""
+    spans, at = list[Span](), 0
+    flags = re.IGNORECASE if pattern == pattern.lower() else 0
+    for found in line_pattern(pattern, flags).finditer(text) if pattern else ():
+        spans += [Span(text[at : found.start()]), Span(found[0], "match")]
+        at = found.end()
+    return [*spans, Span(text[at:])]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.model.errors import ReportedError
-from ...core.runs.image_view import Seen
+from ...core.runs.logged import Seen
 from ..messages import ImageRead
 from .runs import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
-    from ...core.runs.image_view import Wanted
+    from ...core.runs.logged import Wanted
     from ..services import Services
 
 

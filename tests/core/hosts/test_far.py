@@ -21,12 +21,12 @@ from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.present import UNHEARD, badge
-from mpstui.core.runs.image_view import Wanted
+from mpstui.core.runs.logged import Wanted
 from mpstui.core.runs.window import Window
 from mpstui.wire import labels, rundir
 from mpstui.wire.records import Ack
 from tests.core.runs.build import RunBuilder, make_home
-from tests.core.runs.test_image_view import grey, put
+from tests.core.runs.test_logged import grey, put
 from tests.waiting import wait_until
 
 from .lines import FarServices, Wire
@@ -130,13 +130,13 @@ def test_an_image_over_there_comes_as_small_as_it_is_drawn(two: Two) -> None:
     snapshot = wait_until(lambda: one if (one := two.run(key, key)) is not None and one.images == 2 else None)
     assert snapshot is not None
     seen = two.services.image(snapshot, Wanted(step=150.0, box=(2000, 1000), ground=(1, 2, 3)))
-    assert seen.image is not None
-    assert (seen.names, seen.image.name, seen.size) == ((("samples", 2),), "samples", (2000, 1000))
+    assert seen.item is not None
+    assert (seen.shelves, seen.item.name, seen.size) == ((("samples", 2, False),), "samples", (2000, 1000))
     assert seen.pixels is not None
     assert 20_000 < seen.pixels.width * seen.pixels.height <= MOST_PIXELS
     run.release().exit(code=0).status("ended")
     shutil.rmtree(run.run.images)
-    assert two.services.image(snapshot, Wanted()).image is None
+    assert two.services.image(snapshot, Wanted()).item is None
 
 
 def test_a_long_log_is_read_by_windows_and_searched_there(two: Two) -> None:
