@@ -877,6 +877,21 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+class _Older:
+    """A copy of an older version that was imported first and serves this one as well: what it lacks does nothing."""
+
+    def __init__(self, first: Any) -> None:
+        self._first = first
+
+    def __call__(self, *values: Any, **named: Any) -> None:
+        self._first(*values, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._first, name, lambda *_, **named: None)
+
+
 _MODULE = "_mpstui_report"
 """Where the agent, and another copy of this file, find the one that was imported first."""
-report: Report = getattr(sys.modules.setdefault(_MODULE, sys.modules[__name__]), "report", None) or Report()
+_first: Any = getattr(sys.modules.setdefault(_MODULE, sys.modules[__name__]), "report", None) or Report()
+_is_older = [*map(int, _first.version.split("."))] < [*map(int, VERSION.split("."))]
+report: Report = _Older(_first) if _is_older else _first  # type: ignore[assignment]

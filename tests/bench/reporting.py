@@ -1,4 +1,4 @@
-"""What a call costs in a training: `report()` beside the trackers that are installed, in one run.
+"""What a call costs in a training: `report()` beside the trackers that are installed, in one run; and its import.
 
 `python -m tests.bench.reporting`, in an environment with wandb, trackio, tensorboard and mlflow-skinny: what is missing
 is left out. Each logs the same three numbers and a step to files, without a network, in a process of its own.
@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 SETTLES_SECONDS = 2.0
+MOST_CALL_MICROSECONDS, MOST_IMPORT_MILLISECONDS = 10.0, 3.0
+LINE = "one line, written at once"
+IMPORTS = ("import json", "from mpstui import report")
 Log = Callable[[int, dict[str, float]], Any]
 
 
@@ -29,6 +32,18 @@ def of_report(folder: Path) -> Log:
 
     report = Report({"MPSTUI_RUN_DIR": str(folder)})
     return lambda step, numbers: report(step=step, **numbers)
+
+
+def of_a_line(folder: Path) -> Log:
+    """What no call can do without that has a line on disk before it returns: that line, and the write."""
+    file = os.open(folder / "metrics.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def log(step: int, numbers: dict[str, float]) -> None:
+        loss, lr, norm = numbers["loss"], numbers["lr"], numbers["grad_norm"]
+        line = f'{{"time": {time.time():.4f}, "step": {step}, "loss": {loss!r}, "lr": {lr!r}, "grad_norm": {norm!r}}}\n'
+        os.write(file, line.encode())
+
+    return log
 
 
 def of_nothing(folder: Path) -> Log:
@@ -88,6 +103,7 @@ def of_mlflow(folder: Path) -> Log:
 PEERS = {
     "report()": (of_report, 20_000),
     "report() without a run": (of_nothing, 20_000),
+    LINE: (of_a_line, 20_000),
     "SummaryWriter.add_scalar": (of_tensorboard, 2_000),
     "wandb.log, offline": (of_wandb, 2_000),
     "trackio.log": (of_trackio, 500),
@@ -120,6 +136,12 @@ def measured(name: str) -> tuple[float, float, float]:
     return 1e6 * thread / calls, 1e6 * whole / calls, 1e6 * wall / calls
 
 
+def import_seconds(words: str) -> float:
+    """Processor time of an import in an interpreter of its own."""
+    code = f"import time; begun = time.process_time(); {words}; print(time.process_time() - begun)"
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
 def _spent() -> float:
     """Seconds of processor time of this process and of those that it has started."""
     total = time.process_time()
@@ -133,7 +155,9 @@ def _spent() -> float:
 
 
 def main() -> int:
-    """Print the table; 1 where `report()` costs above ten microseconds, or a tenth of the cheapest other one."""
+    """Print the tables; 1 where the import costs above three milliseconds, or `report()` above ten microseconds or a
+    tenth of the cheapest other one.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", choices=PEERS, help=argparse.SUPPRESS)
@@ -141,6 +165,12 @@ def main() -> int:
     if args.one:
         print("measured", json.dumps(measured(args.one)), flush=True)
         os._exit(0)  # what trackers do at an exit is not measured
+    print(f"milliseconds of an import, the median of {10 * args.rounds}")
+    imports = {
+        words: 1e3 * statistics.median(import_seconds(words) for _ in range(10 * args.rounds)) for words in IMPORTS
+    }
+    for words, cost in imports.items():
+        print(f"{words:26}  {cost:14.2f}")
     print(f"microseconds a step of three numbers, the median of {args.rounds} rounds")
     print(f"{'':26}  calling thread  whole process      wall")
     found: dict[str, list[list[float]]] = {}
@@ -156,10 +186,11 @@ def main() -> int:
             continue
         thread, whole[name], wall = (statistics.median(column) for column in zip(*rounds, strict=True))
         print(f"{name:26}  {thread:14.2f}  {whole[name]:13.2f}  {wall:8.2f}")
-    ours, others = whole["report()"], [cost for name, cost in whole.items() if not name.startswith("report")]
+    ours, others = whole["report()"], [cost for name, cost in whole.items() if name != LINE and "report" not in name]
     if others:
         print(f"report() costs {ours / min(others):.3f} of the cheapest other one")
-    return int(ours > 10 or any(ours > other / 10 for other in others))
+    slow = ours > MOST_CALL_MICROSECONDS or imports[IMPORTS[-1]] > MOST_IMPORT_MILLISECONDS
+    return int(slow or any(ours > other / 10 for other in others))
 
 
 if __name__ == "__main__":

@@ -365,6 +365,39 @@ def test_a_copy_of_the_file_works_alone_and_in_forks(python: str, tmp_path: Path
     assert (beat(tmp_path).phase, beat(tmp_path).loss) == ("done", 4.0)
 
 
+COPIES = """
+import {first} as one, {second} as other
+one.report(loss=1.0, step=1)
+other.report(loss=2.0, step=2)
+other.report.image("x", [1])
+with other.report.phase("evaluating"): pass
+other.report.from_the_future(5)
+print(one.report.version, other.report.version, other.report.is_on)
+"""
+
+
+@pytest.mark.parametrize(("first", "served"), [("old", "0.9"), ("new", "9.10")])
+@pytest.mark.parametrize("python", [sys.executable, *pythons(("3.9",))])
+def test_copies_of_different_versions_go_together(python: str, first: str, served: str, tmp_path: Path) -> None:
+    """An older one lacks methods, a newer one writes what nobody knows yet."""
+    (tmp_path / "alone").mkdir()
+    source = SOURCE.read_text()
+    old = source.replace('VERSION = "1.0"', 'VERSION = "0.9"').replace("def image(", "def not_yet(")
+    new = source.replace('VERSION = "1.0"', 'VERSION = "9.10"').replace(
+        '"schema": 1, ', '"schema": 1, "mood": {"x": 1}, '
+    )
+    new = new.replace("def image(", "def from_the_future(self, *_): pass\n\n    def image(")
+    assert len({source, old, new}) == 3
+    (tmp_path / "alone" / "old.py").write_text(old)
+    (tmp_path / "alone" / "new.py").write_text(new)
+    second = "new" if first == "old" else "old"
+    code = COPIES.format(first=first, second=second).replace("other.report.from", "new.report.from")
+    found = program(tmp_path, f"import {first}, new\n{code}", python=python)
+    assert found == f"{served} {served} True\n"
+    assert [one["loss"] for one in points(tmp_path)] == [1.0, 2.0]
+    assert (beat(tmp_path).phase, beat(tmp_path).loss) == ("done", 2.0)
+
+
 SPAWNED = """
 import multiprocessing, words
 def work(): words.report(loss=1.0, step=1)
