@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,17 +31,23 @@ _SPEAKS_FOR_ITSELF = frozenset({"request", "ack", "restart", "launched", "exit",
 def story(events: Iterable[RunEvent], me: str = "") -> list[RunEvent]:
     """The events as sentences, in their order; a request, its answer and the end that it led to are one.
 
+    Of texts that the training logs under one name the newest is told: many would leave no room for what happened.
+
     Args:
         me: who is "you", as :func:`mpstui.wire.rundir.asker` says it; only what stands before the colon counts.
     """
     events = _without_echoes(events)
     answers = {str(one.details.get("request")): one for one in events if one.event == "ack"}
+    newest = {str(one.details.get("name")): one for one in events if one.event == "text"}
+    several = Counter(str(one.details.get("name")) for one in events if one.event == "text")
     told: list[RunEvent] = []
     known: set[str] = set()
     ending: RunEvent | None = None
     """A request that ends an attempt, while what it led to is being told."""
     for one in events:
-        request = str(one.details.get("request"))
+        request, name = str(one.details.get("request")), str(one.details.get("name"))
+        if one.event == "text" and one is not newest[name]:
+            continue
         if one.event == "request" and one.details.get("by") and str(one.details.get("action")) in _WORDS:
             known.add(request)
             answer = answers.get(request)
@@ -52,7 +59,7 @@ def story(events: Iterable[RunEvent], me: str = "") -> list[RunEvent]:
         elif ending is not None and (more := _led_to(one, ending)) is not None:
             told[-1] = replace(told[-1], text=told[-1].text + more)
         else:
-            told.append(replace(one, text=_sentence(one)))
+            told.append(replace(one, text=_sentence(one, of_several=one.event == "text" and several[name] > 1)))
     return told
 
 
@@ -77,13 +84,14 @@ def _led_to(one: RunEvent, ending: RunEvent) -> str | None:
     return None
 
 
-def _sentence(one: RunEvent) -> str:
+def _sentence(one: RunEvent, *, of_several: bool) -> str:
     path, step = one.details.get("path"), one.details.get("step")
     if one.event == "checkpoint" and isinstance(path, str) and isinstance(step, (int, float)):
         return f"saved {Path(path).name} at step {whole(step)}"
     kind = one.event.replace("_", " ")
     if one.event == "text" and isinstance(name := one.details.get("name"), str):
         kind = f"{name} at step {whole(step)}" if isinstance(step, (int, float)) else name
+        kind += ", the newest" * of_several
     if not one.text or one.event in _SPEAKS_FOR_ITSELF:
         return one.text or kind
     return _PREFIXES.get(one.event, "" if one.event == "first_step" else f"{kind}: ") + one.text

@@ -54,6 +54,17 @@ def test_events_have_words_instead_of_names() -> None:
     assert texts(event("odd_thing", "happened"), event("odd_thing", "")) == ["odd thing: happened", "odd thing"]
 
 
+def test_of_texts_of_one_name_the_newest_is_told() -> None:
+    said = [event("text", f"words {step}", name="sample", step=step) for step in (10, 20, 30)]
+    odd = event("text", "odd", name=["no", "name"])
+    assert texts(event("note", "begun"), *said, event("text", "once", name="other"), odd) == [
+        "begun",
+        "sample at step 30, the newest: words 30",
+        "other: once",
+        "text: odd",
+    ]
+
+
 def test_what_an_older_supervisor_wrote_is_kept_as_it_is() -> None:
     told = texts(event("request", "stop by me@here:7", request="r"), event("ack", "ended", request="r", ok=True))
     assert told == ["stop by me@here:7", "ended"]
