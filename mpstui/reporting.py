@@ -426,7 +426,7 @@ class _Run:
         number, ending = 1 + int(max(kept, default="0").partition("-")[0]), "png" if data.startswith(_PNG) else "jpg"
         file = f"{number:09d}-{self.attempt}-{'x' if step is None else step}-{of}.{ending}"
         if not self._write(os.path.join(folder, file), data):
-            return
+            raise OSError("it could not be written")
         kept[file] = len(data)
         for one in kept:
             kinds.setdefault(one.split("-", 3)[-1][:-4], []).append(one)

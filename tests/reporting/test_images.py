@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import struct
@@ -123,6 +124,21 @@ def test_files_bytes_and_what_saves_itself(tmp_path: Path, clock: list[float]) -
     ]
     report(loss=1.0, step=8)  # it goes on
     assert report.is_on
+
+
+def test_an_image_for_which_there_is_no_room_is_said_to_be_left_out(
+    tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = report_to(tmp_path)
+    report(loss=1.0, step=1)
+    with monkeypatch.context() as full:
+        full.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+        report.image("x", JPEG)
+    assert images_of(RunDir(tmp_path)) == ()
+    assert [one["text"] for one in events(tmp_path)] == ["report.image('x') is left out: it could not be written"]
+    clock[0] += 10.0
+    report.image("x", JPEG)
+    assert len(images_of(RunDir(tmp_path))) == 1
 
 
 def test_few_are_kept_and_the_older_ones_thinned(
