@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.events import Resize, ScreenResume, ScreenSuspend
 
 from ...core.actions import BY_ID
-from ...core.present import needs_explaining
+from ...core.present import needs_explaining, newest_logged
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import GhostReady, RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel
@@ -98,7 +98,8 @@ class RunScreen(PickingScreen):
         return Focus(self.place, log, live, sampled=self.snapshot, machine_in_view=self.body.shows_machine)
 
     def usable(self, key: Key) -> bool:
-        return super().usable(key) and (key.action != "images" or not self.why_no_images)
+        logged = self.snapshot is not None and any(newest_logged(self.snapshot))
+        return super().usable(key) and (logged or key.action != "images")
 
     # -- drawing
 
