@@ -13,6 +13,7 @@ import io
 import json
 import os
 import platform
+import pwd
 import runpy
 import shutil
 import sys
@@ -51,6 +52,7 @@ def main(marker: str, text: str) -> None:
             writes.write(f"\n{marker} {word} {json.dumps(fields)}\n".encode())
 
         try:
+            find_home()
             set_place(asked["home"], asked["folder"])
             folder, fresh = find(asked), False
             if folder is None:
@@ -65,6 +67,14 @@ def main(marker: str, text: str) -> None:
         say("ready", python=facts, bundle=str(folder), fresh=fresh, time=time.time())
     sys.argv = [str(folder / asked["start"]), *asked["words"]]
     runpy.run_path(sys.argv[0], {"HAS_JUST_ARRIVED": fresh}, "__main__")
+
+
+def find_home() -> None:
+    """Where HOME leads nowhere, the home that the system has for this user: fish garbles other letters than ASCII."""
+    with suppress(KeyError):  # a user whom the system does not know
+        known, told = pwd.getpwuid(os.geteuid()).pw_dir, os.environ.get("HOME")
+        if not (told and Path(told).is_dir()) and Path(known).is_dir():
+            os.environ["HOME"] = known
 
 
 def set_place(home: str, folder: str) -> None:

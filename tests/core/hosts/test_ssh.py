@@ -6,6 +6,7 @@ import hashlib
 import io
 import itertools
 import os
+import pwd
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ import tarfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -289,6 +291,18 @@ def test_a_home_that_takes_nothing_is_gone_around(ssh_lab: SshLab, name: str, tm
     heard(line)
     line.close()
     assert line.facts["bundle"].startswith(f"{tmp_path}/mpstui-")
+
+
+@pytest.mark.parametrize(("told", "is_kept"), [("/h\u00c3\u00b6me", False), ("", False), ("/", True)])
+def test_a_home_that_a_shell_has_garbled_is_the_one_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, *, is_kept: bool
+) -> None:
+    (tmp_path / "h\u00f6me").mkdir()
+    own = tmp_path if is_kept else tmp_path / "h\u00f6me"
+    monkeypatch.setenv("HOME", str(tmp_path) + told if told else "")
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: SimpleNamespace(pw_dir=str(tmp_path / "h\u00f6me")))
+    arrival.find_home()
+    assert os.environ["HOME"] == (f"{own}{told}" if is_kept else str(own))
 
 
 def test_a_link_of_another_user_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
