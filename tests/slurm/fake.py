@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-NAMES = ("sbatch", "squeue", "scontrol", "scancel", "srun")
+NAMES = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sinfo")
 _FIELD = {
     "%i": "id",
     "%T": "state",
@@ -129,7 +129,8 @@ def main(folder: str) -> None:
         time.sleep(3)
     if cluster.down:
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-    sys.exit({"sbatch": _sbatch, "squeue": _squeue, "scontrol": _scontrol, "scancel": _scancel}[name](cluster, words))
+    answers = {"sbatch": _sbatch, "squeue": _squeue, "scontrol": _scontrol, "scancel": _scancel, "sinfo": _sinfo}
+    sys.exit(answers[name](cluster, words))
 
 
 def _sbatch(cluster: FakeCluster, words: list[str]) -> int:
@@ -191,6 +192,17 @@ def _scontrol(cluster: FakeCluster, words: list[str]) -> int:
     else:
         held = {"hold": ("JobHeldUser", 0), "release": ("Priority", 17)}.get(verb, (job["reason"], job["priority"]))
         cluster.write(job, reason=held[0], priority=held[1], top=verb == "top")
+    return 0
+
+
+def _sinfo(cluster: FakeCluster, words: list[str]) -> int:
+    form = next(word.partition("=")[2] for word in words if word.startswith("--format="))
+    for name, limit, gres in (
+        ("gpu", "4:00:00", "gpu:a100:4(S:0-1)"),
+        ("gpu", "4:00:00", "(null)"),
+        ("p*", "infinite", "(null)"),
+    ):
+        print(form.replace("%P", name).replace("%l", limit).replace("%G", gres))
     return 0
 
 

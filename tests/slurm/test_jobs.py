@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli import logs as cli_logs
-from mpstui.core.engines import board
+from mpstui.core.engines import board, offers
 from mpstui.core.engines.engine import engine_named
 from mpstui.core.engines.slurm import Slurm
 from mpstui.core.hosts.relocation import Places, choice_message, relocated
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.jobs import change
+from mpstui.core.launching.scheduling import scheduler_fields
 from mpstui.core.model.checks import ProfileError
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.jobs import JobPhase
@@ -30,6 +31,7 @@ from mpstui.wire import storage
 from mpstui.wire.jobs import CANCEL, JobRecord, submitted_again
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
+from tests.waiting import wait_until
 
 from .conftest import PROFILE, SAVES, Cluster
 from .fake import FakeCluster
@@ -478,6 +480,26 @@ def test_a_command_that_leaves_before_the_scheduler_gives_up_says_that_it_is_sil
     seen = runs.see(run)
     assert seen.state is State.QUEUED
     assert "; Slurm does not answer since " in seen.reason
+
+
+def test_a_form_offers_what_the_scheduler_has(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offers, "_known", {})
+    monkeypatch.setattr(offers, "_asked", {})
+    choice = LaunchChoice(parse_profile(PROFILE, path=runs.folder / "job.toml", default_cwd=runs.folder))
+
+    def hints() -> dict[str, str]:
+        return {one.label: one.hint for one in scheduler_fields(choice, ())}
+
+    assert hints()["partition"] == "such as gpu", "before it was asked"
+    for _ in range(3):
+        offers.ask_aside("slurm")
+    wait_until(lambda: offers.offered("slurm"), what="an answer")
+    found = hints()
+    assert (found["partition"], found["time"]) == ("p, gpu", "at most 4:00:00 in gpu")
+    assert (found["gpus-per-node"], found["account"]) == ("4 a100 in gpu", "such as vision")
+    assert (cluster.folder / "calls").read_text().count("sinfo") == 1
 
 
 def test_a_launch_that_travels_is_a_job_only_where_there_is_its_scheduler(

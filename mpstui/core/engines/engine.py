@@ -84,6 +84,12 @@ class Engine(Protocol):
     def change(self, action: str, job: str) -> list[str]:
         """The command for ``cancel``, ``kill``, ``hold``, ``release`` or ``top``; empty where it has none."""
 
+    def offers(self) -> list[str]:
+        """The command that tells what there is to ask for; empty where there is none."""
+
+    def offered(self, output: str) -> Mapping[str, str]:
+        """By option, what that printed of it, in a few words."""
+
     def output_of(self, job: str) -> list[str]:
         """The command that tells where a job of anybody's writes."""
 

@@ -119,6 +119,14 @@ class SkyPilot:
         """See :class:`.engine.Engine`."""
         return [self.program, "jobs", "cancel", "--yes", f"--name={job}"] if action == "cancel" else []
 
+    def offers(self) -> list[str]:
+        """See :class:`.engine.Engine`: clouds have everything."""
+        return []
+
+    def offered(self, output: str) -> Mapping[str, str]:
+        """See :class:`.engine.Engine`."""
+        return {}
+
     def output_of(self, job: str) -> list[str]:
         """See :class:`.engine.Engine`."""
         return []

@@ -196,6 +196,27 @@ class Slurm:
         }
         return known.get(action, [])
 
+    def offers(self) -> list[str]:
+        """See :class:`.engine.Engine`."""
+        return ["sinfo", "--noheader", f"--format=%P{_SEPARATOR}%l{_SEPARATOR}%G"]
+
+    def offered(self, output: str) -> Mapping[str, str]:
+        """See :class:`.engine.Engine`. The default partition comes first."""
+        limits, gpus = dict[str, str](), dict[str, str]()
+        for line in sorted(output.splitlines(), key=lambda line: "*" + _SEPARATOR not in line):
+            name, _, rest = line.strip().partition(_SEPARATOR)
+            limit, _, gres = rest.partition(_SEPARATOR)
+            limits[name.removesuffix("*")] = limit
+            if found := re.search(r"\bgpu:(?:([^:,()]+):)?([0-9]+)", gres):
+                gpus[name.removesuffix("*")] = f"{found[2]} {found[1] or ''}".strip()
+        bounded = [f"{limit} in {name}" for name, limit in limits.items() if limit and limit != "infinite"]
+        told = {
+            "partition": ", ".join(limits),
+            "time": f"at most {', '.join(bounded)}" if bounded else "",
+            "gpus-per-node": ", ".join(f"{count} in {name}" for name, count in gpus.items()),
+        }
+        return {option: text for option, text in told.items() if text}
+
     def output_of(self, job: str) -> list[str]:
         """See :class:`.engine.Engine`."""
         return ["scontrol", "show", "job", job]

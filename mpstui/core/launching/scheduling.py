@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..engines.engine import ENGINES, LOCAL, engine_named, engine_of
+from ..engines.offers import ask_aside
+from ..engines.offers import offered as offered_by
 from ..model.errors import UsageError
 from .choice import LaunchChoice, job_options
 from .form_fields import ENGINE, JOB, MORE_JOB, Field, read
@@ -15,8 +17,11 @@ NONE = "none"
 
 
 def schedulers_here() -> tuple[str, ...]:
-    """Those whose command is found on this machine."""
-    return tuple(name for name in ENGINES if shutil.which(engine_named(name).program))
+    """Those whose command is found on this machine; what they offer is asked of them meanwhile."""
+    found = tuple(name for name in ENGINES if shutil.which(engine_named(name).program))
+    for name in found:
+        ask_aside(name)
+    return found
 
 
 def require_scheduler(choice: LaunchChoice) -> None:
@@ -46,9 +51,9 @@ def scheduler_fields(choice: LaunchChoice, offered: Sequence[str]) -> tuple[Fiel
     fields = [Field(ENGINE, "scheduler", chosen, (NONE, *names))]
     for name in names:
         given = {**jobs.get(name, {}), **(choice.job if name == chosen else {})}
-        usual = dict(engine_named(name).usual)
+        usual, there = dict(engine_named(name).usual), offered_by(name)
         for option in (*usual, *(key for key, text in given.items() if text and key not in usual)):
-            hint = f"such as {usual[option]}" if option in usual else ""
+            hint = there.get(option) or (f"such as {usual[option]}" if option in usual else "")
             fields.append(Field(f"{JOB}{name}:{option}", option, given.get(option, ""), (), hint, (ENGINE, (name,))))
     return (*fields, Field(MORE_JOB, "more options", "", (), "OPTION=VALUE ...", (ENGINE, names)))
 
