@@ -95,6 +95,8 @@ class ImageRead(_State):
 
     wanted: Wanted
     seen: Seen
+    trouble: str = ""
+    """Why nobody could be asked, in a sentence; it may work in a moment."""
 
 
 @dataclass(eq=False, repr=False)

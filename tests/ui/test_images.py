@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import RunEvent, RunSnapshot
+from mpstui.core.runs.logged import Seen, Wanted
 from mpstui.ui.screens.images import ImagesScreen
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.theme import ANSI_THEME, OWN_256_LIGHT_THEME
@@ -180,6 +182,37 @@ def test_what_is_half_written_or_no_image_says_so_and_the_others_are_there(tmp_p
         await driver.sees("nothing is there any more")
 
     drive(fakes.world((run,)), play, size=(100, 30), opening=run.run)
+
+
+def test_a_line_that_does_not_answer_is_named_and_asked_again(tmp_path: Path) -> None:
+    run = with_images(tmp_path, *SIX)
+    world = fakes.world((run,))
+    ask, dead = world.services.image, [True]
+
+    def image(snapshot: RunSnapshot, wanted: Wanted) -> Seen:
+        if dead[0]:
+            raise OperationError("gpu1: no answer yet")
+        return ask(snapshot, wanted)
+
+    world.services.image = image  # type: ignore[method-assign]
+
+    async def play(driver: Driver) -> None:
+        await driver.press("I")
+        await driver.sees("gpu1: no answer yet")
+        dead[0] = False
+        driver.world.monitor.snapshots = (replace(run, note="new"),)
+        await driver.sees("samples · step 4,400 ·")
+        dead[0] = True
+        await driver.press("left")
+        await driver.sees("gpu1: no answer yet")
+        assert "samples · step 4,400 ·" in driver.text  # what was there stays
+        assert "3 of 4" in driver.text
+        dead[0] = False
+        driver.world.monitor.snapshots = (replace(run, note="newer"),)
+        await driver.sees("samples · step 3,300 ·")
+        assert "no answer" not in driver.text
+
+    drive(world, play, size=(100, 30), opening=run.run)
 
 
 def test_thousands_of_images_are_no_other_matter(tmp_path: Path) -> None:

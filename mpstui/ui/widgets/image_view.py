@@ -14,7 +14,7 @@ from textual.strip import Strip
 from ...core import present as shown
 from ...core.runs.logged import Item, Seen, Shelf, Wanted
 from ..graphics import Graphics, Picture, Raster
-from ..rows import EMPTY, Row, Span, clean, fit, row, width_of
+from ..rows import EMPTY, Row, Span, clean, cut, fit, row, width_of
 from ..theme import pixel_inks
 from .image_cells import fitting, half_blocks, image_raster
 from .image_words import Places, caption, measured, places, slider, words_of
@@ -48,6 +48,7 @@ class ImageView(LinePanel):
         """What the image in view was made for."""
         self.titled = self.current = True
         self.wanted = Wanted(step=step)
+        self._trouble = ""
         self.pattern = ""
         """Only what has this in it is shown."""
         self._top = 0
@@ -117,6 +118,11 @@ class ImageView(LinePanel):
 
     def take(self, message: ImageRead) -> None:
         """Show an image that was read; keys that were pressed meanwhile count from it."""
+        self._trouble = clean(message.trouble)
+        if message.trouble:  # what is there stays, and the next look at the run asks again
+            super().repaint()
+            self._asked = None
+            return
         self.seen, wanted, asked = message.seen, self.wanted, message.wanted
         self._box = asked.box
         item, self._top = self.seen.item, 0
@@ -236,7 +242,7 @@ class ImageView(LinePanel):
     def rows(self, width: int, height: int) -> list[Row]:
         seen, snapshot = self.seen, self._snapshot
         if seen is None or snapshot is None:
-            return [row((" reading …", "dim"))]
+            return [row((f" {self._trouble}", "warn") if self._trouble else (" reading …", "dim"))]
         if seen.item is None:
             return [row(f" {clean(seen.why_not)}")]
         at = places(width, height, seen.shelves)
@@ -253,7 +259,9 @@ class ImageView(LinePanel):
         lines.append(self._slider(width))
         if at.caption:
             lines.append(caption(snapshot, seen, seen.item, width, waits=self._waits))
-        if at.metrics:
+        if at.metrics and self._trouble:
+            lines.append(row((cut(f" {self._trouble}", width), "warn")))
+        elif at.metrics:
             lines.append(measured(snapshot, self.step, width) if self.step is not None else EMPTY)
         return lines
 

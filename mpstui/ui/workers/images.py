@@ -36,8 +36,7 @@ class ImageWorker(Worker):
         asked, self._asked = self._asked, None
         if asked is not None:
             try:
-                seen = self._services.image(*asked)
+                self._post(ImageRead(asked[1], self._services.image(*asked)))
             except ReportedError as error:
-                seen = Seen(why_not=error.sentence)
-            self._post(ImageRead(asked[1], seen))
+                self._post(ImageRead(asked[1], Seen(), error.sentence))
         return None
