@@ -33,6 +33,10 @@ _TRAINING = re.compile(
 _EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
 _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
 
+_SAMPLES = re.compile(
+    r"(?i)^(?:s/)?(?:im|img|image|pic|sample|seq|sequence|sent|sentence|token|tok|frame|clip|utt)s?(?:/s)?$"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class BarFrame:
@@ -48,6 +52,8 @@ class BarFrame:
     postfix: str
     counts_epochs: bool
     """The bar's unit is an epoch: ``3.1s/epoch``."""
+    counts_samples: bool
+    """Its unit is a part of a batch: ``13 img/s``."""
     rank: int
     """0 not training, -1 evaluation, 1 undescribed, 2 described as training."""
 
@@ -71,6 +77,7 @@ def find_bars(text: str) -> list[BarFrame]:
             rate=_rate(match["rate"], unit),
             postfix=postfix,
             counts_epochs="epoch" in unit.lower(),
+            counts_samples=_SAMPLES.match(match["unit"] or unit) is not None,
             rank=rank_of(description, match["unit"] or unit),
         )
         frames.append(frame)

@@ -88,6 +88,16 @@ def test_the_mean_of_an_epoch_that_is_called_loss_as_well_is_told_apart(home: Ho
     run.release()
 
 
+def test_a_bar_of_images_counts_no_steps(home: Home) -> None:
+    run = seen_by_agent(run_of(home), 12, 0.74)
+    for epoch in (1, 2):
+        frames = (f"Epoch {epoch}/2: {n * 4}%|##| {n}/24 [00:09<00:09, 1.5img/s, loss=0.{n}5]" for n in range(4, 25, 4))
+        run.output("\r".join(frames) + "\n")
+    shown = both(home, run)[1]
+    assert (shown.numbers.step, shown.numbers.epoch, shown.series["loss"].axis) == (12, 2, "sample")
+    run.release()
+
+
 def test_a_loss_that_is_printed_at_each_epoch_of_one_step_goes_before_the_one_the_agent_samples(home: Home) -> None:
     """Full-batch training of a graph network: the agent's heartbeats hold some of the losses, the log all of them."""
     run = seen_by_agent(run_of(home), 30, 1.8806)

@@ -73,7 +73,8 @@ class Tqdm(LineGrammar):
             plan=False,
             loss=shown.loss if frame.rank > 0 else None,
             throughput=shown.throughput if shown.throughput is not None else frame.rate,
-            throughput_unit=shown.throughput_unit or "it/s",
+            throughput_unit=shown.throughput_unit or ("samples/s" if frame.counts_samples else "it/s"),
+            of_samples=frame.counts_samples and counters.shown_step is not None,
             series=series if shown.loss is not None else "",
         )
 
