@@ -36,6 +36,7 @@ _PHASES = {"train": "train", "eval": "eval", "val": "eval", "test": "eval", "sav
 _PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})
 """How a word for one of the phases begins."""
 _UNSAFE = str.maketrans({**{chr(code): " " for code in range(32)}, '"': "'", "\\": "/"})
+_OF_LOSSES = ("loss_sum", "backward_passes_per_step")
 _OF_OTHER_COUNTS = ("steps", "epoch_step", "epoch_steps", "steps_per_second", "step_from", "training")
 _SECRET_PARTS = ("secret", "passw", "credential", "private_key", "api_key", "apikey", "access_key")
 _SECRET_ENDS = ("auth_token", "access_token", "api_token", "hub_token", "hf_token", "bearer", "jwt")
@@ -215,7 +216,8 @@ class Report:
         run = self._run
         if run is None or self._silent or not run.speaks:
             return point
-        kept = {name: value for name, value in point.items() if name not in run.values}
+        known = {*run.values, *(_OF_LOSSES if "loss" in run.values else ())}
+        kept = {name: value for name, value in point.items() if name not in known}
         counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
@@ -262,8 +264,7 @@ class _Run:
         """The steps, and the epochs, that we are told are those that the agent counts."""
         self._compared_epoch: float | None = None
         self._facts: dict[str, Any] = {}
-        self.checkpoints: set[str] = set()
-        """Paths of those that were told of."""
+        self.checkpoints: set[str] = set()  # paths of those that were told of
         self._config: dict[str, Any] = {}
         self._written: dict[str, Any] = {}
         self._image_at: dict[str, float] = {}
@@ -583,6 +584,8 @@ class _Run:
         if "loss" in self.values:
             beside.pop("loss_seen", None)
             beside.pop("loss", None)
+            seen = beside.get("metrics", {}).items()  # what it makes of a loss, or of several
+            beside["metrics"] = {name: value for name, value in seen if name not in _OF_LOSSES}
         odd = [name for name in beside.get("nonfinite", ()) if name not in self.values]
         odd += [name for name, value in self.values.items() if value - value != 0]
         patience = FIRST_PATIENCE_SECONDS if not self._pause else PATIENCE_PAUSES * self._pause

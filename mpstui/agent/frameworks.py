@@ -43,7 +43,7 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
         return (
             ("CallbackList", "on_epoch_begin", keras.before_epoch, None),
             ("CallbackList", "on_train_batch_end", keras.before_end, None),
-            ("CallbackList", "on_epoch_end", keras.before_end, None),
+            ("CallbackList", "on_epoch_end", keras.before_epoch_end, None),
             ("CallbackList", "on_test_begin", watch.evaluates, None),
         )
     if package == "safetensors":
@@ -97,7 +97,7 @@ class _HuggingFace:
         if state is not self._state:  # another training begins
             self._look()
             self._state, self._known, self._watch.trainer = state, len(state.log_history), self.read
-        self._begun = event in ("on_train_begin", "on_epoch_begin") or (self._begun and event == "on_step_begin")
+        self._begun = event in ("on_train_begin", "on_epoch_begin") or (self._begun and event != "on_step_end")
         if event == "on_save":
             path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")  # noqa: PTH118
             self._watch.saved(CheckpointNote(os.path.abspath(path), state.global_step, time.time()))  # noqa: PTH100
@@ -187,7 +187,8 @@ class _Keras:
         self._epoch = 0
         self._logs: dict[str, Any] = {}
         self._fresh: dict[str, Any] = {}
-        """What was told since the last beat."""
+        """What was told since the last beat, of the epoch being trained."""
+        self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_epoch(self, callbacks: Any, epoch: int, *args: Any, **kwargs: Any) -> None:
         self._callbacks, self._epoch, self._watch.trainer = callbacks, epoch + 1, self.read
@@ -195,6 +196,11 @@ class _Keras:
     def before_end(self, callbacks: Any, count: int, logs: Any = None) -> None:
         self._logs.update(logs or {})
         self._fresh.update(logs or {})
+
+    def before_epoch_end(self, callbacks: Any, epoch: int, logs: Any = None) -> None:
+        self._logs.update(logs or {})
+        self._waiting.append((int(callbacks._model.optimizer.iterations.value), dict(logs or {})))
+        self._fresh = {}
 
     def after_save(self, result: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
         path = os.path.abspath(os.fspath(filepath))  # noqa: PTH100
@@ -204,7 +210,9 @@ class _Keras:
         optimizer, params = self._callbacks._model.optimizer, self._callbacks.params
         epochs, epoch_steps = _positive(params.get("epochs")), _positive(params.get("steps"))
         step, lr = int(optimizer.iterations.value), _number(optimizer.learning_rate.value)
+        waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         fresh, self._fresh = _numbers(self._fresh, ()), {}
+        newest = [(step, {**fresh, "lr": lr})] if fresh else []
         return {
             "step": step,
             "steps": epochs * epoch_steps if epochs and epoch_steps else None,
@@ -214,7 +222,7 @@ class _Keras:
             "loss": _number(self._logs.get("loss")),
             "lr": lr,
             "metrics": _numbers(self._logs, ("loss",)),
-            "points": [(step, {**fresh, "lr": lr})] if fresh else [],
+            "points": [*((at, _numbers(logs, ())) for at, logs in waiting), *newest],
         }
 
 

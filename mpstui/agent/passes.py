@@ -85,7 +85,8 @@ class Passes:
             return
         if other is not None and fed.was_looked_through():
             waits = other.batches > other.steps * max(1, passes_per_step)
-            fed = other if fed.evaluates or waits else fed
+            fetched_ahead = other.batches == other.length and fed.batches != fed.length  # all that its first step takes
+            fed = other if waits or (fed.evaluates and not fetched_ahead) else fed
         fed.steps += 1
         self.samples += (fed.batches - fed.batches_of_steps) * (fed.batch_size or 0)
         fed.batches_of_steps = fed.batches

@@ -27,7 +27,7 @@ class MpstuiCallback(Callback):
         """``save_as``: the name that ``learn.load`` takes."""
         super().__init__()
         self._save_as = save_as
-        self._count = self._fitted = 0
+        self._count = self._fitted = self._began_at = 0
         self._began = 0.0
 
     def before_fit(self) -> None:
@@ -36,9 +36,10 @@ class MpstuiCallback(Callback):
             return
         report.takes("save", "clear_cache", "stop")
         self._tell_of_checkpoints()
-        self._fitted, self._began = self._count, time.monotonic()
+        self._fitted = self._count
         self._totals()
-        report.phase("training")
+        report(device=str(getattr(self.dls, "device", None) or "cpu"))
+        self._go_on()
 
     def before_epoch(self) -> None:
         self._totals()
@@ -47,11 +48,11 @@ class MpstuiCallback(Callback):
         if not self.training:
             return
         self._count += 1
-        seconds, done = time.monotonic() - self._began, self._count - self._fitted
+        seconds, done = time.monotonic() - self._began, self._count - self._began_at
         batch = getattr(self.dls.train, "bs", None) or getattr(self.dls.train, "batch_size", None) or 0
         speed = {"samples_per_second": batch * done / seconds} if seconds > 1 and batch else {}
         lr = number(self.opt.hypers[-1].get("lr"))
-        report(step=self._count, loss=self.loss.detach(), lr=lr, **speed)
+        report(step=self._count, epoch_step=self.iter + 1, loss=self.loss.detach(), lr=lr, **speed)
         clear_cache_if_asked()
         stops = report.requested("stop")
         if report.requested("save") or stops:
@@ -63,7 +64,7 @@ class MpstuiCallback(Callback):
         report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
 
     def after_validate(self) -> None:
-        report.phase("training")
+        self._go_on()
 
     def after_epoch(self) -> None:
         found = zip(self.recorder.metric_names, self.recorder.log, strict=False)
@@ -73,10 +74,14 @@ class MpstuiCallback(Callback):
         self.learn.__dict__.pop("save", None)  # a learner is exported as it is
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 
+    def _go_on(self) -> None:
+        self._began, self._began_at = time.monotonic(), self._count
+        report.phase("training")
+
     def _totals(self) -> None:
         of_epoch, epoch = len(self.dls.train), min(self.epoch + 1, self.n_epoch)
         steps = self._fitted + self.n_epoch * of_epoch
-        report(epoch=epoch, epochs=self.n_epoch, steps=steps, epoch_steps=of_epoch)
+        report(epoch=epoch, epochs=self.n_epoch, steps=steps, epoch_steps=of_epoch, epoch_step=0)
 
     def _tell_of_checkpoints(self) -> None:
         save = self.learn.save

@@ -27,18 +27,27 @@ class MpstuiCallback(TrainerCallback):
 
     def __init__(self) -> None:
         self._batch, self._began, self._began_step = 0, 0.0, 0
+        self._is_begun = False
+        """No step of the epoch is done yet."""
+        self._trains = self._evaluates = False
+        self._best: float | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:
         of_model: dict[str, Any] = getattr(getattr(model, "config", None), "to_dict", dict)()
         report.config({**args.to_sanitized_dict(), **({"model": of_model} if of_model else {})})
         self._batch = (state.train_batch_size or 0) * args.gradient_accumulation_steps * args.world_size
         self._began, self._began_step = time.monotonic(), state.global_step
-        report(step=state.global_step, **_totals(state), device=getattr(args, "device", None))
+        self._is_begun = self._trains = True
+        report(step=state.global_step, **self._place(state), device=getattr(args, "device", None))
         report.takes("save", "clear_cache", "stop", *(("evaluate",) if args.eval_strategy != "no" else ()))
         report.phase("training")
 
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._is_begun = True
+
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        report(step=state.global_step, **_totals(state), **self._speed(state))
+        self._is_begun = False
+        report(step=state.global_step, **self._place(state), **self._speed(state))
         clear_cache_if_asked()
         control.should_save |= report.requested("save")
         if args.eval_strategy != "no":
@@ -47,10 +56,16 @@ class MpstuiCallback(TrainerCallback):
             control.should_save = control.should_training_stop = True
         self._announce(control)
 
+    def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._tell_best(state)
+
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         self._announce(control)
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if not self._evaluates:
+            self._evaluates = True
+            report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
         if report.requested("stop"):
             control.should_training_stop = True
 
@@ -62,22 +77,36 @@ class MpstuiCallback(TrainerCallback):
         report(known, step=state.global_step)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        best = state.best_metric
-        if best is not None:
-            report(best_metric=best)
-        self._began, self._began_step = time.monotonic(), state.global_step
-        report.phase("training")
-        if control.should_save:
-            report.phase("saving", expect_seconds=SAVING_SECONDS)
+        self._go_on(state, saves=control.should_save)
+
+    def on_predict(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._go_on(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
         report.checkpoint(path, step=state.global_step, best=state.best_global_step == state.global_step)
-        self._began, self._began_step = time.monotonic(), state.global_step
-        report.phase("training")
+        self._tell_best(state)
+        self._go_on(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._trains = False
+        self._tell_best(state)
         report.phase("saving", expect_seconds=SAVING_SECONDS)
+
+    def _go_on(self, state: Any, *, saves: bool = False) -> None:
+        """Behind an evaluation or a checkpoint."""
+        self._evaluates = False
+        self._began, self._began_step = time.monotonic(), state.global_step
+        if saves or not self._trains:
+            report.phase("saving", expect_seconds=SAVING_SECONDS)
+        else:
+            report.phase("training")
+
+    def _tell_best(self, state: Any) -> None:
+        """The best metric, which Trainer knows only some time behind the evaluation."""
+        if state.best_metric is not None and state.best_metric != self._best:
+            self._best = state.best_metric
+            report(best_metric=self._best)
 
     def _announce(self, control: Any) -> None:
         """Say what it will be silent for; the flow of Trainer's own, which is asked first, has decided it."""
@@ -90,15 +119,18 @@ class MpstuiCallback(TrainerCallback):
         seconds, steps = time.monotonic() - self._began, state.global_step - self._began_step
         return {"samples_per_second": self._batch * steps / seconds} if self._batch and seconds > 1 and steps else {}
 
-
-def _totals(state: Any) -> dict[str, int]:
-    """The epoch being trained, from 1, and the totals."""
-    told = {"steps": state.max_steps, "epochs": state.num_train_epochs}
-    known = {name: value for name, value in told.items() if isinstance(value, int) and 0 < value < 1 << 40}
-    if state.epoch is not None:
-        epoch = math.floor(state.epoch) + 1
-        known["epoch"] = min(epoch, known.get("epochs", epoch))
-    return known
+    def _place(self, state: Any) -> dict[str, int]:
+        """The epoch being trained, from 1, how far it is, and the totals."""
+        told = {"steps": state.max_steps, "epochs": state.num_train_epochs}
+        known = {name: value for name, value in told.items() if isinstance(value, int) and 0 < value < 1 << 40}
+        if state.epoch is not None:
+            epoch = math.floor(state.epoch) + 1 if self._is_begun else max(1, math.ceil(state.epoch))
+            known["epoch"] = min(epoch, known.get("epochs", epoch))
+            if state.epoch > 0 and state.global_step:
+                of_epoch = math.ceil(state.global_step / state.epoch - 1e-6)
+                done = state.global_step - (known["epoch"] - 1) * of_epoch
+                known.update({"epoch_step": done, "epoch_steps": of_epoch} if 0 <= done <= of_epoch else {})
+        return known
 
 
 integration_utils.INTEGRATION_TO_CALLBACK.setdefault("mpstui", MpstuiCallback)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,29 +35,23 @@ def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkp
 class _Handlers:
     def __init__(self, trainer: Any, evaluator: Any, optimizer: Any, checkpoint: Any) -> None:
         self._trainer, self._evaluator, self._optimizer, self._checkpoint = trainer, evaluator, optimizer, checkpoint
-        self._began, self._began_step, self._saved = 0.0, 0, ""
+        self._saved = ""
 
     def started(self, engine: Any) -> None:
         report.takes("clear_cache", "stop", *(("save",) if self._checkpoint is not None else ()))
-        self._began, self._began_step = time.monotonic(), engine.state.iteration
         report.phase("training")
 
     def epoch_started(self, engine: Any) -> None:
         state, of_epoch = engine.state, engine.state.epoch_length
         steps = state.max_epochs * of_epoch if state.max_epochs and of_epoch else None
-        report(epoch=state.epoch, epochs=state.max_epochs, steps=steps, epoch_steps=of_epoch)
+        report(epoch=state.epoch, epochs=state.max_epochs, steps=steps, epoch_steps=of_epoch, epoch_step=0)
 
     def step_done(self, engine: Any) -> None:
         output, state = engine.state.output, engine.state
         told = output if isinstance(output, Mapping) else {"loss": output[0] if isinstance(output, tuple) else output}
         lr = self._optimizer.param_groups[0]["lr"] if self._optimizer is not None else None
-        seconds, steps = time.monotonic() - self._began, state.iteration - self._began_step
-        report(
-            {**told, **state.metrics},
-            step=state.iteration,
-            lr=lr,
-            steps_per_second=steps / seconds if seconds > 1 else None,
-        )
+        within = state.iteration - (state.epoch - 1) * state.epoch_length if state.epoch_length else None
+        report({**told, **state.metrics}, step=state.iteration, epoch_step=within, lr=lr)
         self._tell_of_checkpoint()
         clear_cache_if_asked()
         stops = report.requested("stop")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
 import keras
@@ -26,24 +25,24 @@ class MpstuiCallback(keras.callbacks.Callback):
         super().__init__()
         self._save_to = os.path.abspath(save_to)
         self._steps: int | None = None
-        self._began, self._began_step, self._batch = 0.0, 0, 0
+        self._trains = False
 
     def on_train_begin(self, logs: Any = None) -> None:
         optimizer = getattr(self.model, "optimizer", None)
         report.config({"optimizer": optimizer.get_config()} if optimizer is not None else {})
         self._tell_of_checkpoints()
         report.takes("save", "clear_cache", "stop")
+        self._trains = True
         report.phase("training")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         epochs, of_epoch = self.params.get("epochs"), self.params.get("steps")
         if self._steps is None and epochs and of_epoch:
             self._steps = self._step() + (epochs - epoch) * of_epoch
-        self._began, self._began_step = time.monotonic(), self._step()
-        report(epoch=epoch + 1, epochs=epochs, steps=self._steps, epoch_steps=of_epoch)
+        report(epoch=epoch + 1, epochs=epochs, steps=self._steps, epoch_steps=of_epoch, epoch_step=0)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        report(logs or {}, step=self._step(), lr=self._lr())
+        report(logs or {}, step=self._step(), epoch_step=batch + 1, lr=self._lr())
         clear_cache_if_asked()
         stops = report.requested("stop")
         if report.requested("save") or stops:
@@ -55,14 +54,17 @@ class MpstuiCallback(keras.callbacks.Callback):
         report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
 
     def on_test_end(self, logs: Any = None) -> None:
-        report.phase("training")
+        if self._trains:
+            report.phase("training")
+        else:
+            report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         found = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
-        seconds, steps = time.monotonic() - self._began, self._step() - self._began_step
-        report(found, steps_per_second=steps / seconds if seconds > 0 and steps else None)
+        report(found, step=self._step())
 
     def on_train_end(self, logs: Any = None) -> None:
+        self._trains = False
         self.model.__dict__.pop("save", None)
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 

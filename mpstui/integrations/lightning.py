@@ -24,7 +24,10 @@ _NO_METRICS = frozenset(("epoch", "step"))
 
 
 class MpstuiLogger(Logger):
-    """Reports what the module logs, its settings and the checkpoints."""
+    """Reports what the module logs, its settings and the checkpoints; a callback beside it reports for both."""
+
+    is_told = False
+    """By :class:`MpstuiCallback`, which knows more."""
 
     @property
     def name(self) -> str:
@@ -32,10 +35,12 @@ class MpstuiLogger(Logger):
 
     @property
     def version(self) -> str:
-        return report.version
+        """The run: ModelCheckpoint puts its folder below this, and each run has one of its own."""
+        return os.path.basename(os.environ.get("MPSTUI_RUN_DIR", "")) or "none"
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        report(_named(metrics), step=step)
+        if not self.is_told:
+            report(_named(metrics), step=step)
 
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
         report.config(dict(params) if isinstance(params, Mapping) else vars(params))
@@ -52,12 +57,15 @@ class MpstuiCallback(Callback):
         self._step = self._began_step = -1
         self._began = 0.0
         self._batch = 0
+        self._has_loss = False
+        self._best: float | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.loggers and not any(isinstance(one, MpstuiLogger) for one in trainer.loggers):
             report.config(dict(getattr(pl_module, "hparams", None) or {}))
-        self._batch = _batch_size(trainer)
+        self._batch, self._step = _batch_size(trainer), trainer.global_step
         self._tell_of_checkpoints(trainer)
+        self._tell_of_metrics(trainer)
         if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith("lightning"):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its own raises an error; it is restored behind the fit
         validates = ("evaluate",) if trainer.enable_validation else ()
@@ -85,14 +93,16 @@ class MpstuiCallback(Callback):
         report.phase("setup" if trainer.sanity_checking else "evaluating", expect_seconds=seconds)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        if trainer.sanity_checking:
-            return
-        found = {name: value for name, value in trainer.callback_metrics.items() if name not in _LOSSES}
-        report(_named(found), step=trainer.global_step)
-        best = trainer.checkpoint_callback.best_model_score if trainer.checkpoint_callback is not None else None
-        if best is not None:
-            report(best_metric=number(best))
-        self._begin(trainer)
+        if trainer.state.fn == "fit":
+            self._begin(trainer)
+        else:
+            report.phase("saving", expect_seconds=SAVING_SECONDS)
+
+    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
+        report.phase("testing", expect_seconds=EVALUATION_SECONDS)
+
+    def on_test_end(self, trainer: Any, pl_module: Any) -> None:
+        report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         report.phase("saving", expect_seconds=SAVING_SECONDS)
@@ -102,14 +112,37 @@ class MpstuiCallback(Callback):
         report.phase("training")
 
     def _numbers(self, trainer: Any, outputs: Any) -> dict[str, Any]:
-        """The loss and the learning rate, and each ``log_every_n_steps`` what the module logs."""
-        logged = _named(trainer.logged_metrics) if trainer.global_step % trainer.log_every_n_steps == 0 else {}
+        """The loss and the learning rate, of each step: the module may log them now and then."""
+        found = {}
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-        if not any(name in trainer.callback_metrics for name in _LOSSES) and loss is not None:
-            logged["loss"] = loss.detach() * trainer.accumulate_grad_batches
+        if loss is not None:
+            self._has_loss, found["loss"] = True, loss.detach() * trainer.accumulate_grad_batches
         if trainer.optimizers:
-            logged["lr"] = number(trainer.optimizers[0].param_groups[0].get("lr"))
-        return logged
+            found["lr"] = number(trainer.optimizers[0].param_groups[0].get("lr"))
+        return found
+
+    def _tell_of_metrics(self, trainer: Any) -> None:
+        """Report what the module logs, with a logger and without one, as Lightning hands it on."""
+        connector = trainer._logger_connector
+        log: Callable[..., Any] = connector.log_metrics
+        for logger in trainer.loggers:
+            if isinstance(logger, MpstuiLogger):
+                logger.is_told = True
+        if hasattr(log, "tells"):
+            return
+
+        def logged(metrics: Any, step: int | None = None) -> Any:
+            if step is None:  # else the count is that of an evaluation
+                named = {name: value for name, value in metrics.items() if name not in _NO_METRICS}
+                if connector._first_loop_iter is not None and self._has_loss:  # the loss of this step was told
+                    named = {name: value for name, value in named.items() if name not in _LOSSES}
+                elif not self._has_loss:
+                    named = _named(named)
+                report(named, step=trainer.global_step)
+            return log(metrics, step)
+
+        logged.tells = True  # type: ignore[attr-defined]
+        connector.log_metrics = logged
 
     def _speed(self, trainer: Any) -> dict[str, float]:
         seconds, steps = time.monotonic() - self._began, trainer.global_step - self._began_step
@@ -126,6 +159,10 @@ class MpstuiCallback(Callback):
             if trainer.is_global_zero and "://" not in str(filepath):
                 best = getattr(trainer.checkpoint_callback, "best_model_path", "") == str(filepath)
                 report.checkpoint(filepath, step=trainer.global_step, best=best)
+                score = number(getattr(trainer.checkpoint_callback, "best_model_score", None))
+                if score is not None and score != self._best:
+                    self._best = score
+                    report(best_metric=score)
             return result
 
         saved.tells = True  # type: ignore[attr-defined]
@@ -133,15 +170,19 @@ class MpstuiCallback(Callback):
 
 
 def _place(trainer: Any) -> dict[str, Any]:
-    epochs, steps = trainer.max_epochs, trainer.estimated_stepping_batches
-    found = {"step": trainer.global_step, "epoch": trainer.current_epoch + 1}
+    epochs, steps, batches = trainer.max_epochs, trainer.estimated_stepping_batches, trainer.num_training_batches
+    epoch = trainer.current_epoch + 1
+    found = {"step": trainer.global_step, "epoch": epoch}
     if epochs is not None and epochs > 0:
-        found["epochs"] = epochs
+        found |= {"epochs": epochs, "epoch": min(epoch, epochs)}
+    if len(trainer.optimizers) > 1:  # the step is the sum of theirs
+        return {**found, "steps": trainer.max_steps} if trainer.max_steps > 0 else found
     if isinstance(steps, int) and steps > 0:
         found["steps"] = steps
-    batches = trainer.num_training_batches
-    if isinstance(batches, int):
-        found["epoch_steps"] = math.ceil(batches / trainer.accumulate_grad_batches)
+    if isinstance(batches, int) and batches > 0:
+        of_epoch = math.ceil(batches / trainer.accumulate_grad_batches)
+        done = trainer.global_step - (found["epoch"] - 1) * of_epoch
+        found |= {"epoch_steps": of_epoch, "epoch_step": done} if 0 <= done <= of_epoch else {}
     return found
 
 

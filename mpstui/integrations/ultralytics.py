@@ -28,7 +28,8 @@ class _Callbacks:
     def __init__(self) -> None:
         self._step = self._batches = 0
         self._began = 0.0
-        self._stopped = self._wanted = False
+        self._stopped = False
+        self._told_epoch = -1
 
     def on_train_start(self, trainer: Any) -> None:
         report.config(vars(trainer.args))
@@ -45,9 +46,10 @@ class _Callbacks:
         done = self._step - trainer.start_epoch * self._batches
         speed = {"samples_per_second": trainer.batch_size * done / seconds} if seconds > 1 else {}
         loss = trainer.loss.detach() if getattr(trainer, "loss", None) is not None else None
-        report(step=self._step, loss=loss if loss is None or not loss.ndim else loss.sum(), **speed)
+        loss = loss if loss is None or not loss.ndim else loss.sum()
+        report(step=self._step, epoch_step=self._step - trainer.epoch * self._batches, loss=loss, **speed)
         clear_cache_if_asked()
-        self._wanted |= report.requested("save")
+        report.requested("save")  # it is saved at the end of the epoch
         if report.requested("stop"):
             trainer.stop = self._stopped = True
 
@@ -70,12 +72,17 @@ class _Callbacks:
         report.checkpoint(path, step=min(self._step, goes_on_from))  # the last word
 
     def on_fit_epoch_end(self, trainer: Any) -> None:
+        if trainer.epoch == self._told_epoch:
+            return  # the best weights, once more at the end
+        self._told_epoch = trainer.epoch
         report({**(trainer.metrics or {}), "fitness": trainer.fitness}, step=self._step)
-        report.phase("training")
-        if trainer.epoch + 1 < trainer.epochs and not self._stopped:
+        if trainer.epoch + 1 < trainer.epochs and not trainer.stop:
+            report.phase("training")
             self._place(trainer, after=1)
+        else:
+            report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
 
     def _place(self, trainer: Any, after: int = 0) -> None:
-        epoch = getattr(trainer, "epoch", trainer.start_epoch) + 1 + after
-        steps = trainer.epochs * self._batches
-        report(step=self._step, steps=steps, epoch=epoch, epochs=trainer.epochs, epoch_steps=self._batches)
+        epoch, of_epoch = getattr(trainer, "epoch", trainer.start_epoch) + 1 + after, self._batches
+        totals = {"steps": trainer.epochs * of_epoch, "epochs": trainer.epochs}
+        report(step=self._step, epoch=epoch, epoch_step=0, epoch_steps=of_epoch, **totals)

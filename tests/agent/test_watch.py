@@ -113,6 +113,21 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
 
 
+def test_a_loop_that_fetches_the_batches_of_a_step_before_it_is_followed_from_epoch_to_epoch(tmp_path: Path) -> None:
+    """As accelerate and Trainer do under gradient accumulation: four untrained batches are no evaluation there."""
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "for epoch in range(2):\n"
+        "    batches = iter(DataLoader(x, batch_size=4))\n"
+        "    for fetched in ([next(batches) for _ in range(4)] for _ in range(2)):\n"
+        "        for batch in fetched: (((net(batch) - 1) ** 2).mean() / 4).backward()\n"
+        "        optimizer.step(); optimizer.zero_grad()\n"
+        "    for batch in DataLoader(x, batch_size=4): net(batch)\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [4, 2, 2, 2]
+
+
 def test_the_speed_after_an_evaluation_is_that_of_whole_steps(tmp_path: Path) -> None:
     script = (
         "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"

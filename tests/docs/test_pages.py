@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from tests.cli.programs import mpstui
 from tests.slurm.fake import FakeCluster
 from tests.ssh_lab import SshLab
 from tests.terminal import Terminal
+from tests.waiting import wait_until
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COOKBOOK = "cookbook.md"
@@ -127,6 +129,45 @@ def test_the_cookbooks_commands_for_a_cluster_work(folder: Path, monkeypatch: py
     monkeypatch.setenv("PATH", f"{folder / 'cluster' / 'bin'}:{os.environ['PATH']}")
     for command in _section("A cluster", folder):
         run(command, folder)
+
+
+FRAMEWORKS = sorted((DOCS / "integrations").glob("*.md"))
+TRAINING = """
+import sys, time
+from mpstui import report
+done = int(sys.argv[2].rpartition("-")[2]) if len(sys.argv) > 2 else 0
+for step in range(done + 1, done + 20 if done else 1_000_000):
+    time.sleep(0.02)
+    report(loss=1 / step, step=step)
+    stops = report.requested("stop")
+    if report.requested("save") or stops:
+        open(f"step-{step}", "w").write("saved")
+        report.checkpoint(f"step-{step}", step=step)
+    if stops:
+        break
+"""
+"""Does what the callbacks do; the examples above the commands are run by `make integrations`."""
+
+
+def test_the_commands_on_the_pages_of_frameworks_work(folder: Path) -> None:
+    found = {
+        next(one.text for one in sections(f"integrations/{path.name}") if "mpstui run" in one.text)
+        for path in FRAMEWORKS
+    }
+    assert len(FRAMEWORKS) == 8
+    assert len(found) == 1  # they are the same
+    (folder / "train.py").write_text(TRAINING)
+    for command in commands(Section("", found.pop()), folder):
+        if "once it trains" in command.remark:
+            wait_until(lambda: json.loads(mpstui("show", "first", "--json", cwd=folder).stdout)["step"], what="a step")
+        run(command, folder)
+
+
+def test_each_page_of_a_framework_is_linked() -> None:
+    table, front = (DOCS / "integrations.md").read_text(), (DOCS.parent / "README.md").read_text()
+    for path in FRAMEWORKS:
+        assert f"](integrations/{path.name})" in table
+        assert f"](docs/integrations/{path.name})" in front
 
 
 def test_the_cookbook_says_how_many_situations_it_has() -> None:

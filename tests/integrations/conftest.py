@@ -23,11 +23,11 @@ Shown = Mapping[str, Any]
 
 @pytest.fixture
 def example(request: pytest.FixtureRequest) -> Callable[[str, str], str]:
-    """A heading of docs/integrations.md and what its example takes for given, as one program."""
+    """The example on the page of a framework and what it takes for given, as one program."""
 
     def program(heading: str, given: str) -> str:
-        text = (ROOT / "docs" / "integrations.md").read_text()
-        found = re.search(rf"^## {re.escape(heading)}\n.*?```python\n(.*?)```", text, re.DOTALL | re.MULTILINE)
+        pages = {path.read_text().partition("\n")[0]: path for path in (ROOT / "docs" / "integrations").glob("*.md")}
+        found = re.search(r"```python\n(.*?)```", pages[f"# {heading}"].read_text(), re.DOTALL)
         assert found is not None, heading
         return f"import sys, time\ncheckpoint = sys.argv[2] if len(sys.argv) > 2 else None\n{given}\n{found[1]}"
 

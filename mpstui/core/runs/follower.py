@@ -223,6 +223,9 @@ class RunFollower:
         names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
+        own_beat = self.heartbeats.own
+        if own_beat is not None and own_beat.loss_seen == "trainer":  # which prints the one that it has told
+            printed = {name: view for name, view in printed.items() if name != "loss"}
         read = self.heartbeats.readings.views(names, most=most)
         told = [(self.own_name, own), (self.external.path.name if self.external is not None else "", printed)]
         return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)

@@ -321,7 +321,8 @@ class RunReader(RunFollower):
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
         of_many = of_many or (own is not None and own.training is not None)
-        if moving and numbers.eta_seconds is None and launch is not None and launch.checkpoint is None and not of_many:
+        times = own is not None and own.step is not None  # two beats tell; until then most of it was the start
+        if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
             lasted = (self._updated() or launch.time) - launch.time
             numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))
         planned = numbers.steps is not None or numbers.epochs is not None

@@ -280,6 +280,13 @@ def test_the_total_stands_still_while_step_and_epoch_are_of_two_moments(home: Ho
     run.release()
 
 
+def test_the_time_that_the_start_took_says_nothing_of_what_is_left(home: Home) -> None:
+    """A minute of imports, then 2 of 6,250 quick steps: no 70 hours, not for a second either."""
+    run = seen_by_agent(run_of(home), 2, 0.5, steps=6250, epoch=1, epochs=5)
+    assert [shown.numbers.eta_seconds for shown in both(home, run)] == [None, None]
+    run.release()
+
+
 def test_the_bar_of_an_evaluation_is_not_the_epoch(home: Home) -> None:
     run = run_of(home).beat(step=80, steps=240, epoch=1, epochs=3)
     run.output(" 33%|###3      | 80/240 [00:08<00:14, 11.35it/s]\n 75%|#######5  | 15/20 [00:01<00:00, 17.0it/s]\n")

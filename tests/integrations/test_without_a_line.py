@@ -1,0 +1,52 @@
+"""Scripts as they are: what the agent knows of Trainer, Lightning and Keras without a callback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.integrations.conftest import Training
+from tests.integrations.test_huggingface import GIVEN as TRANSFORMERS
+from tests.integrations.test_lightning import GIVEN as LIGHTNING
+
+TRAINER = (
+    TRANSFORMERS.replace("1600", "240")
+    + """
+arguments = TrainingArguments("out", num_train_epochs=2, eval_strategy="epoch", save_strategy="epoch")
+Trainer(model, arguments, train_dataset=train, eval_dataset=validation).train()
+"""
+)
+MODULE = (
+    LIGHTNING.replace("1600", "240").replace("LOG", 'self.log("train_loss", self.loss(batch))')
+    + """
+from lightning.pytorch.callbacks import ModelCheckpoint
+Trainer(max_epochs=2, logger=False, callbacks=[ModelCheckpoint("out", save_top_k=-1)]).fit(module, train, validation)
+"""
+)
+KERAS = """
+import os
+os.environ["KERAS_BACKEND"] = "torch"
+import keras, numpy
+x = numpy.random.rand(240, 8).astype("float32")
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1, activation="sigmoid")])
+model.compile("sgd", "binary_crossentropy")
+saves = keras.callbacks.ModelCheckpoint("out/{epoch}.keras")
+model.fit(x, x[:, 0] > 0.5, batch_size=8, epochs=2, validation_data=(x[:32], x[:32, 0] > 0.5), callbacks=[saves])
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "program", "validation"),
+    [("transformers", TRAINER, "eval_loss"), ("lightning", MODULE, "val_loss"), ("keras", KERAS, "val_loss")],
+)
+def test_a_script_as_it_is(module: str, program: str, validation: str, train: Callable[[str, str], Training]) -> None:
+    training = train(module, "import sys, time\n" + program)
+    shown = training.mpstui.wait_state(training.run, "finished", timeout=180)
+    assert [shown[name] for name in ("epoch", "epochs", "step", "steps")] == [2, 2, 60, 60]
+    assert set(shown["told_by"].values()) == {"agent"}
+    beat = shown["heartbeat"]
+    assert (beat["epoch_step"], beat["epoch_steps"]) == (30, 30)
+    assert (shown["loss"] is not None, beat["lr"] is not None) == (True, True)
+    assert shown["metrics"][validation]["count"] == 2
+    assert [one["step"] for one in shown["checkpoints"]] == [60, 30]
