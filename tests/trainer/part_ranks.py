@@ -7,6 +7,8 @@ before it and saves it again at once, or a few steps later.
 from __future__ import annotations
 
 import functools
+import gc
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -15,7 +17,6 @@ from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
-import torch.distributed.fsdp
 
 from tests.trainer.sharded_ranks import Pair
 from trainer import saving
@@ -90,5 +91,8 @@ def forked(folder: Path, name: str, ranks: int, begun: str | None, steps: int) -
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    gc.disable()  # what a rank would look through is all of torch, and every page of it would be copied
+    for module in ("torch._dynamo", "torch.distributed.fsdp"):  # each rank would load them, sixteen times in all
+        importlib.import_module(module)
     for name, ranks, begun, steps in CHAIN:
         forked(Path(sys.argv[1]), name, ranks, begun, steps)
