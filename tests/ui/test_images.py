@@ -143,6 +143,7 @@ def test_every_window_has_what_fits(tmp_path: Path, size: tuple[int, int]) -> No
         assert all(len(line) <= size[0] for line in driver.lines)
         if size[1] >= 8:
             await driver.sees("4 of 4")
+            assert "logged by" in driver.lines[0]
             assert drawn(driver) > 0
 
     drive(fakes.world((run,)), play, size=size, opening=run.run, theme=OWN_256_LIGHT_THEME)

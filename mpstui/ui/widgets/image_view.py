@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..messages import ImageRead
 
+_LEAST_FOR_COUNTS = 50
+"""Columns from which on the title tells how many there are."""
 _MOST_PIXELS, _MOST_PIXELS_REMOTE = 300_000, 60_000
 """Of a picture in pixels, each some six bits on the way to the terminal where it has many colours."""
 _LONGEST_WAIT, _LONGEST_WAIT_REMOTE = 1.0, 10.0
@@ -237,7 +239,7 @@ class ImageView(LinePanel):
         )
         told = " · ".join(f"{shown.whole(count)} {word}{'s' * (count != 1)}" for count, word in kinds if count)
         found = (Span(f"/{clean(self.pattern, 20)}  ", "match"),) if self.pattern else ()
-        return (*found, Span(told, "dim"))
+        return (*found, *((Span(told, "dim"),) if self.size.width >= _LEAST_FOR_COUNTS else ()))
 
     def rows(self, width: int, height: int) -> list[Row]:
         seen, snapshot = self.seen, self._snapshot

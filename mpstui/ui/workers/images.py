@@ -32,6 +32,11 @@ class ImageWorker(Worker):
             self.start()
         self.wake()
 
+    def stop(self) -> None:
+        """End after what is being read: it may come over a line, and nobody who leaves waits for it."""
+        self._stopped.set()
+        self.wake()
+
     def _work(self) -> float | None:
         asked, self._asked = self._asked, None
         if asked is not None:
