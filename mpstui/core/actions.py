@@ -29,6 +29,8 @@ class RunFacts:
     """Why the next attempt can only begin from scratch."""
     unheard: str = ""
     """Why the trainer itself hears no request."""
+    moving: str = ""
+    """Why nobody but whoever moves it can start it."""
 
 
 class Question(NamedTuple):
@@ -116,7 +118,7 @@ def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 
 def _cannot_restart(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return "it is already waiting to start" if snapshot.state is State.QUEUED else ""
+    return facts.moving or ("it is already waiting to start" if snapshot.state is State.QUEUED else "")
 
 
 def _on_cpu_already(snapshot: RunSnapshot) -> str:

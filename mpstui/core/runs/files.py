@@ -23,7 +23,7 @@ from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
 from .scheduled import JobReader, derive_scheduled
 from .state import RunWitnesses, StateVerdict, derive
-from .waiting import elsewhere
+from .waiting import elsewhere, is_moving
 
 TABLE_SECONDS = 2.0
 """How long a look at the process table serves: on macOS each one starts ``ps``."""
@@ -174,6 +174,7 @@ class WitnessReader:
             exit=ended,
             attempt=self.attempt,
             supervisor_held=supervisor_held,
+            moving=supervisor_held and ended is not None and is_moving(self.run),
             run_held=run_held,
             alive=self._alive(status, ended, supervisor_held and run_held),
             supervisor_stopped=supervisor_held and self._is_stopped(status.supervisor if status else None),

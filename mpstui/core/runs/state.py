@@ -39,6 +39,7 @@ JUDGING_SECONDS = 5.0
 """How long a supervisor may take to write down whether a crashed attempt is followed by another."""
 
 
+MOVING = "it is just being moved to another machine"
 _SILENT = "its supervisor is stopped by a signal and sees nothing: `mpstui stop`, or `kill -CONT`, lets it go on"
 
 
@@ -66,6 +67,8 @@ class RunWitnesses:
     begun: bool = False
     """Its program was started: there is a launch record, a pid or an end."""
     supervisor_held: bool = False
+    moving: bool = False
+    """It has ended for a move that is under way: whoever moves it holds its supervisor's place."""
     run_held: bool = False
     alive: tuple[int, ...] = ()
     """Recorded processes (the trainer and its tree) that live now, by pid *and* start time."""
@@ -229,7 +232,8 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
         return StateVerdict(
             State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after"
         )
-    return _outlived(seen, ended(record, seen.phase))
+    verdict = _outlived(seen, ended(record, seen.phase))
+    return verdict._replace(reason=f"{verdict.reason}; {MOVING}") if seen.moving else verdict
 
 
 def _stop_failed(seen: RunWitnesses, status: Status) -> StateVerdict:

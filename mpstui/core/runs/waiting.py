@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from ...wire import liveness, rundir, storage
@@ -76,6 +77,13 @@ def distrust_of_run(run: RunDir) -> str:
 def _is_awaited(status: Status) -> bool:
     """Whether a restart was planned since the machine was last started: its supervisor may still be expected."""
     return status.next_start is not None and status.boot_id == boot_id()
+
+
+def is_moving(run: RunDir) -> bool:
+    """Whether somebody is just moving it to another machine."""
+    with suppress(OSError):  # a file system without locks
+        return liveness.is_held(run.moving_lock)
+    return False
 
 
 def restart_is_wished(run: RunDir) -> bool:
