@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from ..wire.heartbeat import CheckpointNote
+from .learner import Fastai
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -46,6 +47,9 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
             ("CallbackList", "on_epoch_end", keras.before_epoch_end, None),
             ("CallbackList", "on_test_begin", watch.evaluates, None),
         )
+    if package == "fastai":
+        fastai = _shared(Fastai, watch)
+        return (("Learner", "__call__", fastai.before_event, None), ("Learner", "save", None, fastai.after_save))
     if package == "safetensors":
 
         def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:

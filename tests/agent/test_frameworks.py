@@ -253,6 +253,32 @@ print(losses[-1])
     assert saved == [("a.ckpt", 2), ("last.ckpt", 2)]
 
 
+def test_fastai_is_asked_since_its_optimizers_are_not_those_of_torch(tmp_path: Path) -> None:
+    source = "class Learner:\n    def __call__(self, event): pass\n    def save(self, file): return file\n"
+    _written(tmp_path, "fastai.learner", source)
+    program = """
+from types import SimpleNamespace as Record
+learner = fastai.learner.Learner()
+recorder = Record(metric_names=['epoch', 'train_loss', 'valid_loss', 'time'], values=[])
+opt, dls = Record(hypers=[{'lr': 0.5}]), Record(train=range(5))
+vars(learner).update(n_epoch=2, dls=dls, opt=opt, recorder=recorder)
+learner('before_fit')
+for learner.epoch in range(2):
+    for _ in range(5):
+        ((net(x) - 1) ** 2).mean().backward(); learner('after_step')
+    learner('before_validate')
+    recorder.values.append([0.5, 0.25])
+    learner.save('model.pth')
+"""
+    _, beat = ran("import fastai.learner\n" + SCRIPT + program, tmp_path)
+    told = {"step": 10, "steps": 10, "epoch": 2, "epochs": 2, "epoch_step": 5, "epoch_steps": 5, "lr": 0.5}
+    assert {name: beat[name] for name in told} == told
+    assert [one["step"] for one in _points(tmp_path) if "valid_loss" in one] == [5, 10]
+    events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    assert [one["step"] for one in events if one["event"] == "checkpoint"] == [5, 10]
+    assert not any("saw no step" in one["text"] for one in events)
+
+
 def _points(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in RunDir(run).metrics.read_text().splitlines()]
 

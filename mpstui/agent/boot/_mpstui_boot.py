@@ -27,6 +27,7 @@ _WATCHED = {
     "transformers.trainer_callback",
     "keras.src.callbacks.callback_list",
     "keras.src.models.model",
+    "fastai.learner",
     *(
         f"{package}.trainer.{module}"
         for package in ("lightning.pytorch", "pytorch_lightning")
