@@ -95,7 +95,10 @@ class Raster:
         if found is None:
             pairs = zip(self.palette[ink], self.palette[under], strict=True)
             mixed = [round((one * shade + other * (_SHADES - shade)) / _SHADES) for one, other in pairs]
-            found = self._blends[key] = self.ink((mixed[0], mixed[1], mixed[2]))
+            found = self.ink((mixed[0], mixed[1], mixed[2]))
+            if not found and tuple(mixed) != self.palette[0]:  # there are too many: the nearer of the two
+                found = ink if 2 * shade >= _SHADES else under
+            self._blends[key] = found
         return found
 
     def strips(self) -> list[list[bytearray]]:

@@ -6,7 +6,7 @@ rows of a region are the earlier ones moved up, as in a growing log, the termina
 feeds) if that takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered:
 it heals what another program may have left on the terminal. docs/screen.md, "Measured", has the figures.
 
-A chart in pixels (``graphics.py``) goes behind the cells of its frame, strip by strip; where text erases pixels, what a
+Charts in pixels (``graphics.py``) go behind the cells of its frame, strip by strip; where text erases pixels, what a
 frame has written upon is shown again.
 
 It rests on private names of the Textual that ``pyproject.toml`` pins; a test compares the screens of both ways.
@@ -14,7 +14,7 @@ It rests on private names of the Textual that ``pyproject.toml`` pins; a test co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -118,15 +118,15 @@ class Paint:
         """Bytes, in all."""
         self.graphics: Graphics | None = None
         """The terminal's way to show pixels, if any."""
-        self.picture: Picture | None = None
+        self.pictures: Sequence[Picture] = ()
         """What the next frame is to show in pixels."""
-        self.drawn: Picture | None = None
+        self.drawn: Sequence[Picture] = ()
         """What stands there."""
 
     def take_graphics(self, graphics: Graphics | None) -> str:
         """Show pixels from now on, in another way, or none; what takes away those that are there."""
         gone = self.graphics.gone() if self.graphics is not None else ""
-        self.graphics, self.picture, self.drawn = graphics, None, None
+        self.graphics, self.pictures, self.drawn = graphics, (), ()
         return gone
 
     def of(self, update: Any) -> Any:
@@ -152,33 +152,42 @@ class Paint:
         return self._write({y: line for y, line in fresh.items() if line != self.rows[y]})
 
     def _pixels(self, changed: Changes, *, afresh: bool = False) -> str:
-        """From the picture that stands there to the one that is wanted: behind what was written of the same frame.
+        """From the pictures that stand there to those that are wanted: behind what was written of the same frame.
 
         Args:
             afresh: every cell was written.
         """
-        before, wanted, graphics, told = self.drawn, self.picture, self.graphics, ""
+        before, wanted, graphics, told = self.drawn, self.pictures, self.graphics, ""
         self.drawn = wanted
         if graphics is None:
             return ""
-        lines = before.area.line_range if before is not None else range(0)
-        touched = {x for y in lines for start, end in changed.get(y, ()) for x in range(start, end)}
         erased = afresh and not graphics.is_behind
-        if before is not None and (erased or wanted is None or wanted.area != before.area):
-            told += graphics.gone() if graphics.is_behind else "" if erased else self._again(before.area)
-            before = None
-        if wanted is None or (wanted == before and not touched):
-            return told
-        palette, (left, top, width, height) = wanted.raster.palette, wanted.area
+        if before and (erased or [one.area for one in before] != [one.area for one in wanted]):
+            kept = () if erased or graphics.is_behind else before
+            told += graphics.gone() if graphics.is_behind else "".join(self._again(one.area) for one in kept)
+            before = ()
+        strips, first = "", 0
+        for place, picture in enumerate(wanted):
+            strips += self._strips(graphics, picture, before[place] if before else None, changed, first)
+            first += -(-picture.area.width // STRIP_CELLS)
+        if strips:
+            graphics.sent(len(strips))
+        return told + strips
+
+    def _strips(self, graphics: Graphics, wanted: Picture, before: Picture | None, changed: Changes, first: int) -> str:
+        """Those strips of a picture that differ from what stands there, or were written upon; ``first``: its number."""
+        told, (left, top, width, height), palette = "", wanted.area, wanted.raster.palette
+        touched = {x for y in wanted.area.line_range for start, end in changed.get(y, ()) for x in range(start, end)}
+        if wanted == before and not touched:
+            return ""
         stands = before.raster.strips() if before is not None and before.raster.palette is palette else []
         for number, strip in enumerate(wanted.raster.strips()):
             x = left + number * STRIP_CELLS
             part = Region(x, top, min(STRIP_CELLS, left + width - x), height)
             if stands and strip == stands[number] and (graphics.is_behind or touched.isdisjoint(part.column_range)):
                 continue
-            told += _move(-1, -1, top, x) + graphics.strip(number, strip, palette)
+            told += _move(-1, -1, top, x) + graphics.strip(first + number, strip, palette)
             told += "" if graphics.is_behind else self._again(part, marks=True)
-        graphics.sent(len(told))
         return told
 
     def _again(self, area: Region, *, marks: bool = False) -> str:
@@ -214,7 +223,7 @@ class Paint:
         if len(there) < _FEWEST_SCROLLED:
             return None
         top, bottom = min(there), max(there) + by
-        if self.drawn is not None and top < self.drawn.area.bottom and bottom >= self.drawn.area.y:
+        if any(top < one.area.bottom and bottom >= one.area.y for one in self.drawn):
             return None
         rows = self.rows.copy()
         rows[top : bottom + 1] = [*rows[top + by : bottom + 1], *([_UNKNOWN] * len(rows[top]) for _ in range(by))]
@@ -350,7 +359,7 @@ class PaintedApp(App[None]):
     def _display(self, screen: Screen[object], renderable: Any) -> None:
         """Textual's door to the terminal: of each update the cells that differ go through."""
         if self.paint.graphics is not None:
-            self.paint.picture = getattr(screen, "picture", None)
+            self.paint.pictures = getattr(screen, "pictures", ())
         super()._display(screen, self.paint.of(renderable))
 
     def write(self, sequences: str) -> None:

@@ -124,6 +124,12 @@ def pixel_inks(theme_name: str) -> dict[str, tuple[int, int, int]] | None:
     return {name: tuple(Color.parse(ink).get_truecolor()) for name, ink in inks.items()}  # type: ignore[misc]
 
 
+def ink_of(theme_name: str, role: str) -> tuple[int, int, int]:
+    """The ink of a role in a designed theme as red, green and blue."""
+    colour = palette(theme_name)[role].color
+    return tuple((colour or Color.parse("default")).get_truecolor())  # type: ignore[return-value]
+
+
 def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") -> str:
     """Which theme suits: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
 

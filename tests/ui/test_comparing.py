@@ -14,10 +14,12 @@ from mpstui.core.series.direction import Better
 from mpstui.ui.charting.canvas import Canvas, draw_line
 from mpstui.ui.charting.plot import ChartView
 from mpstui.ui.charting.scale import Frame
+from mpstui.ui.rows import Row
 from mpstui.ui.screens.comparing import ComparisonScreen
-from mpstui.ui.widgets.comparison import Comparison, own_words
+from mpstui.ui.widgets.comparison import Comparison
+from mpstui.ui.widgets.comparison_words import own_words
 from mpstui.ui.widgets.overlay import LABELS, best_axis, draw_overlay, overlay
-from mpstui.ui.widgets.parallel import parallel_rows
+from mpstui.ui.widgets.parallel import parallel, parallel_rows
 from tests.snapshots import changed
 
 from . import fakes
@@ -332,8 +334,13 @@ def test_the_axis_goes_on_to_the_next_that_two_runs_have() -> None:
 # -- settings as parallel axes
 
 
+def parallel_axes(settings: Sequence[Column], result: Column, width: int, height: int) -> list[Row]:
+    drawn, why_not = parallel(settings, result, width, height)
+    return parallel_rows(drawn, width, height) if drawn is not None else why_not
+
+
 def axes_of(*settings: Column, result: tuple[float | None, ...], better: Better | None = Better.LOWER) -> list[str]:
-    drawn = parallel_rows(settings, Column("best", result, "best", better), 60, 12)
+    drawn = parallel_axes(settings, Column("best", result, "best", better), 60, 12)
     assert all(line.width <= 60 for line in drawn)
     return [line.text for line in drawn]
 
@@ -353,10 +360,19 @@ def test_settings_are_axes_with_the_best_result_on_top() -> None:
 
 def test_the_parallel_view_says_what_it_needs() -> None:
     some = Column("lr", ("1", "2"))
-    assert "needs 24 columns and 6 lines" in parallel_rows([some], some, 80, 4)[0].text
-    assert "the same settings" in parallel_rows([], some, 80, 20)[0].text
+    assert "needs 24 columns and 6 lines" in parallel_axes([some], some, 80, 4)[0].text
+    assert "the same settings" in parallel_axes([], some, 80, 20)[0].text
     many = [Column(f"setting {place}", ("1", "2")) for place in range(9)]
-    assert parallel_rows(many, some, 80, 20)[0].text.endswith("+4")
+    assert parallel_axes(many, some, 80, 20)[0].text.endswith("+4")
+
+
+def test_each_line_between_two_axes_has_the_letter_of_its_run() -> None:
+    """So that they are told apart without colour, and where they cross."""
+    lines = axes_of(Column("lr", ("1", "2", "3")), Column("seed", ("1", "2", "1")), result=(0.1, 0.5, 0.9))
+    seed = lines[0].index("seed")
+    for cut in (slice(4, seed), slice(seed + 4, 42)):  # the labels of the results stand behind that
+        letters = [character for line in lines[1:] for character in line[cut] if character in "123"]
+        assert sorted(letters) == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("size", [(40, 10), (60, 15), (200, 60)])

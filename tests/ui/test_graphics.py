@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.ui.graphics import KITTY_QUESTION, QUESTION, Answers, Cell, Graphics, Raster, may_ask, png, sixel
-from mpstui.ui.theme import OWN_THEME, pixel_inks
+from mpstui.ui.theme import OWN_THEME, RUN_ROLES, ink_of, pixel_inks
+from tests.core.runs.build import RunBuilder, make_home
 
 from .pixel_terminal import Colour, PixelTerminal, png_pixels, sixel_pixels
 
@@ -91,6 +92,55 @@ def test_a_chart_is_drawn_in_pixels_and_makes_way(kind: str, log: Path) -> None:
         terminal.signal(signal.SIGTERM)
         assert terminal.wait_exit() == 128 + signal.SIGTERM
         assert kind != "kitty" or not terminal.shown
+
+
+@pytest.mark.parametrize("kind", ["kitty", "sixel"])
+def test_the_small_charts_of_all_metrics_are_drawn_in_pixels(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    lines = ({"step": step, "loss": 2 - step / 500, "acc": step / 1000, "lr": 0.1} for step in range(400))
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with watching(path, kind) as terminal:
+        terminal.wait_text("train")
+        terminal.press("g")
+        terminal.wait_text("metrics of", "acc")
+        until(terminal, lambda: not drawn_in_characters(terminal), "no curve in characters")
+        until(terminal, lambda: len({one.y for one in terminal.shown.values()}) > 1, "pictures below each other")
+        for side in (range(50), range(50, 100)):
+            inside = lambda side=side: any(int(x) in side for x, _ in near(INKS["teal"], terminal.colours()))  # noqa: E731
+            until(terminal, inside, f"a curve in {side}")
+        terminal.pump(0.5)
+        told = terminal.told
+        terminal.press("right")  # the focus alone moves
+        terminal.pump(0.5)
+        assert terminal.told == told
+        terminal.press("escape")
+        terminal.wait_text("1 chart", "2 log")
+        until(
+            terminal,
+            lambda: bool(line := near(INKS["teal"], terminal.colours())) and max(y for _, y in line) < 16,
+            "one chart",
+        )
+
+
+@pytest.mark.parametrize("kind", ["kitty", "sixel"])
+def test_curves_that_are_compared_are_drawn_in_pixels(kind: str, tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    for lr in (1, 2, 3):
+        run = RunBuilder(home, f"train lr={lr}", time.time() + lr).status("ended").launch().exit(code=0)
+        path = run.run.attempt(1).launch
+        path.write_text(json.dumps({**json.loads(path.read_text()), "argv": ["python", "t.py", "--lr", str(lr)]}))
+        run.points(*({"attempt": 1, "step": step, "loss": lr - step / 500} for step in range(200)))
+    with PixelTerminal(MPSTUI, kind, env={"MPSTUI_HOME": str(home.state)}) as terminal:
+        terminal.wait_text("lr=1", "finished")
+        terminal.press("*", "C")
+        terminal.wait_text("lower is better")
+        until(terminal, lambda: not drawn_in_characters(terminal) and bool(terminal.shown), "the picture")
+        seen = terminal.colours()
+        assert all(near(ink_of(OWN_THEME, role), seen) for role in RUN_ROLES[:3])
+        terminal.press("p")
+        terminal.wait_text("best")
+        until(terminal, lambda: bool(near(INKS["title"], terminal.colours())), "the lines between the axes")
+        assert not drawn_in_characters(terminal)
 
 
 def another_size_takes_it_away(terminal: PixelTerminal) -> None:

@@ -124,7 +124,8 @@ def other_bests(snapshots: Sequence[RunSnapshot], metric: str, most: int = 4) ->
 def _bests(snapshots: Sequence[RunSnapshot], metric: str, title: str) -> Column:
     """The best single value of each run, as it was reported."""
     curves = [curve_of(snapshot, metric) for snapshot in snapshots]
-    unread = frozenset(place for place, one in enumerate(curves) if one is not None and not one.complete)
+    pairs = enumerate(zip(curves, snapshots, strict=True))
+    unread = frozenset(at for at, (one, run) in pairs if (run.brief if one is None else not one.complete))
     values = tuple(point and point.value for point in map(_best_point, curves))
     told = {place: broken_since(one, metric) for place, one in enumerate(snapshots) if values[place] is not None}
     broken = {place: words for place, words in told.items() if words}

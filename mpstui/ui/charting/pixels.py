@@ -6,7 +6,7 @@ A value stands where the labels of the axis say: the axis' ends are in the middl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...core.model.snapshot import Piece, SeriesView
@@ -64,6 +64,47 @@ def rasterise(
         ink = raster.ink(inks["amber"])
         _line(raster, pixels, data.evaluation, data.evaluation.mean, ink, thick, dashed=True)
         _dots(raster, pixels, data.evaluation, ink)
+    return raster
+
+
+def rasterise_curves(
+    curves: Sequence[tuple[SeriesView, Colour]],
+    view: ChartView,
+    space: Frame,
+    cell: Cell,
+    inks: Mapping[str, Colour],
+    like: Raster | None = None,
+) -> Raster:
+    """Curves of several runs over each other, each in its ink: the last one stands out."""
+    raster, pixels = Raster(space.columns, space.lines, cell, inks["ground"], like), in_pixels(space, cell)
+    for tick in y_ticks(space):
+        _across(raster, pixels, tick, raster.ink(inks["edge"]))
+    if view.cursor is not None:
+        _upright(raster, pixels, view.cursor, raster.ink(inks["cursor"]))
+    numbers = [raster.ink(colour) for _, colour in curves]  # before their soft edges take the palette
+    for place, ((curve, _), ink) in enumerate(zip(curves, numbers, strict=True), 1):
+        width = max(1.5, cell.height / (7 if place == len(curves) > 1 else 13))
+        _line(raster, pixels, curve, curve.smooth, ink, width)
+    return raster
+
+
+Place = tuple[float, float]
+"""Column and line, in cells."""
+
+
+def rasterise_segments(
+    segments: Iterable[tuple[Place, Place, Colour, bool]], size: tuple[int, int], cell: Cell, ground: Colour
+) -> Raster:
+    """Straight lines in their order: from where to where, their ink, and whether they stand out."""
+    raster, drawn = Raster(*size, cell, ground), list(segments)
+    numbers = {colour: raster.ink(colour) for _, _, colour, _ in drawn}
+    for (left, top), (right, bottom), colour, thick in drawn:
+        begin, end = round(left * cell.width), round(right * cell.width)
+        slope = (bottom - top) * cell.height / max(1, end - begin)
+        half = max(1.0, cell.height / (7 if thick else 14)) / 2 + abs(slope) * _REACH
+        for x in range(begin, end + 1):
+            y = top * cell.height + slope * (x - begin)
+            raster.stroke(x, y - half, y + half, numbers[colour])
     return raster
 
 

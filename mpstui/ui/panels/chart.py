@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,9 +17,10 @@ from ..charting.data import ChartData, chart_data, drawn_with, is_coarse, metric
 from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
-from ..graphics import Graphics, Picture, Raster
+from ..graphics import Picture, Raster
 from ..rows import Row, row
 from ..theme import pixel_inks
+from ..widgets.lines import PixelPanel
 from . import Panel, RunPanel
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CursorMoved(Message):
         self.step = step
 
 
-class LossChart(RunPanel):
+class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first of them
     """The panel; its keys are methods that say what could not be done, if anything."""
 
     def __init__(self) -> None:
@@ -67,12 +67,7 @@ class LossChart(RunPanel):
         self._made: dict[str, tuple[tuple[object, ...], SeriesView]] = {}
         """By metric: of what, and the curve as it is drawn."""
         self._asked: tuple[object, ...] = ()
-        self.graphics: Graphics | None = None
-        """The terminal's way to show pixels."""
-        self.covered = False
-        """Whether something is said above it."""
         self._raster: Raster | None = None
-        self._waits = False
 
     def repaint(self) -> None:
         self._take_facts()
@@ -302,37 +297,21 @@ class LossChart(RunPanel):
 
     @property
     def in_pixels(self) -> bool:
-        """Whether its curves are shown by a picture: never where something may stand before them."""
-        if self.graphics is None or self.covered or self.app.screen is not self.screen:
-            return False
-        return bool(self.data.curves) and pixel_inks(self.app.theme) is not None
-
-    def make_room(self, lines: int) -> None:
-        """So many lines of the window above the footer are covered: no picture may stand there."""
-        covered = lines > 0 and self.region.bottom > self.screen.size.height - 1 - lines
-        if covered != self.covered:
-            self.covered = covered
-            self.repaint()
+        return bool(self.data.curves) and super().in_pixels
 
     @property
-    def picture(self) -> Picture | None:
-        """The picture, and where on the screen it is to stand."""
+    def pictures(self) -> tuple[Picture, ...]:
         space, (x, y, width, height) = self._space, self.content_region
         drawn_so = self._drawn_key[:1] == (True,)
         if self._raster is None or space is None or not (self.display and drawn_so and self.in_pixels):
-            return None
+            return ()
         area = Region(x + GUTTER, y + height - 1 - space.lines, space.columns, space.lines)
-        return Picture(area, self._raster) if (area.right, height) == (x + width, len(self._painted)) else None
+        fits = (area.right, height) == (x + width, len(self._painted))
+        return (Picture(area, self._raster),) if fits else ()
 
     def _waits_for_the_line(self, key: tuple[object, ...]) -> bool:
-        """Whether a new picture has to wait until the line has had time for the last one: not what a key asked for."""
-        if self.graphics is None or not self.in_pixels or key[:_OF_KEYS] != self._drawn_key[:_OF_KEYS]:
-            return False
-        wait = self.graphics.next - time.monotonic()
-        if wait > 0 and not self._waits:
-            self._waits = True
-            self.set_timer(wait, self._draw_late)
-        return wait > 0
+        """Whether a new picture has to wait: not what a key asked for."""
+        return self.in_pixels and key[:_OF_KEYS] == self._drawn_key[:_OF_KEYS] and self.line_is_busy()
 
     def _draw_pixels(self) -> None:
         space = self._space
@@ -342,11 +321,7 @@ class LossChart(RunPanel):
 
         inks = pixel_inks(self.app.theme) or {}
         self._raster = rasterise(self.data, self.view, space, self.graphics.cell, inks, self._raster)
-        self.refresh(Region(0, 0, self.size.width, 1))  # a frame, even where no character is another one
-
-    def _draw_late(self) -> None:
-        self._waits = False
-        self.repaint()
+        self.want_frame()
 
     def on_mouse_move(self, event: MouseMove) -> None:
         space = self._frame()

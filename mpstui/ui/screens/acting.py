@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.screen import Screen
 
 from ...core import present as shown
 from ...core.actions import ACTIONS, BY_ID, Action, Question, pasted
@@ -21,6 +20,7 @@ from ..messages import DetailsRead, RemovalExamined, RunsLookedInto, Toast
 from ..rows import clean
 from ..toasts import ANY_RUN
 from ..workers.runs import Focus
+from .pictures import PictureScreen
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -33,7 +33,7 @@ _HELD = ("stop", "restart")
 """Requests that can be taken back for a moment where nothing was asked: a kill is meant now."""
 
 
-class ActingScreen(Screen[None]):
+class ActingScreen(PictureScreen):
     """A screen that shows runs and acts on one of them."""
 
     no_run = "no run is selected: press n to launch one"
@@ -99,9 +99,6 @@ class ActingScreen(Screen[None]):
 
     def show_log(self, run: str) -> None:
         """Draw the new end of a run's log, where this screen shows it."""
-
-    def make_room(self, lines: int) -> None:
-        """So many lines above the footer are covered for a moment; what is newest there is drawn above them."""
 
     def show_answer(self, message: RequestAnswered) -> None:
         """Show what a request has led to, where this screen has something to show."""

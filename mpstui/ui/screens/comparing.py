@@ -16,6 +16,7 @@ from .acting import ActingScreen
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
+    from ..widgets.lines import PixelPanel
 
 
 class ComparisonScreen(ActingScreen):
@@ -49,7 +50,12 @@ class ComparisonScreen(ActingScreen):
         if not found:
             self.action_back()
             return
+        self.take_graphics()
         self.query_one(Comparison).show(found)
+
+    @property
+    def pixel_panels(self) -> Sequence[PixelPanel]:
+        return tuple(self.query(Comparison))
 
     def action_back(self) -> None:
         self.app.pop_screen()

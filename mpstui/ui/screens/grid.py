@@ -18,6 +18,7 @@ from .acting import ActingScreen
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
+    from ..widgets.lines import PixelPanel
 
 
 class GridScreen(ActingScreen):
@@ -60,7 +61,12 @@ class GridScreen(ActingScreen):
             self.app.pop_screen()
         elif not found.brief:
             self._snapshot = found
+            self.take_graphics()
             self.grid.show(found)
+
+    @property
+    def pixel_panels(self) -> Sequence[PixelPanel]:
+        return (self.grid,)
 
     # -- keys
 

@@ -62,9 +62,8 @@ class ImagesScreen(ActingScreen):
             self.view.graphics.next = 0.0  # charts wait for nothing that is not in view any more
 
     @property
-    def picture(self) -> Picture | None:
-        """What of it is shown in pixels."""
-        return self.view.picture
+    def pictures(self) -> tuple[Picture, ...]:
+        return (self.view.picture,) if self.view.picture is not None else ()
 
     def make_room(self, lines: int) -> None:
         if self.can_draw:

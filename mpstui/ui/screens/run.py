@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize, ScreenResume, ScreenSuspend
+from textual.events import Resize
 
 from ...core.actions import BY_ID
 from ...core.present import needs_explaining, newest_logged
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ...core.runs.ghost import Ghost
     from ..bindings import Key
     from ..context import Context
-    from ..graphics import Picture
+    from ..widgets.lines import PixelPanel
     from .palette import Entry
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
@@ -208,20 +208,13 @@ class RunScreen(PickingScreen):
             self.body.log_pane.grew()
 
     def make_room(self, lines: int) -> None:
+        super().make_room(lines)
         if self.can_draw:
             self.body.log_pane.make_room(lines)
-            self.body.chart.make_room(lines)
-
-    @on(ScreenSuspend)
-    @on(ScreenResume)
-    def _stand_behind(self) -> None:
-        """Behind a dialog charts are drawn in characters."""
-        self.body.chart.repaint()
 
     @property
-    def picture(self) -> Picture | None:
-        """What of it is shown in pixels."""
-        return self.body.chart.picture
+    def pixel_panels(self) -> Sequence[PixelPanel]:
+        return (self.body.chart,)
 
     def show_answer(self, message: RequestAnswered) -> None:
         """Bring the end of the log into view when stacks were printed there."""

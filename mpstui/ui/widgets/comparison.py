@@ -14,19 +14,21 @@ from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metr
 from ...core.series.direction import better
 from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView
+from ..graphics import Picture
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
-from .lines import LinePanel
+from .comparison_words import WIDEST_VALUE, cell_text, own_words
+from .lines import PixelPanel
 from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay, overlay_frame
-from .parallel import parallel_rows
+from .parallel import Drawn, parallel, parallel_rows
 
 _LEAST_CHART, _LEAST_TABLE = 6, 3
-_WIDEST_NAME, _WIDEST_VALUE = 28, 16
+_WIDEST_NAME = 28
 BEST_MARK = "★"
 _OF_AXIS = {"step": "steps", "epoch": "epochs", "time": "times"}
 
 
-class Comparison(LinePanel):
+class Comparison(PixelPanel):
     """Keys are methods that return a sentence where they cannot work."""
 
     def __init__(self, *, blocks: bool = False) -> None:
@@ -47,6 +49,9 @@ class Comparison(LinePanel):
         self._data = Overlay(name="loss")
         self._shown: list[Column] = []
         self._order: list[int] = []
+        self._picture: Picture | None = None
+        """The chart in pixels, from the first cell of the panel."""
+        self._pixels_key: tuple[object, ...] = ()
         self._chart = (0, 0)
         """Lines of the chart, and those above the first run of the table."""
 
@@ -224,19 +229,50 @@ class Comparison(LinePanel):
         table = max(min(count, height - _LEAST_CHART - 1 - len(lacking), max(height // 2, _LEAST_TABLE)), 0)
         lines = height - 1 - len(lacking) - table
         first = next((place for place, one in enumerate(self.snapshots) if one is self.selected), None)
+        drawn = None
         if self._parallel:
             settings = [one for one in self._shown if one.kind == "setting"]
             result = next((one for one in self._shown if one.kind == "best"), self._shown[0])
-            chart = parallel_rows(settings, result, width, lines, first, self.view.blocks)
+            drawn, chart = parallel(settings, result, width, lines, first)
+            if drawn is not None:
+                chart = parallel_rows(drawn, width, lines, blocks=self.view.blocks, bare=self.in_pixels)
             chart += [row()] * (lines - len(chart))
         else:
-            chart = draw_overlay(self._data, self.view, width, lines, first)
+            chart = draw_overlay(self._data, self.view, width, lines, first, bare=self.in_pixels)
+        self._draw_pixels(width, lines, first, drawn)
         if not chart:
             missing = f" none of them has {clean(self.metric, 40)} by {self.axis or 'step'}"
             chart = [row(*clip((Span(missing, "dim"),), width))]
             chart += [row()] * (lines - 1)
         self._chart = lines, 1 + lines + len(lacking) + 1
         return [self._title(width), *chart, *lacking, *self._table(width, table)]
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        if self._picture is None or not (self.in_pixels and self.display):
+            return ()
+        return (Picture(self._picture.area.translate(self.content_region.offset), self._picture.raster),)
+
+    def _draw_pixels(self, width: int, lines: int, first: int | None, drawn: Drawn | None) -> None:
+        """The curves, or the lines through settings that are ``drawn``; not again while they are the same."""
+        space = overlay_frame(self._data, self.view, width, lines) if drawn is None else None
+        if self.graphics is None or not self.in_pixels or (drawn is None and space is None):
+            self._picture = None
+            return
+        from .comparison_pixels import curves_picture, lines_picture
+
+        cell, theme = self.graphics.cell, self.app.theme
+        shape = width, lines, first, theme, self.view, self.axis, self.metric, self._hidden, drawn is None
+        key = (*shape, space, *map(id, self._data.runs)) if drawn is None else (*shape, tuple(drawn[2]))
+        before = self._pixels_key
+        if before == key or (before[: len(shape)] == shape and self.line_is_busy()):
+            return
+        self._pixels_key = key
+        if drawn is not None:
+            self._picture = lines_picture(drawn[2], width, lines - 1, cell, theme)
+        elif space is not None:
+            self._picture = curves_picture(self._data, self.view, space, first, cell, theme, self._picture)
+        self.want_frame()
 
     def _title(self, width: int) -> Row:
         """What is compared, and how."""
@@ -294,7 +330,7 @@ class Comparison(LinePanel):
         for column in self._shown[self._left :]:
             texts = [cell_text(column, place) for place in range(len(column.values))]
             wins = bool(column.best())
-            cells = min(_WIDEST_VALUE, max(width_of(clean(column.name, 80)), *map(width_of, texts)) + wins + 1)
+            cells = min(WIDEST_VALUE, max(width_of(clean(column.name, 80)), *map(width_of, texts)) + wins + 1)
             if found and cells + 2 > left:
                 break
             found.append((column, max(1, min(cells, left - 2))))
@@ -340,25 +376,3 @@ class Comparison(LinePanel):
                 spans.append(Span(fit(f"{BEST_MARK if won else ''}{text}", cells, "right"), role))
             lines.append(Row(clip(tuple(spans), width), "selected" if chosen else ""))
         return lines
-
-
-def cell_text(column: Column, place: int) -> str:
-    """One value as it is shown; the end of a long one tells more than its beginning."""
-    text = clean(column.text(place), 200)
-    while width_of(text) > _WIDEST_VALUE:
-        text = f"…{text[2:]}"
-    return text
-
-
-def own_words(names: Sequence[str]) -> list[str]:
-    """The names without what all of them share: the words they begin with, and the ``key=`` of values at one place."""
-    words = [name.split() for name in names]
-    same = 0
-    while len(words) > 1 and all(len(one) > same + 1 and one[same] == words[0][same] for one in words):
-        same += 1
-    left = [one[same:] for one in words]
-    for place in range(min(map(len, left), default=0)):
-        keys = {one[place].partition("=")[:2] for one in left}
-        if len(keys) == 1 and (key := keys.pop())[1]:
-            left = [[*one[:place], one[place].removeprefix(f"{key[0]}=") or "–", *one[place + 1 :]] for one in left]
-    return [" ".join(one) for one in left]

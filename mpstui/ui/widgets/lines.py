@@ -5,7 +5,9 @@ Of those ``ui/painting.py`` writes the cells that differ from what stands on the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,8 +17,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..bindings import Key
+from ..graphics import Graphics, Picture
 from ..rows import EMPTY, Row, Span, cut, row, visible, width_of
-from ..theme import palette, sgr_style
+from ..theme import palette, pixel_inks, sgr_style
 
 Usable = Callable[[Key], bool]
 
@@ -144,6 +147,59 @@ class LinePanel(Widget):
             looks = [sgr_style(part[4:]) if part.startswith("sgr:") else known[part] for part in parts]
             found = self._palette[role] = Style.combine(looks) if looks else self.rich_style
         return found
+
+
+class PixelPanel(LinePanel):
+    """A panel whose curves may be shown in pixels (docs/screen.md, "Charts in pixels").
+
+    Its screen says which pixels the terminal has, what is covered, and asks for :attr:`pictures` with each frame.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.graphics: Graphics | None = None
+        """The terminal's way to show pixels."""
+        self.covered = False
+        """Whether something is said above it."""
+        self._waits = False
+
+    @property
+    def in_pixels(self) -> bool:
+        """Whether its curves are shown by a picture: never where something may stand before them."""
+        if self.graphics is None or self.covered or self.app.screen is not self.screen:
+            return False
+        return pixel_inks(self.app.theme) is not None
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """What is shown in pixels, and where on the screen."""
+        raise NotImplementedError
+
+    def make_room(self, lines: int) -> None:
+        """So many lines of the window above the footer are covered: no picture may stand there."""
+        covered = lines > 0 and self.region.bottom > self.screen.size.height - 1 - lines
+        if covered != self.covered:
+            self.covered = covered
+            self.repaint()
+
+    def line_is_busy(self) -> bool:
+        """Whether a picture that no key asked for has to wait until the line has had time for the last one.
+
+        The panel is drawn again when it has to no more.
+        """
+        wait = self.graphics.next - time.monotonic() if self.graphics is not None else 0.0
+        if wait > 0 and not self._waits:
+            self._waits = True
+            self.set_timer(wait, self._draw_late)
+        return wait > 0
+
+    def want_frame(self) -> None:
+        """Have a frame written, even where no character is another one."""
+        self.refresh(Region(0, 0, self.size.width, 1))
+
+    def _draw_late(self) -> None:
+        self._waits = False
+        self.repaint()
 
 
 class KeyLine(LinePanel):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import ceil, isfinite
 
 from textual.events import Click, Leave, MouseMove, MouseScrollDown, MouseScrollUp
+from textual.geometry import Region
 
 from ...core.model.patterns import PatternMistake
 from ...core.model.snapshot import RunSnapshot, SeriesView
@@ -18,16 +19,18 @@ from ...core.series.overview import metrics_of
 from ..charting.data import ChartData, chart_data, drawn_with, reading
 from ..charting.plot import GUTTER, ChartView, draw, frame
 from ..charting.scale import Frame, nice_step
+from ..graphics import Picture, Raster
 from ..rows import EMPTY, Row, Span, clean, clip, cut, row
-from .lines import LinePanel
+from ..theme import pixel_inks
+from .lines import PixelPanel
 
 _WIDTH, _HEIGHT = 34, 8
 """The least cells of one chart on a page where there are more than fit."""
-_BUCKETS_PER_CELL = 2
+_BUCKETS_PER_CELL, _BUCKETS_IN_PIXELS = 2, 4
 _SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
 
 
-class MetricGrid(LinePanel):
+class MetricGrid(PixelPanel):
     """Pages of charts; only those in view are drawn, and of those only what has changed."""
 
     def __init__(self, *, blocks: bool, focus: str = "") -> None:
@@ -42,6 +45,10 @@ class MetricGrid(LinePanel):
         self._thin: dict[str, tuple[SeriesView, int, SeriesView]] = {}
         self._cells: dict[str, tuple[tuple[object, ...], list[Row], Frame | None]] = {}
         """What was drawn below the title of each chart, without a cursor, and where things are there."""
+        self._rasters: dict[str, Raster] = {}
+        """The curves of each chart where they are shown in pixels."""
+        self._places: dict[str, Region] = {}
+        """Of those in view, from the first cell of the panel."""
 
     def show(self, snapshot: RunSnapshot) -> None:
         """Draw what of it is in view."""
@@ -127,11 +134,25 @@ class MetricGrid(LinePanel):
         down = min(down, ceil(len(shown) / across))
         cell_width = (width - (across - 1)) // across
         drawn: list[Row] = []
+        self._places = {}
         for line in range(down):
             lines = height // down + (line < height % down)
-            cells = [self._cell(name, cell_width, lines) for name in shown[line * across : (line + 1) * across]]
+            names = shown[line * across : (line + 1) * across]
+            cells = [self._cell(name, cell_width, lines) for name in names]
+            for place, name in enumerate(names):
+                space = self._cells[name][2] if name in self._cells else None
+                if space is not None and name in self._rasters:
+                    corner = place * (cell_width + 1) + GUTTER, self.titled + len(drawn) + 1
+                    self._places[name] = Region(*corner, space.columns, space.lines)
             drawn += [_beside([cell[y] for cell in cells], cell_width) for y in range(lines)]
         return drawn
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        if not (self.in_pixels and self.display):
+            return ()
+        at = self.content_region.offset
+        return tuple(Picture(area.translate(at), self._rasters[name]) for name, area in self._places.items())
 
     def _cell(self, name: str, width: int, height: int) -> list[Row]:
         """A chart below its title; what it was drawn from last time is not drawn again."""
@@ -140,27 +161,45 @@ class MetricGrid(LinePanel):
             return [EMPTY] * height
         extent = self._extent(data)
         cursor = self._cursor if data.axis == "step" else None
-        key = (width, height, extent, *map(id, data.curves))
+        bare = self.in_pixels
+        shape = bare, self.app.theme if bare else "", width, height
+        key = *shape, extent, *map(id, data.curves)
         known = self._cells.get(name)
         view = ChartView(blocks=self._blocks)
         view = replace(view, left=extent[0], right=extent[1]) if extent is not None else view
-        if known is None or known[0] != key:
-            most = _BUCKETS_PER_CELL * max(8, width - GUTTER)
-            thin = replace(
-                data,
-                train=self._thinned(data.train, most) if data.train is not None else None,
-                evaluation=self._thinned(data.evaluation, most) if data.evaluation is not None else None,
-            )
-            chart = draw(thin, view, width, height)
-            body = (chart[1:] if len(chart) == height else [EMPTY, *chart])[: height - 1]
-            body += [EMPTY] * (height - 1 - len(body))
-            known = self._cells[name] = key, body, frame(thin, view, width, height)
+        late = (
+            bare and known is not None and known[0][: len(shape)] == shape and known[0] != key and self.line_is_busy()
+        )
+        if known is None or (known[0] != key and not late):
+            known = self._cells[name] = key, *self._drawn(name, data, view, width, height, bare=bare)
         _, body, space = known
         title = self._title(data, replace(view, cursor=cursor), space, width, here=here)
         column = space.column_of(cursor) if space is not None and cursor is not None else None
         if space is None or column is None:
             return [title, *body]
         return [title, *(_crossed(line, GUTTER + column) for line in body[: space.lines]), *body[space.lines :]]
+
+    def _drawn(
+        self, name: str, data: ChartData, view: ChartView, width: int, height: int, *, bare: bool
+    ) -> tuple[list[Row], Frame | None]:
+        """What stands below the title of a chart, and where things are there; its curves as pixels where ``bare``."""
+        most = _BUCKETS_PER_CELL * max(8, width - GUTTER) * (_BUCKETS_IN_PIXELS if bare else 1)
+        thin = replace(
+            data,
+            train=self._thinned(data.train, most) if data.train is not None else None,
+            evaluation=self._thinned(data.evaluation, most) if data.evaluation is not None else None,
+        )
+        space = frame(thin, view, width, height)
+        chart = draw(thin, view, width, height, bare=bare)
+        body = (chart[1:] if len(chart) == height else [EMPTY, *chart])[: height - 1]
+        before = self._rasters.pop(name, None)
+        if bare and space is not None and self.graphics is not None:
+            from ..charting.pixels import rasterise
+
+            inks = pixel_inks(self.app.theme) or {}
+            self._rasters[name] = rasterise(thin, view, space, self.graphics.cell, inks, before)
+            self.want_frame()
+        return [*body, *[EMPTY] * (height - 1 - len(body))], space
 
     def _title(self, data: ChartData, view: ChartView, space: Frame | None, width: int, *, here: bool) -> Row:
         """The name, and what it is worth at the cursor, else now, with the best value."""

@@ -111,11 +111,14 @@ def _ends(curve: SeriesView) -> SeriesView:
     return found
 
 
-def draw_overlay(data: Overlay, view: ChartView, width: int, height: int, first: int | None = None) -> list[Row]:
+def draw_overlay(
+    data: Overlay, view: ChartView, width: int, height: int, first: int | None = None, *, bare: bool = False
+) -> list[Row]:
     """The chart without a legend, of ``height`` lines; empty where there is nothing to draw or no place for it.
 
     Args:
         first: the place of the run that is drawn over the others.
+        bare: without curves and cursor, which a picture shows.
     """
     space = overlay_frame(data, view, width, height)
     if space is None:
@@ -133,8 +136,10 @@ def draw_overlay(data: Overlay, view: ChartView, width: int, height: int, first:
     canvas.in_front = RUN_ROLES[first] if first is not None else None
     under = {}
     column = space.column_of(view.cursor) if view.cursor is not None else None
-    if column is not None:
+    if column is not None and not bare:
         under[column] = Span("│", "cursor")
     named, before = canvas.labels(names, _LABEL_EVERY, () if column is None else (column,)), y_labels(space)
+    if bare:
+        canvas.leave_out_curves()
     body = [row(*before[line], *canvas.spans(line, under, named.get(line))) for line in range(space.lines)]
     return [*body, x_axis(data, view, space)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +18,24 @@ from .overlay import LABELS
 
 _BY_RESULT = ("good", "train", "mark", "faint")
 """The looks of the best quarter of the runs, and of the others in turn."""
+FRONT = "title"
 _LEAST_AXIS, _RIGHT, _LEAST_LINES = 12, 12, 5
+
+
+class Segment(NamedTuple):
+    """A part of one run's line, from one axis to the next, in cells and in shares of the height from the bottom."""
+
+    run: int
+    left: int
+    right: int
+    begin: float
+    end: float
+    role: str
+
+    def line_at(self, column: int, lines: int) -> int:
+        """The line of characters that it passes through."""
+        share = (column - self.left) / max(1, self.right - self.left)
+        return round((1 - (self.begin + (self.end - self.begin) * share)) * (lines - 1))
 
 
 class _Axis(NamedTuple):
@@ -27,44 +45,77 @@ class _Axis(NamedTuple):
     ticks: dict[float, str]
 
 
-def parallel_rows(
-    settings: Sequence[Column], result: Column, width: int, height: int, first: int | None = None, blocks: bool = False
-) -> list[Row]:
-    """The view in ``height`` lines, or the sentence that says why there is none.
+class Drawn(NamedTuple):
+    """What is drawn: axes, their columns, the lines between them, and how many axes there was no room for."""
+
+    axes: list[_Axis]
+    columns: list[int]
+    segments: list[Segment]
+    looks: dict[int, str]
+    hidden: int
+
+
+def parallel(
+    settings: Sequence[Column], result: Column, width: int, height: int, first: int | None = None
+) -> tuple[Drawn | None, list[Row]]:
+    """The axes and lines for a view in ``height`` lines, or the sentence that says why there is none.
 
     Args:
         first: the place of the run that is drawn over the others.
     """
     if not settings:
         same = "these runs were started with the same settings: there is nothing to draw lines between"
-        return [row((f" {line}", "dim")) for line in wrap(same, width - 1, height)]
+        return None, [row((f" {line}", "dim")) for line in wrap(same, width - 1, height)]
     fitting = (width - _RIGHT) // _LEAST_AXIS
     if fitting < 1 or height < _LEAST_LINES + 1:
         needs = f"needs {_RIGHT + _LEAST_AXIS} columns and {_LEAST_LINES + 1} lines for the chart"
-        return [row((cut(f" the parallel view {needs}; here are {width} and {height}", width), "dim"))]
+        return None, [row((cut(f" the parallel view {needs}; here are {width} and {height}", width), "dim"))]
     axes = [*(_axis(one) for one in settings[:fitting]), _axis(result)]
     columns = [round(1 + place * (width - _RIGHT - 2) / (len(axes) - 1)) for place in range(len(axes))]
+    looks, segments = _looks(result), []
+    for run in sorted(range(len(result.values)), key=lambda run: run == first):
+        role = FRONT if run == first else looks.get(run, "faint")
+        for (left, start), (right, end) in pairwise(zip(columns, axes, strict=True)):
+            begin, stop = start.places[run], end.places[run]
+            if begin is not None and stop is not None:
+                segments.append(Segment(run, left, right, begin, stop, role))
+    return Drawn(axes, columns, segments, looks, len(settings) - fitting), []
+
+
+def parallel_rows(drawn: Drawn, width: int, height: int, *, blocks: bool = False, bare: bool = False) -> list[Row]:
+    """The view in characters; ``bare``: without the lines, which a picture shows."""
     lines = height - 1
     canvas = Canvas(width, lines, blocks)
-    known, front = _looks(result), "title"
-    for place in range(len(result.values)):
-        role = front if place == first else known.get(place, "faint")
-        for (left, start), (right, end) in pairwise(zip(columns, axes, strict=True)):
-            (x0, x1), (begin, stop) = (left, right), (start.places[place], end.places[place])
-            if begin is not None and stop is not None:
-                across, high = canvas.width // width, canvas.height - 1
-                canvas.line(x0 * across, round((1 - begin) * high), x1 * across, round((1 - stop) * high), role)
-    canvas.in_front = front
+    across, high = canvas.width // width, canvas.height - 1
+    for one in drawn.segments:
+        begin, end = round((1 - one.begin) * high), round((1 - one.end) * high)
+        canvas.line(one.left * across, begin, one.right * across, end, one.role)
+    canvas.in_front = FRONT
     over: list[dict[int, Span]] = [{} for _ in range(lines)]
-    for column, axis in zip(columns, axes, strict=True):
+    for column, axis in zip(drawn.columns, drawn.axes, strict=True):
         texts = _at_lines(axis, lines)
         for line in range(lines):
             over[line][column] = Span("│" if line not in texts else "┤", "dim")
             for offset, character in enumerate(texts.get(line, "")):
                 over[line][column + 1 + offset] = Span(character, "dim")
-    _name_results(over, columns[-1], axes[-1], known, lines)
-    hidden = len(settings) - fitting
-    return [_heads(axes, columns, width, hidden), *(row(*canvas.spans(line, over=over[line])) for line in range(lines))]
+    _name_results(over, drawn.columns[-1], drawn.axes[-1], drawn.looks, lines)
+    _name_lines(over, drawn.segments, lines)
+    if bare:
+        canvas.leave_out_curves()
+    heads = _heads(drawn.axes, drawn.columns, width, drawn.hidden)
+    return [heads, *(row(*canvas.spans(line, over=over[line])) for line in range(lines))]
+
+
+def _name_lines(over: list[dict[int, Span]], segments: Sequence[Segment], lines: int) -> None:
+    """The label of each run upon its line, once between two axes: where few others pass, the middle first."""
+    passing = Counter((column, one.line_at(column, lines)) for one in segments for column in range(one.left, one.right))
+    for one in reversed(segments):
+        middle = (one.left + one.right) // 2
+        places = [(column, one.line_at(column, lines)) for column in range(one.left + 2, one.right - 5)]
+        free = [(column, line) for column, line in places if column not in over[line]]
+        if free:
+            column, line = min(free, key=lambda place: (passing[place], abs(place[0] - middle)))
+            over[line][column] = Span(LABELS[one.run], f"{one.role} strong")
 
 
 def _axis(column: Column) -> _Axis:

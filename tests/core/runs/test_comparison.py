@@ -197,3 +197,11 @@ def test_columns_sort_numbers_as_numbers_and_put_what_is_missing_last() -> None:
     assert best.best() == {2, 4}
     assert not Column("best", (0.2, None), "best", Better.HIGHER).best(), "there is nothing to compare it with"
     assert not Column("best", (0.2, 0.3), "best", Better.HIGHER, frozenset({1})).best(), "another may become better"
+
+
+def test_the_best_of_a_run_that_is_not_read_yet_is_not_said_to_be_missing() -> None:
+    whole, lacks = measured_run("a", val_acc=[0.1, 0.2], loss=[1.0]), measured_run("b", loss=[1.0])
+    found = next(
+        one for one in columns([whole, lacks, replace(lacks, run="c", brief=True)], "loss") if "acc" in one.name
+    )
+    assert [found.text(place) for place in range(3)] == ["0.2000", "–", "…"]

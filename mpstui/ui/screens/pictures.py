@@ -1,0 +1,56 @@
+"""Screens with panels that may show pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.events import ScreenResume, ScreenSuspend
+from textual.screen import Screen
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..graphics import Picture
+    from ..widgets.lines import PixelPanel
+
+
+class PictureScreen(Screen[None]):
+    """Tells its panels what the terminal can show, and what of them is covered."""
+
+    context: Context
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether its widgets are there and it is the one in view."""
+        raise NotImplementedError
+
+    @property
+    def pixel_panels(self) -> Sequence[PixelPanel]:
+        """The panels that may show pixels."""
+        return ()
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """What of it is shown in pixels."""
+        return tuple(one for panel in self.pixel_panels for one in panel.pictures)
+
+    def take_graphics(self) -> None:
+        """Show pixels in the way that the terminal has now, or none."""
+        for panel in self.pixel_panels:
+            if panel.graphics is not self.context.state.graphics:
+                panel.graphics = self.context.state.graphics
+                panel.repaint()
+
+    def make_room(self, lines: int) -> None:
+        """So many lines above the footer are covered for a moment; what is newest there is drawn above them."""
+        if self.can_draw:
+            for panel in self.pixel_panels:
+                panel.make_room(lines)
+
+    @on(ScreenSuspend)
+    @on(ScreenResume)
+    def _stand_behind(self) -> None:
+        """Behind a dialog charts are drawn in characters."""
+        for panel in self.pixel_panels:
+            panel.repaint()
