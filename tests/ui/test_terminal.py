@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -183,6 +184,24 @@ def _body_after(terminal: Terminal, seconds: float) -> list[str]:
 def _body(terminal: Terminal) -> list[str]:
     """The screen without its first lines, where a clock ticks."""
     return terminal.text.splitlines()[4:]
+
+
+def test_a_log_that_grows_costs_little_more_than_its_own_lines(tmp_path: Path) -> None:
+    """Each new line had every row of the panel written again: 24 kB a second at five lines a second."""
+    log, chance = tmp_path / "train.log", random.Random(1)
+    lines = [f"step {number} {''.join(chance.choices('abcdefgh ', k=80))}" for number in range(230)]
+    log.write_text("".join(f"{line}\n" for line in lines[:200]))
+    with Terminal([*MPSTUI, "watch", str(log)], columns=120, rows=40) as terminal:
+        terminal.wait_text(lines[199].rstrip())
+        terminal.press("2", "z")
+        terminal.wait_text(lines[170].rstrip())
+        terminal.pump(1.0)
+        terminal.raw.clear()
+        for line in lines[200:]:
+            with log.open("a") as file:
+                file.write(f"{line}\n")
+            terminal.wait_text(line.rstrip())
+        assert len(terminal.raw) < 4 * sum(map(len, lines[200:]))
 
 
 def test_watch_needs_something_to_watch(tmp_path: Path) -> None:

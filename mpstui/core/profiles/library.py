@@ -38,7 +38,7 @@ class ProfileEntry:
     """Why it cannot be launched, every mistake on a line of its own."""
     description: str = ""
     command: str = ""
-    """As one line, placeholders unfilled."""
+    """As one line; which python and which trainers those are, the form says."""
     arguments: str = ""
     """``epochs=8 lr=0.002``: those it sets."""
     sweep: str = ""
@@ -73,7 +73,8 @@ def _told(profile: Profile) -> tuple[str, str, str, str]:
     """What the list tells of a profile beside its title."""
     swept = (f"{name}={','.join(map(str, values))}" for name, values in profile.sweep.items())
     set_to = (f"{name}={value}" for name, value in profile.args.items() if name not in profile.sweep)
-    return profile.description, " ".join(profile.command), " ".join(set_to), " ".join(swept)
+    command = " ".join(profile.command).replace("{python}", "python").replace("{trainer}", "trainer")
+    return profile.description, command, " ".join(set_to), " ".join(swept)
 
 
 def shipped_profile(name: str, cwd: Path) -> Profile:
