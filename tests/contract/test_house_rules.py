@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,14 +21,12 @@ def sources() -> list[Path]:
     return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
-def lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
+@cache
+def functions(path: Path) -> list[tuple[str, int]]:
+    """The name of each function of a file, and how many lines it has."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    found = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [(node.name, (node.end_lineno or node.lineno) - node.lineno + 1) for node in found]
 
 
 def test_files_and_functions_stay_readable() -> None:
@@ -37,7 +36,7 @@ def test_files_and_functions_stay_readable() -> None:
         length = len(path.read_text(encoding="utf-8").splitlines())
         if length > LONGEST_LINES_ALONE.get(name, LONGEST_FILE_LINES):
             found.append(f"{name} has {length} lines")
-        found += [f"{name}: {node.name} is long" for node in functions(path) if lines_of(node) > LONGEST_FUNCTION_LINES]
+        found += [f"{name}: {called} is long" for called, lines in functions(path) if lines > LONGEST_FUNCTION_LINES]
     assert not found
 
 
@@ -46,7 +45,7 @@ def test_a_name_says_what_lives_there() -> None:
 
 
 def test_functions_are_short_on_the_whole() -> None:
-    lengths = sorted(lines_of(node) for path in sources() for node in functions(path))
+    lengths = sorted(lines for path in sources() for _, lines in functions(path))
     assert lengths[len(lengths) // 2] < 10
     assert lengths[int(len(lengths) * 0.95)] <= 30
 
