@@ -196,6 +196,7 @@ _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
 """``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
 _FEWEST_SAMPLES = 1000
+_HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
 _SO_FAR = ("progress", "progress on", "completed", "done", "finished")
 
 
@@ -220,8 +221,8 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             continue
         if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
-        if pair.name.role is Role.BATCH and pair.marked and len(pairs) == 1 and not pair.total:
-            continue  # ``batch = 405`` alone: how large they are, or how many
+        if len(pairs) == 1 and _is_no_place(line, pair):
+            continue
         following = pairs[index + 1] if index + 1 < len(pairs) else None
         opens_list = pair.key and pair.bracketed and following is not None and not following.key
         if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
@@ -248,6 +249,13 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         if len(plurals) == 1 and not plurals[0].planned:
             counters = counters._replace(epoch=plurals[0].counted)
     return counters, plan and not counters.positioned
+
+
+def _is_no_place(line: str, pair: Pair) -> bool:
+    """Whether the only number of a line is the size of a batch (``batch = 405``), or of a part of the program."""
+    if pair.name.role is Role.STEP:
+        return _HEADING.match(line, pair.end) is not None  # ``Step 7: Writing the model``
+    return pair.name.role is Role.BATCH and pair.marked and not pair.total
 
 
 def _is_epoch(pair: Pair) -> bool:

@@ -188,6 +188,13 @@ class BarBook:
         bar = self._best()
         return None if bar is None else bar.counters
 
+    def total_at(self, step: Number | None, epoch: Number | None) -> Number | None:
+        """How many steps are planned by a bar around the whole loop, whose lines tell ``step`` and no epoch."""
+        bar = self._best()
+        if bar is None or bar.counters.step is None or step is None or epoch is not None:
+            return None
+        return bar.counters.steps if abs(bar.counters.step - step) <= 1 else None
+
     def begin_run(self) -> None:
         """Another run follows: only the bar that is being drawn may be its own."""
         self._bars = {key: bar for key, bar in self._bars.items() if bar is self._latest}

@@ -47,7 +47,7 @@ _VALUE = (
     rf"(?P<value>{_MAKER}{{0,6}}{_KIND}|{_MAKER}{{1,6}}){_NOT_THAT}"
 )
 _OF = (
-    r"(?:using|use|used|training|train|running|run|torch|pytorch|model|current|compute|computing|computation|default|"
+    r"(?:using|use|used|training|train|running|run|execution|torch|pytorch|model|current|compute|computing|computation|default|"
     r"target|active|chosen|selected|(?:auto.?)?detected|main|on|the|your|our|and|accelerator|with|is|process|\d{1,4})"
 )
 _NAMED = re.compile(

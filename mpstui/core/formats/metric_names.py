@@ -36,6 +36,8 @@ _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
 _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
+_EPISODES = frozenset(("episode", "episodes"))
+"""Beside the number of one the values are those of training."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
@@ -78,7 +80,8 @@ def is_never_a_metric(text: str) -> bool:
     counts = bool(words) and words[-1] in COUNTED and not is_measure(text)
     unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
-    return counts or unknown or not words or (bool(own) and all(word in NO_NAME for word in own))
+    piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith("PER")  # a rate of errors
+    return counts or unknown or not words or piece
 
 
 class _First(NamedTuple):
@@ -133,7 +136,8 @@ class MetricNames:
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
         alone = beside and reading.loss is None and all(map(is_duration, (*metrics, *eval_metrics)))
         measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
-        beside = (beside and not alone) or measured
+        episodic = not _EPISODES.isdisjoint(map(str.lower, reading.metrics))
+        beside = (beside and not alone) or measured or episodic
         held_back = {
             name
             for name, value in (*metrics.items(), *eval_metrics.items())

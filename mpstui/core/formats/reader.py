@@ -153,6 +153,7 @@ class LogReader:
         if self._is_foreign(text):
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
+        found = self._options.as_meant(line, found)
         claimed = found is not None or drawn
         placed = drawn or (found is not None and any(map(is_placed, found)))
         self._options.read(line, found or (), placed=placed)
@@ -220,7 +221,8 @@ class LogReader:
                 points.append(point)
             if reading.loss is not None:
                 self._latest = reading.grammar
-                self._decimals = self._decimals if reading.bar else _decimals(examined.line)
+                decimals = _decimals(examined.line)  # none behind a bar, but Keras draws its own in the line
+                self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
                 self._exponent = _EXPONENT.search(examined.line.rstrip()[-5:]) is not None
         if examined.fact is not None:
             self._tracker.learn(examined.fact)

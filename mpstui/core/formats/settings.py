@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from .loss_series import or_zero
 from .metric_names import is_measure
 from .names import PART, NameScope, Role, classify
 from .pairs import Pair
@@ -26,6 +28,8 @@ _RECORD = re.compile(r"[^:=]{1,80}[:=]\s{0,8}[-+]?[\d.]")
 _BETWEEN = re.compile(r"[\w .-]{1,60}:|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}")
 """A title, a member of a list, a rule, a comment: stand between options, and are none."""
 _LONGEST = 200
+_BEFORE = 3
+"""So many options above a counter make that one too: no program begins to train without another line between."""
 _ROW, _WORDS = 8, 2
 """So many lines of one option each, of which so many have a value that is no number, are a configuration."""
 
@@ -80,6 +84,19 @@ class Options:
         """What comes next does not follow what came before."""
         if self._lines:
             self._row, self._lines, self._words = [], 0, 0
+
+    def as_meant(self, line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
+        """What was read of a line; an epoch that stands among options (``* epoch: 15``) is planned, not reached."""
+        if not readings or self._lines < _BEFORE or not self._words or _OPTION.fullmatch(line) is None:
+            return readings
+        return [
+            replace(reading, counters=Counters(epochs=reading.counters.epoch), plan=True)
+            if reading.counters == Counters(epoch=reading.counters.epoch)
+            and or_zero(reading.counters.epoch) > 1
+            and reading.loss is None
+            else reading
+            for reading in readings
+        ]
 
     def read(self, line: str, readings: Sequence[LineReading], *, placed: bool) -> None:
         """The next line, and what was read of it; ``placed`` where that is of training."""

@@ -186,8 +186,8 @@ class Tracker:
             shown = bar
         else:
             shown = self.current
-        step, steps = shown.shown_step, shown.shown_steps
-        return step, steps if steps is not None else self._plan.at(Counters(step=step)).steps
+        step, whole = shown.shown_step, self._bars.total_at(shown.shown_step, self.current.epoch)
+        return step, first_known(shown.shown_steps, whole, self._plan.at(Counters(step=step)).steps)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 

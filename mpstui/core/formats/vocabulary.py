@@ -153,7 +153,7 @@ NEVER_A_RATE = word_set(
 )
 """Make something else of a learning rate."""
 NEVER_A_METRIC = word_set(
-    "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs"
+    "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs ts"
 )
 """A name with one of these is that of something that a program also prints."""
 COUNTED = (

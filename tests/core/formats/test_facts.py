@@ -17,6 +17,7 @@ def standing(*lines: str) -> Standing:
 DEVICES = [
     ("Using device: MPS (Apple Silicon GPU)", "mps"),
     ("Device: mps", "mps"),
+    ("Execution Device: CUDA", "cuda"),
     ("device=cuda:0", "cuda:0"),
     ("Training on cpu", "cpu"),
     ("Training on device: cuda", "cuda"),

@@ -74,3 +74,58 @@ def test_a_sentence_at_the_end_of_a_log_is_whole() -> None:
     reader = LogReader()
     reader.feed(b"Epoch 1, test mse is 0.25.\nEpoch 2, test mse is 0.125.")
     assert [point.eval_metrics for point in reader.close()] == [{"test mse": 0.125}]
+
+
+def test_a_part_of_a_program_is_no_step_of_the_training() -> None:
+    reader = LogReader()
+    reader.feed(b"Step 6: Saving the model in ./out\nStep 7: Writing some text\n")
+    assert reader.summary().step is None
+    reader.feed(b"Step 8: loss 0.5\nStep 9: loss 0.25\n")
+    assert reader.summary().step == 9
+
+
+def test_an_epoch_among_options_is_planned() -> None:
+    reader = LogReader()
+    options = (
+        "data: squad",
+        "name: default",
+        "model: small",
+        "max_length: 512",
+        "epoch: 15",
+        "batch: 8",
+        "fp16: False",
+    )
+    reader.feed("\n".join(["settings", *(f" * {option}" for option in options), ""]).encode())
+    reader.feed(b"{'data': 'squad', 'name': 'default', 'model': 'small', 'batch': 8, 'epoch': 15, 'seed': 1}\n")
+    assert reader.summary().epoch is None
+    reader.feed(b"[epoch 0/15] average loss: 1.25\nglobal step 150: loss: 0.5\n")
+    assert (reader.summary().epoch, reader.summary().epochs, reader.summary().runs) == (0, 15, 1)
+
+
+def test_the_last_line_of_keras_needs_no_end() -> None:
+    reader = LogReader()
+    done = "9/9 [==============================] - 1s 1s/step - loss: 0.{n} - val_loss: 0.{n}1"
+    reader.feed(("Epoch 1/2\n" + done.format(n=45) + "\nEpoch 2/2\n" + done.format(n=25)).encode())
+    assert [(point.loss, dict(point.eval_metrics)) for point in reader.close()] == [(0.25, {"val_loss": 0.251})]
+
+
+def test_what_is_printed_beside_an_episode_is_a_metric() -> None:
+    reader = LogReader()
+    for n in (1, 2, 3):
+        reader.feed(f"Episode {n}0 | Avg Reward: 8.{n}5 | Epsilon: 0.9{9 - n} | Win Rate: 0.{n}5%\n".encode())
+    assert set(reader.summary().metrics) == {"Avg Reward", "Epsilon", "Win Rate"}
+
+
+def test_the_bar_around_a_loop_tells_how_many_steps_its_lines_count() -> None:
+    reader = LogReader()
+    for step in range(2, 6):
+        bar = f"\rppo train:   1%|          | {step}/3000 [00:02<1:48:29,  2.17s/it]\n"
+        reader.feed(f"{bar}[step={step}] return=-9.{step} loss=1.{step}\n".encode())
+    assert (reader.summary().step, reader.summary().steps) == (5, 3000)
+
+
+def test_a_rate_of_errors_may_be_called_like_a_word() -> None:
+    reader = LogReader()
+    for n in (1, 2, 3):
+        reader.feed(f"Epoch 0{n} | Train Loss: 0.{n} | Val Loss: 0.{n} | Val PER: 0.0{n}\n".encode())
+    assert "Val PER" in reader.summary().metrics

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..assemble import read_counters
+from ..metric_names import is_measure
 from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
 from ..points import Counters, LineReading, Priority, as_float
@@ -28,6 +29,8 @@ _EVALUATED = re.compile(
 """In front of a dictionary: it is of an evaluation."""
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
+_WORDS = 3
+"""So many values that are no numbers, beside no measure, are those of settings."""
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
 
 
@@ -86,14 +89,11 @@ class Dictionary(LineGrammar):
             if reading is not None:
                 readings.append(reading)
             start = line.find("{", end)
-        return readings or None
+        return readings or (() if _is_told(_record(line)) else None)
 
     def _one(self, text: str, before: str) -> LineReading | None:
-        record: dict[str, object] = {}
-        for match in _MEMBER.finditer(text):
-            value = match["quoted"] if match["quoted"] is not None else match["tensor"] or match["bare"]
-            record[match["key"]] = _PYTHON.get(value, value)
-        if not _says_something(record):
+        record = _record(text)
+        if not _says_something(record) or _is_told(record):
             return None
         program = "hugging face trainer" if "epoch" in record else "dictionary"
         if text.startswith('{"'):
@@ -105,6 +105,20 @@ class Dictionary(LineGrammar):
             return reading
         counters, _ = read_counters(read_pairs(before), before, has_loss=reading.loss is not None)
         return replace(reading, counters=counters)
+
+
+def _record(text: str) -> dict[str, object]:
+    record: dict[str, object] = {}
+    for match in _MEMBER.finditer(text):
+        value = match["quoted"] if match["quoted"] is not None else match["tensor"] or match["bare"]
+        record[match["key"]] = _PYTHON.get(value, value)
+    return record
+
+
+def _is_told(record: dict[str, object]) -> bool:
+    """Whether a dictionary holds the settings of a program, the number of its epochs among them."""
+    words = sum(as_float(value) is None for value in record.values())
+    return words >= _WORDS and not _COUNTED.isdisjoint(map(str.lower, record)) and not any(map(is_measure, record))
 
 
 def _flattened(nested: re.Match[str]) -> str:
