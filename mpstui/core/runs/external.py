@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PREVIEW_POINTS = 200
 RUNNING_BEHIND_BYTES = 1 << 18
 """A file that is being written is always a little ahead: up to this its curves pass for whole."""
+MANY_SERIES, DRAWING_SHARE = 500, 10
+"""Of a file with more metrics the reading goes on, 10 times as long, before all curves are made again."""
 RUNS_PER_ATTEMPT = 1000
 """Numbers apart: one output may hold several runs one after the other."""
 
@@ -61,6 +63,8 @@ class ExternalMetrics:
         self._previewed = False
         self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
+        self._held: tuple[float, object, dict[str, SeriesView]] = (0.0, None, {})
+        """Curves of many metrics while they are read, until when they do, and what was asked for."""
         self.starts_anew = False
         """Whether its counts have begun anew: a fold, or a trial, of which nobody knows how many there are."""
 
@@ -84,6 +88,8 @@ class ExternalMetrics:
     def source(self) -> str:
         """The file's name, and what its reader stumbled over."""
         in_part = self._reader.in_part if self._reader else None
+        if self.store.is_full:
+            in_part = f"{in_part + ', ' if in_part else ''}the first {len(self.store):,} metrics"
         return f"{self.path.name} (in part: {in_part})" if in_part else self.path.name
 
     def poll(self) -> bool:
@@ -160,9 +166,15 @@ class ExternalMetrics:
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name; the one to chart is called ``loss``."""
-        complete = self.pending_bytes <= RUNNING_BEHIND_BYTES
+        complete, begun = self.pending_bytes <= RUNNING_BEHIND_BYTES, self._clock()
         share = 1.0 if complete else hundredths(self.file.offset, self.file.size)
-        return self.store.views(names, complete=complete, read_share=share, **options)
+        if complete or len(self.store) <= MANY_SERIES:
+            return self.store.views(names, complete=complete, read_share=share, **options)
+        until, asked, held = self._held
+        if begun >= until or asked != (names, options):
+            held = self.store.views(names, complete=False, read_share=share, **options)
+            self._held = begun + DRAWING_SHARE * (self._clock() - begun), (names, options), held
+        return dict(held)
 
     def _take_standing(self, standing: Standing) -> None:
         """Show what the file says of the run as a whole; a name printed above the part that was read stays."""

@@ -20,6 +20,10 @@ PREVIEW_BYTES = 1 << 19
 """A longer log is understood from its end first; the rest follows in slices."""
 
 
+WIDE, WIDE_SLICE_BYTES = 1000, 1 << 21
+"""Of so many metrics a slice of the usual size holds two rows, and each column costs as much as one of a hundred."""
+
+
 class ConsoleSource:
     """Console output, read on in slices."""
 
@@ -77,6 +81,7 @@ class MetricSource:
         self._failure: str | None = None
         self._file = file
         self._metrics = metrics
+        self._slice_bytes = SLICE_BYTES
 
     @property
     def in_part(self) -> str | None:
@@ -96,15 +101,19 @@ class MetricSource:
             return ()
 
     def read(self) -> Sequence[Point]:
+        from ..formats.points import PointColumns
+
         before = self._metrics.position
         self._file.offset = self._file.size  # also where a torn last record keeps the reader from its end
         try:
-            points = self._metrics.take(SLICE_BYTES)
+            points = self._metrics.take(self._slice_bytes)
         except OSError:
             return ()
         except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
             self._failure = f"{type(error).__name__}: {error}"
             return ()
+        is_wide = sum(len(point.values) for point in points if isinstance(point, PointColumns)) > WIDE
+        self._slice_bytes = WIDE_SLICE_BYTES if is_wide else SLICE_BYTES
         if self._metrics.position != before:
             self._file.offset = min(self._file.size, self._metrics.position)
         return points

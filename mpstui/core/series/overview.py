@@ -14,6 +14,8 @@ from .series import measured, reading_order
 
 _FEWEST_ALIKE = 3
 """Fewer metrics with the same beginning are not worth a fold."""
+_MOST_FOLDS = 40
+"""Where so many do not make it fit, more of them would not either."""
 _BEGINNING = re.compile(r"[^/_.\s-]+[/_.\s-]+")
 
 
@@ -56,9 +58,12 @@ def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
     alone = {name: Metric(name, value=value) for name, value in {**values, **numbers.metrics}.items()}
     told = {name: Metric(name, view, view.last) for name, view in snapshot.series.items()}
     found: list[Metric] = []
+    alike: dict[str, list[int]] = {}
     for metric in sorted({**alone, **told}.values(), key=_rank):
-        twin = next((place for place, one in enumerate(found) if _same(one, metric)), None)
+        places = alike.setdefault(measured(metric.name), [])
+        twin = next((place for place in places if _same(found[place], metric)), None)
         if twin is None:
+            places.append(len(found))
             found.append(metric)
         else:
             kept, other = (found[twin], metric) if found[twin].view is not None else (metric, found[twin])
@@ -81,7 +86,7 @@ def _rank(metric: Metric) -> tuple[object, ...]:
 
 def _same(one: Metric, other: Metric) -> bool:
     """Whether two names of one thing were given the same values; of no history the newest value has to do."""
-    if measured(one.name) != measured(other.name) or one.value != other.value:
+    if one.value != other.value:
         return False
     first, second = one.view, other.view
     if first is None or second is None:
@@ -107,17 +112,18 @@ def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()
     folds: list[str] = []
     entries: list[Entry] = list(metrics)
     for beginning in _beginnings(metrics):
-        if len(entries) > lines or beginning in opened:
+        if (len(entries) > lines and len(folds) < _MOST_FOLDS) or beginning in opened:
             folds.append(beginning)
-            entries = _folded(metrics, folds, opened)
-    for beginning in [one for one in folds if one not in opened]:  # a great one may have made a small one needless
+            entries = _folded(entries, [beginning], opened)
+    closed = [one for one in folds if one not in opened] if len(entries) <= lines else []
+    for beginning in closed:  # a great one may have made a small one needless
         without = _folded(metrics, [one for one in folds if one != beginning], opened)
         if len(without) <= lines:
             folds, entries = [one for one in folds if one != beginning], without
     return entries
 
 
-def _folded(metrics: Sequence[Metric], folds: Sequence[str], opened: Collection[str]) -> list[Entry]:
+def _folded(metrics: Sequence[Entry], folds: Sequence[str], opened: Collection[str]) -> list[Entry]:
     entries: list[Entry] = list(metrics)
     for beginning in folds:
         places = [place for place, one in enumerate(entries) if _begins(one, beginning)]
@@ -130,19 +136,22 @@ def _folded(metrics: Sequence[Metric], folds: Sequence[str], opened: Collection[
 
 
 def _begins(entry: Entry, beginning: str) -> bool:
-    return isinstance(entry, Metric) and measured(entry.name) != "loss" and entry.name.startswith(beginning)
+    return isinstance(entry, Metric) and entry.name.startswith(beginning) and measured(entry.name) != "loss"
 
 
 def _beginnings(metrics: Sequence[Metric]) -> Iterator[str]:
     """What names begin with, up to where a word ends; the longer one, unless it leaves half of them out."""
     counts: dict[str, int] = {}
+    inside: dict[str, set[str]] = {}
     for metric in metrics:
         if measured(metric.name) != "loss":
-            at = 0
+            at, before = 0, ""
             while (word := _BEGINNING.match(metric.name, at)) and word.end() < len(metric.name):
                 at = word.end()
-                counts[metric.name[:at]] = counts.get(metric.name[:at], 0) + 1
+                beginning = metric.name[:at]
+                counts[beginning] = counts.get(beginning, 0) + 1
+                inside.setdefault(before, set()).add(beginning)
+                before = beginning
     for beginning, count in sorted(counts.items(), key=lambda item: (-item[1], -len(item[0]))):
-        longer = (other for other in counts if other != beginning and other.startswith(beginning))
-        if count >= _FEWEST_ALIKE and not any(counts[other] * 2 > count for other in longer):
+        if count >= _FEWEST_ALIKE and not any(counts[other] * 2 > count for other in inside.get(beginning, ())):
             yield beginning

@@ -10,6 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby, islice
 from operator import le
 from typing import Any, NamedTuple
@@ -26,8 +27,12 @@ _EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
 _SPELLINGS = {"accuracy": "acc"}
 _BETWEEN_WORDS, _NUMBER = re.compile(r"[\s_/.-]+"), re.compile(r"(\d+)")
-MOST_SERIES = 400
+MOST_SERIES = 6000
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
+FINE_SERIES, COARSE_CAPACITY = 400, 256
+"""So many curves are as fine as a screen can show; of those beyond, which nobody looks at one by one, less is held."""
+NAMES_REMEMBERED = 1 << 14
+"""What names mean is asked again for each picture."""
 LONGEST_NAME = 200
 """Characters; what is called by more of them is no metric that could be shown."""
 MOST_CACHED = 8
@@ -254,11 +259,13 @@ def is_evaluation(name: str) -> bool:
     return not _EVALUATION.isdisjoint(_BETWEEN_WORDS.split(name.lower()))
 
 
+@lru_cache(NAMES_REMEMBERED)
 def reading_order(name: str) -> tuple[tuple[int, str], ...]:
     """To sort names as a person lists them, ``layer2`` before ``layer10``: of two numbers the longer one is larger."""
     return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(_NUMBER.split(name)))
 
 
+@lru_cache(NAMES_REMEMBERED)
 def measured(name: str) -> str:
     """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
     words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
@@ -293,6 +300,8 @@ class SeriesStore:
         self._axes: dict[str, str] = {}
         self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
         self._extremes: tuple[int, Mapping[str, tuple[float | None, float | None]]] = (0, {})
+        self.is_full = False
+        """Whether there were more metrics than are kept."""
         self.counted = "step"
         """What the steps of the records are."""
         self.count = 0
@@ -372,8 +381,10 @@ class SeriesStore:
         found = self._series.get(name)
         if found is None:
             if len(self._series) >= MOST_SERIES:
+                self.is_full = True
                 return
-            found = self._series[name] = Series(name, self._capacity, self._window)
+            capacity = self._capacity if len(self._series) < FINE_SERIES else min(self._capacity, COARSE_CAPACITY)
+            found = self._series[name] = Series(name, capacity, self._window)
         steps = place.steps
         if steps[-1] != steps[-1]:
             # Nobody told the steps of these points: another axis.

@@ -45,6 +45,7 @@ class MetricTable(RunPanel):
         self._opened: frozenset[str] = frozenset()
         self._metrics: list[Metric] = []
         self._entries: list[Entry] = []
+        self._arranged: dict[tuple[int, frozenset[str]], list[Entry]] = {}
         self._cursor = 0
         self._top = 0
         self._blocks = 1
@@ -63,9 +64,9 @@ class MetricTable(RunPanel):
             return
         known = self.facts.snapshot, self.pattern
         if self._known is None or known[0] is not self._known[0] or known[1] != self._known[1]:
-            self._known, self._metrics = known, metrics_of(*known)
+            self._known, self._metrics, self._arranged = known, metrics_of(*known), {}
         page = self._page(width, height)
-        self._entries = arranged(self._metrics, page, self._opened)
+        self._entries = self._in_lines(page)
         names = [one.name if isinstance(one, Metric) else one.beginning for one in self._entries]
         if self._name in names:
             self._cursor = names.index(self._name)
@@ -78,8 +79,13 @@ class MetricTable(RunPanel):
         self._blocks = max(1, min(width // _NARROWEST, ceil(len(self._metrics) / lines)))
         return self._blocks * lines
 
+    def _in_lines(self, lines: int) -> list[Entry]:
+        if (lines, self._opened) not in self._arranged:
+            self._arranged[lines, self._opened] = arranged(self._metrics, lines, self._opened)
+        return self._arranged[lines, self._opened]
+
     def wishes(self, most: int) -> tuple[int, int]:
-        lines = len(arranged(self._metrics, most - 2, self._opened)) + 2
+        lines = len(self._in_lines(most - 2)) + 2
         return lines, lines
 
     def status(self) -> tuple[Span, ...]:

@@ -17,6 +17,7 @@ from mpstui.core.runs import stored
 from mpstui.core.runs.comparison import columns, settings_of
 from mpstui.core.runs.details import details
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.series import series
 from tests import wandb_files as w
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 
@@ -205,6 +206,16 @@ def test_the_commands_take_a_path(
     code = main([command, str(tmp_path / "wandb"), *words[command]])
     assert (code, "holds 2 runs" in capsys.readouterr().err) == ((0, False) if command == "report" else (2, True))
     assert main([command, str(tmp_path / "none"), *words[command]]) == 2
+
+
+def test_of_too_many_metrics_the_page_says_how_many_are_held(
+    monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series, "MOST_SERIES", 20)
+    path = tmp_path / "run-a.wandb"
+    w.write(path, [w.history(step, {f"m{at}": 1.0 for at in range(30)}) for step in range(5)])
+    shown = monitor.snapshot(monitor.watch(path))
+    assert (len(shown.series), shown.readers) == (20, "W&B: run-a.wandb (in part: the first 20 metrics)")
 
 
 @pytest.fixture

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.series.columns import numbers
-from mpstui.core.series.series import MOST_SERIES, SeriesStore
+from mpstui.core.series.series import COARSE_CAPACITY, FINE_SERIES, MOST_SERIES, SeriesStore
 
 
 def test_train_and_validation_records_share_the_axis() -> None:
@@ -53,6 +54,19 @@ def test_a_program_that_makes_up_names_does_not_fill_the_memory() -> None:
     store = SeriesStore()
     store.add([{"step": i, f"name {i}": 1.0} for i in range(MOST_SERIES + 50)])
     assert len(store.views()) == MOST_SERIES
+    assert store.is_full
+
+
+def test_of_thousands_of_metrics_all_are_kept_and_the_later_ones_coarser() -> None:
+    store, names = SeriesStore(), [f"m{at}" for at in range(FINE_SERIES + 100)]
+    steps = array("d", range(5000))
+    store.add_columns(0, dict.fromkeys(names, steps), steps=steps, epochs=steps, times=steps)
+    found = store.views()
+    assert not store.is_full
+    assert len(found) == len(names)
+    fine, coarse = found["m0"], found[names[-1]]
+    assert len(coarse.x) <= COARSE_CAPACITY < len(fine.x)
+    assert (coarse.count, coarse.last, coarse.minimum, coarse.maximum) == (5000, 4999, 0, 4999)
 
 
 def test_only_wanted_names_are_kept() -> None:
