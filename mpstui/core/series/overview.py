@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
-from .series import measured, reading_order
+from .metric_words import measured, reading_order
 
 _FEWEST_ALIKE = 3
 """Fewer metrics with the same beginning are not worth a fold."""

@@ -7,32 +7,25 @@ measured before is not lost but *superseded*: kept apart, and marked.
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby, islice
 from operator import le
 from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
 from .columns import numbers, stretches
+from .metric_words import is_evaluation
 from .pyramid import CAPACITY, NAN, Columns, Pyramid, averaged, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
-_EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
-_UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
-_SPELLINGS = {"accuracy": "acc"}
-_BETWEEN_WORDS, _NUMBER = re.compile(r"[\s_/.-]+"), re.compile(r"(\d+)")
 MOST_SERIES = 6000
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 FINE_SERIES, COARSE_CAPACITY = 400, 256
 """So many curves are as fine as a screen can show; of those beyond, which nobody looks at one by one, less is held."""
-NAMES_REMEMBERED = 1 << 14
-"""What names mean is asked again for each picture."""
 LONGEST_NAME = 200
 """Characters; what is called by more of them is no metric that could be shown."""
 MOST_CACHED = 8
@@ -252,24 +245,6 @@ class Series:
             if segment.first is not None and segment.first[0] < bound:
                 bound = segment.first[0]
         return (kept[0] if len(kept) == 1 else joined(kept[::-1])), old[::-1]
-
-
-def is_evaluation(name: str) -> bool:
-    """Whether a metric's name says that it was measured on validation data."""
-    return not _EVALUATION.isdisjoint(_BETWEEN_WORDS.split(name.lower()))
-
-
-@lru_cache(NAMES_REMEMBERED)
-def reading_order(name: str) -> tuple[tuple[int, str], ...]:
-    """To sort names as a person lists them, ``layer2`` before ``layer10``: of two numbers the longer one is larger."""
-    return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(_NUMBER.split(name)))
-
-
-@lru_cache(NAMES_REMEMBERED)
-def measured(name: str) -> str:
-    """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
-    words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
-    return " ".join(word for word in words if word not in _EVALUATION | _UNSAID) or name
 
 
 def _finite(value: float) -> float | None:

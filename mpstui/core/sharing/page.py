@@ -28,7 +28,7 @@ from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
 from ..series.direction import best, better
-from ..series.series import measured, reading_order
+from ..series.metric_words import measured, reading_order
 from .anonymous import without_the_user
 from .page_images import images_on_a_page
 

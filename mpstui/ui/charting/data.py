@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present import loss_text
-from ...core.series.series import measured, reading_order
+from ...core.series.metric_words import measured, reading_order
 from ..rows import clean
 from .scale import Frame
 

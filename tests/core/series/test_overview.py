@@ -10,8 +10,9 @@ import pytest
 
 from mpstui.core.model.patterns import PatternMistake
 from mpstui.core.model.snapshot import Numbers, RunSnapshot, SeriesView, State
+from mpstui.core.series.metric_words import reading_order
 from mpstui.core.series.overview import Fold, Metric, arranged, metrics_of
-from mpstui.core.series.series import Points, Series, reading_order
+from mpstui.core.series.series import Points, Series
 
 
 def view(name: str, values: list[float]) -> SeriesView:

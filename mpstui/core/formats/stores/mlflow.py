@@ -65,8 +65,9 @@ class FolderRun(StoredRun):
 
     @property
     def is_run(self) -> bool:
-        """Whether it is one: experiments, and models since MLflow 3, have such a file too."""
-        return "run_id" in self._meta or "run_uuid" in self._meta
+        """Whether it is one, and not deleted: experiments, and models since MLflow 3, have such a file too."""
+        is_one = "run_id" in self._meta or "run_uuid" in self._meta
+        return is_one and self._meta.get("lifecycle_stage") != "deleted"
 
     def files(self) -> Sequence[Path]:
         return [self.path / "meta.yaml", *metric_files(self.path / "metrics")]
@@ -158,6 +159,7 @@ class MLflowStore:
                 rows = database.read(
                     "SELECT r.run_uuid, r.name, e.name FROM runs r LEFT JOIN experiments e "
                     "ON e.experiment_id = r.experiment_id WHERE r.lifecycle_stage = 'active' "
+                    "AND e.lifecycle_stage IS NOT 'deleted' "
                     f"ORDER BY r.start_time DESC LIMIT {_MOST_ROWS}"
                 )
                 return [DatabaseRun(database, str(run), str(name or ""), str(of or "")) for run, name, of in rows]

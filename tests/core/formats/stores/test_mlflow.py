@@ -47,8 +47,9 @@ CREATE TABLE runs (
 CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INT, run_uuid TEXT, step INT, is_nan BOOLEAN);
 CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
 CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
-CREATE TABLE experiments (experiment_id INT, name TEXT);
-INSERT INTO experiments VALUES (1, 'cifar');
+CREATE TABLE experiments (experiment_id INT, name TEXT, lifecycle_stage TEXT);
+INSERT INTO experiments VALUES (1, 'cifar', 'active'), (2, 'old', 'deleted');
+INSERT INTO runs VALUES ('e', 'run e', 'FINISHED', 1, 2, 'active', 2);
 """
 
 
@@ -91,6 +92,15 @@ def test_a_folder(monitor: Monitor, tmp_path: Path) -> None:
     assert loss.times[3] == (START + 3) / 1e3
     assert (accuracy.values[0], math.isnan(accuracy.values[1]), accuracy.count) == (0.5, True, 2)  # the last is torn
     assert not shown.loading
+
+
+def test_a_deleted_run_is_none(tmp_path: Path) -> None:
+    kept, deleted = folder_run(tmp_path, 3), folder_run(tmp_path, 4)
+    with (deleted / "meta.yaml").open("a") as file:
+        file.write("lifecycle_stage: deleted\n")
+    with (kept / "meta.yaml").open("a") as file:
+        file.write("lifecycle_stage: active\n")
+    assert [run.path for run in find_runs(tmp_path / "mlruns")] == [kept]
 
 
 def test_states_of_folders_and_their_growth(monitor: Monitor, tmp_path: Path) -> None:

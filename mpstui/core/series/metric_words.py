@@ -1,0 +1,31 @@
+"""What the name of a metric says: which data it is of, what it measures, and where it stands in a list."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
+_UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
+_SPELLINGS = {"accuracy": "acc"}
+_BETWEEN_WORDS, _NUMBER = re.compile(r"[\s_/.-]+"), re.compile(r"(\d+)")
+NAMES_REMEMBERED = 1 << 14
+"""What names mean is asked again for each picture."""
+
+
+def is_evaluation(name: str) -> bool:
+    """Whether a metric's name says that it was measured on validation data."""
+    return not _EVALUATION.isdisjoint(_BETWEEN_WORDS.split(name.lower()))
+
+
+@lru_cache(NAMES_REMEMBERED)
+def reading_order(name: str) -> tuple[tuple[int, str], ...]:
+    """To sort names as a person lists them, ``layer2`` before ``layer10``: of two numbers the longer one is larger."""
+    return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(_NUMBER.split(name)))
+
+
+@lru_cache(NAMES_REMEMBERED)
+def measured(name: str) -> str:
+    """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
+    words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
+    return " ".join(word for word in words if word not in _EVALUATION | _UNSAID) or name
