@@ -1,21 +1,17 @@
-"""What the name of a metric says: which data it is of, what it measures, and where it stands in a list."""
+"""What the name of a metric says: what it measures, and where it stands in a list."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-_EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
+from .series import BETWEEN_WORDS, EVALUATION_WORDS
+
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
 _SPELLINGS = {"accuracy": "acc"}
-_BETWEEN_WORDS, _NUMBER = re.compile(r"[\s_/.-]+"), re.compile(r"(\d+)")
+_NUMBER = re.compile(r"(\d+)")
 NAMES_REMEMBERED = 1 << 14
 """What names mean is asked again for each picture."""
-
-
-def is_evaluation(name: str) -> bool:
-    """Whether a metric's name says that it was measured on validation data."""
-    return not _EVALUATION.isdisjoint(_BETWEEN_WORDS.split(name.lower()))
 
 
 @lru_cache(NAMES_REMEMBERED)
@@ -27,5 +23,5 @@ def reading_order(name: str) -> tuple[tuple[int, str], ...]:
 @lru_cache(NAMES_REMEMBERED)
 def measured(name: str) -> str:
     """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
-    words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
-    return " ".join(word for word in words if word not in _EVALUATION | _UNSAID) or name
+    words = (_SPELLINGS.get(word, word) for word in BETWEEN_WORDS.split(name.lower()))
+    return " ".join(word for word in words if word not in EVALUATION_WORDS | _UNSAID) or name

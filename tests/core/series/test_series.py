@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.series.metric_words import is_evaluation
 from mpstui.core.series.pyramid import debiased_average
-from mpstui.core.series.series import MOST_SEGMENTS, Points, Series
+from mpstui.core.series.series import MOST_SEGMENTS, Points, Series, is_evaluation
 
 NAN = math.nan
 
