@@ -72,7 +72,10 @@ def keys_of_path(monitor: Monitor, word: str) -> list[str]:
     path = Path(word).expanduser().absolute()
     if not find_runs(path):
         require_path(path)
-    return monitor.watch_all(path)
+    keys = monitor.watch_all(path)
+    if monitor.left_out:
+        warn(f"{monitor.left_out:,} older runs of {word} are left out: name a folder further down for them")
+    return keys
 
 
 def one_run(monitor: Monitor, home: Home, word: str) -> str:

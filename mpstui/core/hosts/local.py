@@ -57,6 +57,7 @@ class LocalServices:
         self.remote = bool(environ.get("SSH_CONNECTION"))
         """Over SSH: draw once a second."""
         self._cwd, self._watching = cwd, watching
+        self._told_left_out = False
         self.notices: deque[str] = deque()
         """What is to be said in passing of what was asked before."""
         self.queues_stamp: Callable[[], Stamp | None] = partial(storage.stamp, home.queue)
@@ -74,6 +75,9 @@ class LocalServices:
         made = Monitor(self.home, availability=available, kept=kept, columns=columns)
         if self._watching is not None:
             made.watch(self._watching)
+            if made.left_out and not self._told_left_out:
+                self._told_left_out = True
+                self.notices.append(f"{made.left_out:,} older runs are not listed: name a folder further down for them")
         return made
 
     def machines(self) -> tuple[str, ...]:

@@ -212,6 +212,11 @@ class Monitor:
         """Like :meth:`watch`; the keys of all of its runs that are there."""
         return list(self._watched.watch(path))
 
+    @property
+    def left_out(self) -> int:
+        """Runs of what is watched which are too old to be shown."""
+        return self._watched.left_out
+
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
         """Every run with its numbers, for a command that looks once: refreshes until nothing is left to be read."""
         budget = Budget(seconds)

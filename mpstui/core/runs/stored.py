@@ -240,6 +240,11 @@ class StoreFolder:
         self._shown = len(self._fresh)
         self._look_at = 0.0
 
+    @property
+    def left_out(self) -> int:
+        """Runs that are too old to be shown."""
+        return len(self._known) - self._shown
+
     def look(self, machine: LocalMachine) -> list[StoredRun]:
         """Those that have come since the last call, the newest first."""
         fresh, self._fresh = self._fresh, []

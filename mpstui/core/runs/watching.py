@@ -39,6 +39,11 @@ class Watching(dict[str, RunFollower]):
         """When such a folder was first seen to tell something by itself."""
         self._jobs_of = ""
 
+    @property
+    def left_out(self) -> int:
+        """Runs below the folders that are watched which are too old to be shown."""
+        return sum(folder.left_out for folder in self._folders)
+
     def watch(self, path: Path) -> Collection[str]:
         """Add what a path means; returns the keys of its runs, none where they come by and by."""
         from ..formats.stores import find_runs

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli.main import main
+from mpstui.core.hosts.local import LocalServices
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_explaining
@@ -248,6 +249,20 @@ def test_ps_and_results_list_the_runs_of_a_path(
     assert [(one["name"], one["settings"]["lr"]) for one in json.loads(told)] == [("b", "0.1"), ("a", "0.5")]
     assert "train.py: 2 runs by" in command("results", "wandb")[1]
     assert command("ps", "./nothing")[0] == 2
+
+
+def test_runs_that_are_too_many_are_told(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home
+) -> None:
+    monkeypatch.setattr(stored, "MOST_RUNS", 2)
+    for at in range(5):
+        run_of(tmp_path / "wandb", f"r{at}", 0.5, w.exited(0), count=2)
+    _, told, beside = command("ps", str(tmp_path / "wandb"))
+    assert (len(told.splitlines()), "3 older runs of" in beside) == (3, True)
+    services = LocalServices(home, {}, cwd=tmp_path, clock=FakeClock(), watching=tmp_path / "wandb")
+    for _ in range(2):
+        services.monitor()
+    assert list(services.notices) == ["3 older runs are not listed: name a folder further down for them"]
 
 
 @pytest.mark.parametrize("words", [["note", "text"], ["tag", "+a"], ["rename", "x"], ["wait"], ["stop"], ["logs"]])

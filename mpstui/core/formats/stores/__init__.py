@@ -121,7 +121,10 @@ def require_path(path: Path) -> None:
         UsageError: there is no such file, or no such run in a database, or nothing that is read here.
     """
     if path.name == ".aim" and path.is_dir():
-        raise UsageError(f"{path} is a store of Aim, which only Aim's own package reads", "`aim up` shows its runs")
+        raise UsageError(
+            f"{path} is a store of Aim, which only Aim's own package reads",
+            "`aim up` shows its runs; what it writes as CSV is watched",
+        )
     if path.exists():
         return
     database, separator, run = str(path).partition(SEPARATOR)
