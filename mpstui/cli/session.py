@@ -73,8 +73,8 @@ def keys_of_path(monitor: Monitor, word: str) -> list[str]:
     if not find_runs(path):
         require_path(path)
     keys = monitor.watch_all(path)
-    if monitor.left_out:
-        warn(f"{monitor.left_out:,} older runs of {word} are left out: name a folder further down for them")
+    if monitor.watched.left_out:
+        warn(f"{monitor.watched.left_out:,} older runs of {word} are left out: name a folder further down for them")
     return keys
 
 

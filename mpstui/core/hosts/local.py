@@ -75,9 +75,11 @@ class LocalServices:
         made = Monitor(self.home, availability=available, kept=kept, columns=columns)
         if self._watching is not None:
             made.watch(self._watching)
-            if made.left_out and not self._told_left_out:
+            if made.watched.left_out and not self._told_left_out:
                 self._told_left_out = True
-                self.notices.append(f"{made.left_out:,} older runs are not listed: name a folder further down for them")
+                self.notices.append(
+                    f"{made.watched.left_out:,} older runs are not listed: name a folder further down for them"
+                )
         return made
 
     def machines(self) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ class Monitor:
             monotonic=monotonic,
         )
         self._runs: dict[str, RunReader] = {}
-        self._watched = Watching(self._machine, columns, home.state)
+        self.watched = Watching(self._machine, columns, home.state)
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
@@ -135,9 +135,9 @@ class Monitor:
         for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
             if not budget.spent:
                 reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
-        if self._watched.grows:
-            self._watched.look(self._runs.values())
-        shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
+        if self.watched.grows:
+            self.watched.look(self._runs.values())
+        shown = [*self.watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
         self._remember(budget)
         wanted = {focus, *selected}
@@ -197,7 +197,7 @@ class Monitor:
         Raises:
             UsageError: there is no such run, or several.
         """
-        reader = self._watched.get(run)
+        reader = self.watched.get(run)
         if reader is None:
             found = find_run(self.home, run)
             reader = self._runs.setdefault(found.run, RunReader(found, self._machine, columns=self._columns))
@@ -210,12 +210,7 @@ class Monitor:
 
     def watch_all(self, path: Path) -> list[str]:
         """Like :meth:`watch`; the keys of all of its runs that are there."""
-        return list(self._watched.watch(path))
-
-    @property
-    def left_out(self) -> int:
-        """Runs of what is watched which are too old to be shown."""
-        return self._watched.left_out
+        return list(self.watched.watch(path))
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
         """Every run with its numbers, for a command that looks once: refreshes until nothing is left to be read."""
@@ -263,13 +258,13 @@ class Monitor:
         """What reads the run of a key."""
         if key is None:
             return None
-        return self._watched.get(key) or self._runs.get(key)
+        return self.watched.get(key) or self._runs.get(key)
 
     def _by_need(self) -> list[tuple[str, RunFollower]]:
         """Active runs first, then newest first: a budget that ends early ends on what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
         runs.sort(key=lambda item: item[1].settled)
-        return [*self._watched.items(), *runs]
+        return [*self.watched.items(), *runs]
 
     def _turn_to(self, closely: list[str], buckets: int | None) -> None:
         """Keep the histories of the runs looked at last, give back the others'."""
