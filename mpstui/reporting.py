@@ -467,7 +467,7 @@ class _Run:
         wanted = wanted if self._world == 1 else self._agree(action, wanted)
         if wanted and action == "evaluate":
             self.answer(action, f"it evaluates after step {self.counts.get('step', 'n/a')}", True, {})
-        if wanted and action == "stop" and self.doing[0] != "saving":
+        if wanted and action == "stop" and (self.doing[0] != "saving" or not self._beat_at):
             self.stop_asked = True
             self.turn_to("saving", SAVING_SECONDS)
         return wanted
@@ -535,7 +535,7 @@ class _Run:
                 signal.signal(number, handler)
 
         def stop(*_: object) -> None:
-            self.stop_asked = True
+            self.stop_asked, self.doing, self._beat_at = True, ("saving", SAVING_SECONDS), 0.0  # told by the next beat
             give_back()
 
         self._give_signals_back = give_back

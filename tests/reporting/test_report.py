@@ -68,6 +68,8 @@ def test_a_line_for_each_word_and_a_heartbeat(tmp_path: Path) -> None:
     report(loss=0.5, step=1, steps=100, epoch=1, epochs=3, learning_rate=0.1)
     report({"val/acc": 0.75}, grad_norm=2)
     report(loss=0.25, step=2, unknown=None)
+    assert report._run is not None
+    report._run._lines.flush()  # where a write took long the next ones wait
     told = [{name: value for name, value in one.items() if name != "time"} for one in points(tmp_path)]
     assert told == [
         {"attempt": 1, "step": 1, "epoch": 1, "loss": 0.5, "lr": 0.1},
@@ -241,6 +243,22 @@ time.sleep(60)
 def test_the_first_signal_asks_to_save_and_end_the_second_one_ends(tmp_path: Path) -> None:
     assert program(tmp_path, STOPS) == "False True True\n"
     assert (beat(tmp_path).phase, beat(tmp_path).answers) == ("save", ("stop",))
+
+
+BETWEEN = """
+import json, os, signal
+from words import report
+report.takes("stop")
+report(step=1, loss=1.0)
+os.kill(os.getpid(), signal.SIGTERM)
+report.joins({"phase": "train"}, lambda: 1)
+print(json.load(open(os.environ["MPSTUI_RUN_DIR"] + "/attempts/1/heartbeat.json"))["phase"], report.requested("stop"))
+"""
+
+
+def test_a_stop_in_the_middle_of_a_long_step_is_given_the_time_to_save(tmp_path: Path) -> None:
+    """PPO asks between rollouts, which lie minutes apart: until then the agent's beats say what it is about to do."""
+    assert program(tmp_path, BETWEEN) == "save True\n"
 
 
 def test_ranks_agree_on_the_step_at_which_they_do_it(tmp_path: Path) -> None:
