@@ -1,4 +1,4 @@
-"""Scripts as they are: what the agent knows of Trainer, Lightning and Keras without a callback."""
+"""Scripts as they are: what the agent knows of Trainer, Lightning, Keras and fastai without a callback."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integrations.conftest import Training
+from tests.integrations.test_frameworks import FASTAI
 from tests.integrations.test_huggingface import GIVEN as TRANSFORMERS
 from tests.integrations.test_lightning import GIVEN as LIGHTNING
 
@@ -35,10 +36,23 @@ saves = keras.callbacks.ModelCheckpoint("out/{epoch}.keras")
 model.fit(x, x[:, 0] > 0.5, batch_size=8, epochs=2, validation_data=(x[:32], x[:32, 0] > 0.5), callbacks=[saves])
 """
 
+LEARNER = (
+    FASTAI.replace("1600", "240")
+    + """
+from fastai.callback.tracker import SaveModelCallback
+Learner(dls, model, loss_func=loss, cbs=[SaveModelCallback(every_epoch=True)]).fit(2, 0.05)
+"""
+)
+
 
 @pytest.mark.parametrize(
     ("module", "program", "validation"),
-    [("transformers", TRAINER, "eval_loss"), ("lightning", MODULE, "val_loss"), ("keras", KERAS, "val_loss")],
+    [
+        ("transformers", TRAINER, "eval_loss"),
+        ("lightning", MODULE, "val_loss"),
+        ("keras", KERAS, "val_loss"),
+        ("fastai", LEARNER, "valid_loss"),
+    ],
 )
 def test_a_script_as_it_is(module: str, program: str, validation: str, train: Callable[[str, str], Training]) -> None:
     training = train(module, "import sys, time\n" + program)
