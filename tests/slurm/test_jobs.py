@@ -161,7 +161,7 @@ def test_however_a_training_ends_whose_job_is_cancelled_it_was_cancelled(
     found = runs.wait(run, lambda seen: not seen.state.active)
     assert found.exit is not None
     assert (found.state, found.exit.action, found.exit.requested_by) == (State.KILLED, CANCEL, "Slurm")
-    assert found.reason == f"its job was cancelled through Slurm, not by mpstui: {how}"
+    assert found.reason == f"its Slurm job was cancelled through the scheduler, not by mpstui: {how}"
     cluster.set("10", state="CANCELLED")
     found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.CANCELLED)
     assert found.reason == "Slurm job 10 was cancelled through the scheduler, not by mpstui"

@@ -137,7 +137,9 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
     if record.action == "kill":
         return StateVerdict(State.KILLED, f"{_how(record)}: killed as {asker} asked")
     if record.action == CANCEL:
-        return StateVerdict(State.KILLED, f"its job was cancelled through {asker}, not by mpstui: {_how(record)}")
+        return StateVerdict(
+            State.KILLED, f"its {asker} job was cancelled through the scheduler, not by mpstui: {_how(record)}"
+        )
     if record.action in ("stop", "restart", "requeue"):
         return StateVerdict(State.STOPPED, f"{_how(record)} after {asker} asked for a {record.action}")
     cause = f" ({record.cause})" if record.cause else ""
