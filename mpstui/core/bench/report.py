@@ -37,15 +37,36 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchReport:
-    """The measurements so far."""
+class Measured:
+    """The measurements so far, and what was measured."""
 
     plan: BenchPlan
     device: str
     machine: Surroundings
     started: float
+    """Unix seconds."""
     measurements: Mapping[BenchConfig, Measurement]
     complete: bool = False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the figures depend on, as JSON has it; unknown is None."""
+        return {
+            "task": self.plan.task,
+            "device": self.device,
+            "machine": asdict(self.machine),
+            "started": self.started,
+            "complete": self.complete,
+            "budget_seconds": self.plan.budget_seconds,
+            "measure_seconds": self.plan.measure_seconds,
+            "repeats": self.plan.repeats,
+            "arguments": list(self.plan.arguments),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchReport(Measured):
+    """Devices, precisions and loaders beside each other."""
 
     def group(self, name: str) -> list[Measurement]:
         """The measurements of one group in the plan's order."""
@@ -68,15 +89,7 @@ class BenchReport:
     def as_json(self) -> dict[str, Any]:
         """Everything; unknown is None."""
         return {
-            "task": self.plan.task,
-            "device": self.device,
-            "machine": asdict(self.machine),
-            "started": self.started,
-            "complete": self.complete,
-            "budget_seconds": self.plan.budget_seconds,
-            "measure_seconds": self.plan.measure_seconds,
-            "repeats": self.plan.repeats,
-            "arguments": list(self.plan.arguments),
+            **self.facts,
             "rungs": [self._as_json(found) for found in self.group(DEVICE_GROUP)],
             "loaders": [self._as_json(found) for found in self.group(LOADERS)],
         }

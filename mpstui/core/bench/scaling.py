@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .measure import BenchConfig, BenchPlan, Measurement
-from .report import Curve, Surroundings, curve_chart
+from .measure import BenchConfig, Measurement
+from .report import Curve, Measured, curve_chart
 
 SCALING = "scaling"
 _START_WEIGHT = 0.25
@@ -61,15 +61,9 @@ def _plural(device: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingReport:
-    """The measurements so far."""
+class ScalingReport(Measured):
+    """The same training on several counts of processes."""
 
-    plan: BenchPlan
-    device: str
-    machine: Surroundings
-    started: float
-    measurements: Mapping[BenchConfig, Measurement]
-    complete: bool = False
     why_cpu: str = ""
     """Why no GPU was measured."""
 
@@ -101,15 +95,7 @@ class ScalingReport:
     def as_json(self) -> dict[str, Any]:
         """Everything; unknown is None."""
         return {
-            "task": self.plan.task,
-            "device": self.device,
-            "machine": asdict(self.machine),
-            "started": self.started,
-            "complete": self.complete,
-            "budget_seconds": self.plan.budget_seconds,
-            "measure_seconds": self.plan.measure_seconds,
-            "repeats": self.plan.repeats,
-            "arguments": list(self.plan.arguments),
+            **self.facts,
             "notes": self.notes,
             "scaling": [
                 {
