@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import signal
 import sys
 import time
@@ -16,7 +15,7 @@ from ..core.hosts.ssh import LOCAL
 from ..core.launching.choice import job_options
 from ..core.model.errors import UsageError
 from ..core.settings import load_settings
-from .session import Session, add_repeatable, agreed, one_line, print_json, say, say_lines, warn
+from .session import Session, add_repeatable, agreed, print_json, say, say_lines, say_over, warn
 
 _LINE_SECONDS = 30.0
 """Between two lines where nobody sees one change."""
@@ -51,8 +50,7 @@ class _Teller:
         is_new, moment = now.doing != self._last.doing, time.monotonic()
         self._last = now
         if self._changes:
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r{one_line(now.sentence)[:width]}\x1b[K", end="", file=sys.stderr, flush=True)
+            say_over(now.sentence)
         elif is_new or moment - self._told_at >= _LINE_SECONDS:
             self._told_at = moment
             say_lines(now.sentence, beside=True)
@@ -60,7 +58,7 @@ class _Teller:
     def end(self) -> None:
         """Leave the line to what is said next."""
         if self._changes and self._last.doing:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            say_over("")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import select
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -167,6 +168,11 @@ def say_lines(text: str, *, beside: bool = False) -> None:
     from ..core.formats.console import strip_controls
 
     print(strip_controls(text), file=sys.stderr if beside else sys.stdout)
+
+
+def say_over(text: str) -> None:
+    """One line beside the result that the next one takes the place of, on a terminal; empty: it is gone."""
+    print(f"\r{one_line(text)[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def give(text: str) -> None:

@@ -34,7 +34,13 @@ def test_launch_wait_logs(folder: Path) -> None:
     assert ok("logs", run).splitlines()[0] == "arguments: ['3', '--epochs', '7']"
     row = as_json("ps")[0]
     assert (row["run"], row["name"], row["profile"], row["state"]) == (run, "Steps", "steps", "finished")
-    assert row["exit"] == {"code": 0, "signal": None, "cause": None, "requested_by": None}
+    assert row["exit"] == {
+        "code": 0,
+        "signal": None,
+        "cause": None,
+        "requested_by": None,
+        "action": None,
+    }
     assert row["epochs"] == 7  # what its arguments ask for
 
 

@@ -149,7 +149,7 @@ def test_a_failed_dependency_is_named(tmp_path: Path) -> None:
     assert told("show", second)["reason"].startswith(f"never started: run {first} did not finish")
     state = next(line for line in ok("show", second).splitlines() if line.startswith("state"))
     assert state.startswith(f"state     dependency failed: never started: run {first} did not finish")
-    assert f"dependency_failed (never started: run {first} did not finish" in mpstui("wait", second).stdout
+    assert f"dependency failed (never started: run {first} did not finish" in mpstui("wait", second).stdout
     assert told("queue") == []
 
 

@@ -12,7 +12,7 @@ from ..charting.scale import Frame
 from ..graphics import Cell, Picture
 from ..theme import RUN_ROLES, ink_of, pixel_inks
 from .overlay import Overlay
-from .parallel import FRONT, Segment
+from .parallel import FRONT, Stretch
 
 
 def curves_picture(
@@ -26,7 +26,7 @@ def curves_picture(
     return Picture(Region(GUTTER, 1, space.columns, space.lines), raster)
 
 
-def lines_picture(segments: Sequence[Segment], width: int, lines: int, cell: Cell, theme: str) -> Picture:
+def lines_picture(stretches: Sequence[Stretch], width: int, lines: int, cell: Cell, theme: str) -> Picture:
     """From axis to axis, below the title and the names of the axes."""
     bottom = lines - 0.5
     drawn = [
@@ -36,7 +36,7 @@ def lines_picture(segments: Sequence[Segment], width: int, lines: int, cell: Cel
             ink_of(theme, one.role),
             one.role == FRONT,
         )
-        for one in segments
+        for one in stretches
     ]
     raster = rasterise_segments(drawn, (width, lines), cell, (pixel_inks(theme) or {})["ground"])
     return Picture(Region(0, 2, width, lines), raster)

@@ -22,7 +22,7 @@ FRONT = "title"
 _LEAST_AXIS, _RIGHT, _LEAST_LINES = 12, 12, 5
 
 
-class Segment(NamedTuple):
+class Stretch(NamedTuple):
     """A part of one run's line, from one axis to the next, in cells and in shares of the height from the bottom."""
 
     run: int
@@ -50,7 +50,7 @@ class Drawn(NamedTuple):
 
     axes: list[_Axis]
     columns: list[int]
-    segments: list[Segment]
+    stretches: list[Stretch]
     looks: dict[int, str]
     hidden: int
 
@@ -72,14 +72,14 @@ def parallel(
         return None, [row((cut(f" the parallel view {needs}; here are {width} and {height}", width), "dim"))]
     axes = [*(_axis(one) for one in settings[:fitting]), _axis(result)]
     columns = [round(1 + place * (width - _RIGHT - 2) / (len(axes) - 1)) for place in range(len(axes))]
-    looks, segments = _looks(result), []
+    looks, stretches = _looks(result), []
     for run in sorted(range(len(result.values)), key=lambda run: run == first):
         role = FRONT if run == first else looks.get(run, "faint")
         for (left, start), (right, end) in pairwise(zip(columns, axes, strict=True)):
             begin, stop = start.places[run], end.places[run]
             if begin is not None and stop is not None:
-                segments.append(Segment(run, left, right, begin, stop, role))
-    return Drawn(axes, columns, segments, looks, len(settings) - fitting), []
+                stretches.append(Stretch(run, left, right, begin, stop, role))
+    return Drawn(axes, columns, stretches, looks, len(settings) - fitting), []
 
 
 def parallel_rows(drawn: Drawn, width: int, height: int, *, blocks: bool = False, bare: bool = False) -> list[Row]:
@@ -87,7 +87,7 @@ def parallel_rows(drawn: Drawn, width: int, height: int, *, blocks: bool = False
     lines = height - 1
     canvas = Canvas(width, lines, blocks)
     across, high = canvas.width // width, canvas.height - 1
-    for one in drawn.segments:
+    for one in drawn.stretches:
         begin, end = round((1 - one.begin) * high), round((1 - one.end) * high)
         canvas.line(one.left * across, begin, one.right * across, end, one.role)
     canvas.in_front = FRONT
@@ -99,17 +99,19 @@ def parallel_rows(drawn: Drawn, width: int, height: int, *, blocks: bool = False
             for offset, character in enumerate(texts.get(line, "")):
                 over[line][column + 1 + offset] = Span(character, "dim")
     _name_results(over, drawn.columns[-1], drawn.axes[-1], drawn.looks, lines)
-    _name_lines(over, drawn.segments, lines)
+    _name_lines(over, drawn.stretches, lines)
     if bare:
         canvas.leave_out_curves()
     heads = _heads(drawn.axes, drawn.columns, width, drawn.hidden)
     return [heads, *(row(*canvas.spans(line, over=over[line])) for line in range(lines))]
 
 
-def _name_lines(over: list[dict[int, Span]], segments: Sequence[Segment], lines: int) -> None:
+def _name_lines(over: list[dict[int, Span]], stretches: Sequence[Stretch], lines: int) -> None:
     """The label of each run upon its line, once between two axes: where few others pass, the middle first."""
-    passing = Counter((column, one.line_at(column, lines)) for one in segments for column in range(one.left, one.right))
-    for one in reversed(segments):
+    passing = Counter(
+        (column, one.line_at(column, lines)) for one in stretches for column in range(one.left, one.right)
+    )
+    for one in reversed(stretches):
         middle = (one.left + one.right) // 2
         places = [(column, one.line_at(column, lines)) for column in range(one.left + 2, one.right - 5)]
         free = [(column, line) for column, line in places if column not in over[line]]
