@@ -146,6 +146,8 @@ class _Lightning:
         self._watch = watch
         self._trainer: Any = None
         self._logged: dict[str, Any] = {}
+        self._loss: Any = None
+        """The one that the module logged for a step, under whatever name."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_hook(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
@@ -155,6 +157,9 @@ class _Lightning:
         if self._trainer is None or step is not None:  # of a step of an evaluation, which counts its own
             return
         tensors = {name: getattr(value, "detach", lambda value=value: value)() for name, value in metrics.items()}
+        if getattr(connector, "_first_loop_iter", None) is not None:  # of a step, and its loss is seen in backward
+            of_step = {name: tensors.pop(name) for name in _LOSSES if name in tensors}
+            self._loss = next(iter(of_step.values()), self._loss)
         self._logged.update(tensors)
         self._waiting.append((self._trainer.global_step, tensors))
 
@@ -178,7 +183,7 @@ class _Lightning:
             "epoch": epoch,
             "epochs": epochs,
             **_within(trainer.global_step, epoch, epoch_steps),
-            "logged_loss": next((numbers[name] for name in _LOSSES if name in numbers), None),
+            "logged_loss": next((numbers[name] for name in _LOSSES if name in numbers), _number(self._loss)),
             "metrics": numbers,
             "points": [(step, found) for step, one in waiting if (found := _numbers(one, ("epoch", "step")))],
         }

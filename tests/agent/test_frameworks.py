@@ -50,14 +50,18 @@ def _call_callback_hooks(trainer, hook_name, *args, **kwargs): return hook_name
 from types import SimpleNamespace as Record
 from lightning.pytorch.trainer import call
 from lightning.pytorch.trainer.connectors.logger_connector.logger_connector import _LoggerConnector
+connector = _LoggerConnector()
 trainer = Record(global_step=0, max_steps=-1, max_epochs=3, current_epoch=2, num_training_batches=40, optimizers=[1],
                  accumulate_grad_batches=2)
 for number in range(8):
     step(); trainer.global_step = 41 + number
     call._call_callback_hooks(trainer, 'on_train_batch_end', None)
-    if number == 3: _LoggerConnector().log_metrics({'train_loss': torch.tensor(5.5), 'epoch': 2})
-_LoggerConnector().log_metrics({'val_loss_step': 7.5}, step=3)
-_LoggerConnector().log_metrics({'val_loss': 6.5})
+    if number == 3:
+        connector._first_loop_iter = False
+        connector.log_metrics({'train_loss': torch.tensor(5.5), 'train_acc': 0.5, 'epoch': 2})
+        connector._first_loop_iter = None
+connector.log_metrics({'val_loss_step': 7.5}, step=3)
+connector.log_metrics({'val_loss': 6.5})
 call._call_callback_hooks(trainer, 'on_validation_end', None)
 optimizer.param_groups[0]['lr'] = 1e-5
 """,
@@ -211,7 +215,7 @@ def test_a_framework_tells_its_own_numbers(
     assert told["metrics"]["val_loss"] == 6.5
     if framework is LIGHTNING:
         assert told["logged_loss"] == 5.5
-        assert told["points"] == [(44, {"train_loss": 5.5}), (48, {"val_loss": 6.5})]
+        assert told["points"] == [(44, {"train_acc": 0.5}), (48, {"val_loss": 6.5})]
     else:
         assert told["loss"] == 5.5
         assert told["points"] == [(47, {"loss": 5.5, "val_loss": 6.5})]
