@@ -142,8 +142,8 @@ def test_a_cancellation_behind_our_back_is_told_as_that(runs: Cluster, cluster: 
 @pytest.mark.parametrize(
     ("ends", "how"),
     [
-        ("", "exit code 0"),
-        ("    sys.exit(143)\n", "exit code 143"),
+        ("    signal.signal(15, signal.SIG_IGN)\n", "exit code 0"),  # Python's end would let the second SIGTERM kill it
+        ("    signal.signal(15, signal.SIG_IGN)\n    sys.exit(143)\n", "exit code 143"),
         ("    signal.signal(15, signal.SIG_DFL)\n    os.kill(os.getpid(), 15)\n", "ended by SIGTERM"),
     ],
 )
@@ -153,7 +153,7 @@ def test_however_a_training_ends_whose_job_is_cancelled_it_was_cancelled(
     (runs.folder / "train.py").write_text(SAVES + ends)
     (run,) = runs.launch()
     cluster.start("10")
-    seen = runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
+    seen = runs.wait(run, lambda seen: seen.pid and seen.output is not None and "begun" in seen.output.read_text())
     cluster.set("10", state="COMPLETING", reason="None")
     assert seen.pid is not None
     cluster.signal("10", signal.SIGTERM)
