@@ -37,6 +37,8 @@ from .parcel import BESIDE, HINT, PART, STAYS, Item, begun_in, below, digest_of,
 from .staging import is_taken, remove_abandoned, run_stage, take
 from .talk import Ends
 
+BEGUN_SECONDS = 5.0
+"""How long a run that is to go on is waited for: until then it would look stopped to whoever asks at once."""
 ACCEPT_SECONDS = 20.0
 """What the far end of a line that was cut may take to see that, and to let go of what arrived over it."""
 
@@ -156,7 +158,9 @@ class Arrival:
         if restart_is_wished(run):  # by whoever asked first, and died before anybody could see to it
             actions.supervise(run)
             return True
-        actions.restart(snapshot, move.device)
+        asked, until = actions.restart(snapshot, move.device), time.monotonic() + BEGUN_SECONDS
+        while actions.answer(run.path, asked.id) is None and time.monotonic() < until:
+            time.sleep(0.05)
         return False
 
     def _take_over(self, run: RunDir, stage: Path) -> None:

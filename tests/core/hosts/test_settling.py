@@ -25,10 +25,11 @@ from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.editing import profile_toml, recorded_choice
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.wire import labels, liveness, storage
 from mpstui.wire.moves import Move
-from mpstui.wire.records import Branch, ExitRecord, LaunchRecord, Origin, Spec
+from mpstui.wire.records import Ack, Branch, ExitRecord, LaunchRecord, Origin, Request, Spec
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import RunBuilder
 
@@ -58,7 +59,19 @@ class Travel:
         (self.cwd / "train.py").touch()
         self.launch = choice_message(LaunchChoice(profile))
         self.restarted: list[str] = []
-        monkeypatch.setattr(Actions, "restart", lambda self_, seen, device: self.restarted.append(seen.run))
+        self.looks = 0
+        """How often it was looked whether the run has begun again; the third look finds that."""
+        monkeypatch.setattr(Actions, "restart", self._restart)
+        monkeypatch.setattr(Actions, "answer", self._answer)
+
+    def _restart(self, seen: RunSnapshot, device: str) -> Request:
+        self.restarted.append(seen.run)
+        return Request("restart-1", "restart", seen.attempt, "the mover", NOW)
+
+    def _answer(self, folder: Path, request: str) -> Ack | None:
+        assert request == "restart-1"
+        self.looks += 1
+        return Ack(request, True, "supervisor", NOW, "started") if self.looks == 3 else None
 
     def asked(self, token: str = "t", **more: Any) -> dict[str, Any]:
         files = self.files()
@@ -221,6 +234,12 @@ def test_what_a_dead_move_left_is_removed_unless_it_may_be_the_run_itself(
     assert lock is not None
     assert take(stage) is None
     liveness.release(lock)
+
+
+def test_a_run_is_taken_over_when_it_has_begun_again(travel: Travel) -> None:
+    """Else who looks at once finds it stopped, as it came."""
+    travel.settle(travel.arrival()).accept(travel.run.run, "t")
+    assert (travel.restarted, travel.looks) == ([travel.run.run], 3)
 
 
 def test_times_are_those_of_the_clock_here(travel: Travel) -> None:
