@@ -56,13 +56,10 @@ def require_values(
         if _WRITTEN.search(name) or "://" in text or (cwd / Path(text).expanduser()).exists():
             continue
         read = (_DATA.search(name) or _READ.search(name)) and _FILE.search(text)
-        if (ours and key == "data") or (read and not (_may_be_joined(name, by_name, arguments) and _is_relative(text))):
+        is_whole = Path(text).expanduser().is_absolute() or not _may_be_joined(name, by_name, arguments)
+        if (ours and key == "data") or (read and is_whole):
             hint = f"a path is taken from {cwd}, where the program runs"
             raise UsageError(f"{key}: there is no file or folder {text}", hint, field=f"args.{key}")
-
-
-def _is_relative(text: str) -> bool:
-    return not Path(text).expanduser().is_absolute()
 
 
 def _may_be_joined(name: str, known: Mapping[str, Argument], arguments: Mapping[str, ArgumentValue]) -> bool:
