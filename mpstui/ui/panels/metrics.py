@@ -266,7 +266,7 @@ def _step(at: float | None, axis: str) -> str:
     if at is None:
         return shown.UNKNOWN
     if axis != "step":
-        return f"{axis[:5]} {shown.short_count(at)}"
+        return f"{'smp' if axis == 'sample' else axis[:5]} {shown.short_count(at)}"
     text = shown.whole(at)
     return text if len(text) <= _LONGEST_STEP else shown.short_count(at)
 
