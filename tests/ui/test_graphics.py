@@ -10,7 +10,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -60,32 +60,53 @@ def drawn_in_characters(terminal: PixelTerminal) -> bool:
     return any("⠀" < cell <= "⣿" for cell in terminal.text)
 
 
+def only_pixels_in(inks: Sequence[Colour], terminal: PixelTerminal) -> bool:
+    """Whether each of these is in the picture, and nothing is drawn in characters as well."""
+    colours = terminal.colours()
+    return all(near(ink, colours) for ink in inks) and not drawn_in_characters(terminal)
+
+
+def falls_over_all_of_the_plot(terminal: PixelTerminal) -> bool:
+    line = near(INKS["teal"], terminal.colours())
+    if not line or drawn_in_characters(terminal):
+        return False
+    left, right = min(line), max(line)
+    return left[1] < right[1] - 3 and left[0] < 9 < 90 < right[0]
+
+
+def bare_below(text: str, terminal: PixelTerminal) -> bool:
+    """Whether a text in view has no pixels at its place."""
+    places = [(row.find(text), y) for y, row in enumerate(terminal.text.splitlines())]
+    return any(x >= 0 and terminal.pixel(x + 0.5, y) is None for x, y in places)
+
+
+def quiet(terminal: PixelTerminal) -> int:
+    """How many pictures were sent, once none has come for a second."""
+    told = -1
+    while told != terminal.told:
+        told, deadline = terminal.told, time.monotonic() + 1
+        while time.monotonic() < deadline:
+            terminal.pump()
+    return told
+
+
 @pytest.mark.parametrize("kind", PIXELS)
 def test_a_chart_is_drawn_in_pixels_and_makes_way(kind: str, log: Path) -> None:
     with watching(log, kind) as terminal:
         terminal.wait_text("train", "NaN/inf from step 1,000")
-        until(terminal, lambda: len(terminal.shown) == 12, "the picture")
-        line = near(INKS["teal"], terminal.colours())
-        left, right = min(line), max(line)
-        assert left[1] < right[1] - 3, "it falls"
-        assert left[0] < 9 < 90 < right[0], "over all of the plot"
-        assert not drawn_in_characters(terminal), "and not in characters as well"
-        note = next(y for y, row in enumerate(terminal.text.splitlines()) if "✗ NaN/inf" in row)
-        assert kind == "kitty" or terminal.pixel(terminal.text.splitlines()[note].index("✗") + 0.5, note) is None
+        until(terminal, lambda: len(terminal.shown) == 12 and falls_over_all_of_the_plot(terminal), "the picture")
+        until(terminal, lambda: kind == "kitty" or bare_below("✗ NaN/inf", terminal), "the note upon it")
 
         terminal.press("left", "left", "left", "left")
-        until(terminal, lambda: bool(near(INKS["cursor"], terminal.colours())), "the cursor")
-        places = near(INKS["cursor"], terminal.colours())
-        assert len({x for x, _ in places}) == 1
-        assert "step" in terminal.text
+        until(terminal, lambda: len({x for x, _ in near(INKS["cursor"], terminal.colours())}) == 1, "one cursor")
+        terminal.wait_text("step")
 
         terminal.press("?")
         terminal.wait_text("show all keys")
         until(terminal, lambda: not near(INKS["teal"], terminal.colours()), "no pixels below a dialog")
         until(terminal, lambda: drawn_in_characters(terminal), "the curve beside the dialog")
         terminal.press("escape")
-        until(terminal, lambda: bool(near(INKS["teal"], terminal.colours())), "the picture again")
-        assert not drawn_in_characters(terminal)
+        until(terminal, lambda: falls_over_all_of_the_plot(terminal), "the picture again")
 
         if kind == "kitty":
             another_size_takes_it_away(terminal)
@@ -102,17 +123,16 @@ def test_the_small_charts_of_all_metrics_are_drawn_in_pixels(kind: str, tmp_path
     with watching(path, kind) as terminal:
         terminal.wait_text("train")
         terminal.press("g")
-        terminal.wait_text("metrics of", "acc")
+        terminal.wait_text("metrics of", "▌loss 1.202", "acc 0.3990", "lr 0.1000")
         until(terminal, lambda: not drawn_in_characters(terminal), "no curve in characters")
         until(terminal, lambda: len({one.y for one in terminal.shown.values()}) > 1, "pictures below each other")
         for side in (range(50), range(50, 100)):
             inside = lambda side=side: any(int(x) in side for x, _ in near(INKS["teal"], terminal.colours()))  # noqa: E731
             until(terminal, inside, f"a curve in {side}")
-        terminal.pump(0.5)
-        told = terminal.told
+        told = quiet(terminal)
         terminal.press("right")  # the focus alone moves
-        terminal.pump(0.5)
-        assert terminal.told == told
+        terminal.wait_text("▌acc 0.3990")
+        assert quiet(terminal) == told
         terminal.press("escape")
         terminal.wait_text("1 chart", "2 log")
         until(
@@ -134,13 +154,10 @@ def test_curves_that_are_compared_are_drawn_in_pixels(kind: str, tmp_path: Path)
         terminal.wait_text("lr=1", "finished")
         terminal.press("*", "C")
         terminal.wait_text("lower is better")
-        until(terminal, lambda: not drawn_in_characters(terminal) and bool(terminal.shown), "the picture")
-        seen = terminal.colours()
-        assert all(near(ink_of(OWN_THEME, role), seen) for role in RUN_ROLES[:3])
+        until(terminal, lambda: only_pixels_in([ink_of(OWN_THEME, role) for role in RUN_ROLES[:3]], terminal), "curves")
         terminal.press("p")
         terminal.wait_text("best")
-        until(terminal, lambda: bool(near(INKS["title"], terminal.colours())), "the lines between the axes")
-        assert not drawn_in_characters(terminal)
+        until(terminal, lambda: only_pixels_in([INKS["title"]], terminal), "the lines between the axes")
 
 
 def another_size_takes_it_away(terminal: PixelTerminal) -> None:
