@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
-_LAZY = {"report": ".reporting", **dict.fromkeys(("runs", "run", "launch", "Run", "Curve"), ".api")}
+_LAZY = {"report": ".reporting", **dict.fromkeys(("runs", "run", "launch", "Run", "Curve", "Image", "Text"), ".api")}
 """What a program imports from here, and the module that has it: `import mpstui` alone stays light.
 
 Their types are told in ``__init__.pyi``."""

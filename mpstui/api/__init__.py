@@ -28,13 +28,16 @@ from ..core.runs.one import Awaited, OneRun
 from ..core.runs.query import findable, parse_query
 from ..core.runs.reader import RunReader
 from ..core.runs.summaries import Summaries
+from ..core.runs.texts import LoggedText, texts_of
 from ..core.runs.watching import Watching
 from ..wire import storage
 from ..wire.liveness import boot_id, system_process_table
 from ..wire.rundir import RunDir, run_dirs
 from .shown import Curve as Curve
-from .shown import cells, curve_of, last_of, table
+from .shown import Image as Image
+from .shown import cells, curve_of, last_of, logged_images, table
 
+Text = LoggedText
 MOST_POINTS = 4_000_000
 """Points of a metric that are told one by one; of a longer history every few are one."""
 FRESH_SECONDS = 0.5
@@ -161,6 +164,17 @@ class Run:
     @property
     def events(self) -> tuple[RunEvent, ...]:
         return self.snapshot().events
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """What its code has logged with ``report.image``, name by name, each in the order of steps."""
+        return logged_images(RunDir(self.dir)) if isinstance(self._reader, RunReader) else ()
+
+    @property
+    def texts(self) -> tuple[Text, ...]:
+        """What its code has logged with ``report.text`` under a name, likewise."""
+        found = texts_of(RunDir(self.dir)) if isinstance(self._reader, RunReader) else {}
+        return tuple(one for each in found.values() for one in each)
 
     def series(self, name: str = "loss") -> Curve:
         """Every point of a metric; none yet, where a run that lives may still measure it.

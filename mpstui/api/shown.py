@@ -1,16 +1,21 @@
-"""How a notebook is given curves and tables: columns of numbers, and a little HTML."""
+"""How a notebook is given curves, images and tables: columns of numbers, and a little HTML."""
 
 from __future__ import annotations
 
+import base64
 import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import present
 from ..core.model.snapshot import RunSnapshot, SeriesView
+from ..core.runs.images import MOST_BYTES, image_in, images_of
+from ..wire import storage
+from ..wire.rundir import RunDir
 
 if TYPE_CHECKING:
     import numpy
@@ -46,6 +51,35 @@ class Curve:
 
     def _repr_html_(self) -> str:
         return f"<b>{escape(self.name)}</b>, {len(self):,} points<br>{_picture(self.value)}"
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image that a training has logged with ``report.image``; a notebook shows it."""
+
+    name: str
+    step: int | None
+    """None: it was logged before any step was known."""
+    attempt: int
+    time: float
+    """When it was logged, Unix seconds."""
+    path: Path
+    """A PNG or JPEG: for ``PIL.Image.open``, ``matplotlib.pyplot.imread`` and the like."""
+    bytes: int
+
+    def _repr_html_(self) -> str:
+        try:
+            found = image_in(storage.read_bytes(self.path, MOST_BYTES))
+        except (OSError, ValueError) as error:
+            return f"{escape(self.name)}: {escape(str(error))}"
+        data = base64.standard_b64encode(found.data).decode()
+        return f'<img alt="{escape(self.name)}" src="data:image/{found.kind};base64,{data}">'
+
+
+def logged_images(run: RunDir) -> tuple[Image, ...]:
+    """All that are kept, those of one name after each other, in the order of their steps."""
+    found = images_of(run)
+    return tuple(Image(one.name, one.step, one.attempt, one.time, run.images / one.file, one.bytes) for one in found)
 
 
 def last_of(view: SeriesView) -> float:

@@ -16,8 +16,10 @@ import mpstui
 from mpstui.api import shown
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
+from mpstui.reporting import Report
 from tests.contract.test_house_rules import ROOT
 from tests.core.runs.build import NOW, RunBuilder
+from tests.core.runs.test_logged import grey
 from tests.core.sharing.build import labelled_run, poisoned_run, resumed_run
 
 
@@ -98,6 +100,26 @@ def test_what_mpstui_did_not_start_is_looked_at(home: Home, tmp_path: Path) -> N
     assert (run.state, run.step, len(run.series()), run.logs(lines=1)) == ("watched", 49, 49, ["step 49 loss 0.0204"])
     with pytest.raises(UsageError, match="not started by mpstui"):
         run.stop()
+
+
+def test_images_and_texts_are_told_and_show_themselves(home: Home, tmp_path: Path) -> None:
+    run = mpstui.run(labelled_run(home))
+    assert (run.images, run.texts) == ((), ())
+    report, data = Report({"MPSTUI_RUN_DIR": str(run.dir)}), grey(4, 4)
+    report.image("<b>mask", data, step=10)
+    report.text("once upon", name="sample", step=10)
+    [image], [text] = run.images, run.texts
+    assert (image.name, image.step, image.attempt, image.bytes) == ("<b>mask", 10, 1, len(data))
+    assert image.path.read_bytes() == data
+    assert (text.name, text.step, text.text) == ("sample", 10, "once upon")
+    assert isinstance(image, mpstui.Image)
+    assert isinstance(text, mpstui.Text)
+    assert image._repr_html_().startswith('<img alt="&lt;b&gt;mask" src="data:image/png;base64,iVBOR')
+    image.path.write_bytes(b"none")
+    assert image._repr_html_().startswith("&lt;b&gt;mask: it ")
+    (tmp_path / "train.log").write_text("step 1 loss 1.0\n")
+    watched = mpstui.run(str(tmp_path / "train.log"))
+    assert (watched.images, watched.texts) == ((), ())
 
 
 def test_names_of_others_are_no_html(home: Home) -> None:

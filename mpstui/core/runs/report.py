@@ -16,7 +16,9 @@ from ..model.snapshot import RunSnapshot, State
 from ..series.direction import best_point
 from .comparison import named_settings
 from .details import provenance
+from .images import images_of
 from .one import exit_as_json
+from .texts import texts_of
 
 _OF_A_JOB = ("engine", "id", "phase", "state", "reason", "nodes", "partition", "starts", "ends", "silent_since")
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -27,7 +29,8 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
     """The run as one JSON object; unknown is None, times are Unix seconds.
 
     Args:
-        full: with metrics, memory, heartbeat, checkpoints, events and diagnosis (`show`); else the row of `ps`.
+        full: with metrics, memory, heartbeat, checkpoints, events, images, texts and diagnosis (`show`); else the row
+            of `ps`.
     """
     numbers = snapshot.numbers
     row: dict[str, Any] = {
@@ -89,6 +92,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
             {"time": one.time, "attempt": one.attempt, "event": one.event, "text": one.text, **one.details}
             for one in snapshot.events
         ],
+        **_logged(snapshot),
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
         "branch": snapshot.branch._asdict() if snapshot.branch else None,
@@ -101,6 +105,27 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "survivors": list(snapshot.survivors),
         "agent": agent(snapshot),
         "provenance": origin and origin._asdict(),
+    }
+
+
+def _logged(snapshot: RunSnapshot) -> dict[str, Any]:
+    """What its code has logged with `report.image`, each where it is kept, and with `report.text` under a name."""
+    run = RunDir(snapshot.dir)
+    images = images_of(run) if snapshot.is_ours else ()
+    texts = texts_of(run) if snapshot.is_ours else {}
+    return {
+        "images": [
+            {
+                "name": one.name,
+                "step": one.step,
+                "attempt": one.attempt,
+                "time": one.time,
+                "path": str(run.images / one.file),
+                "bytes": one.bytes,
+            }
+            for one in images
+        ],
+        "texts": [one._asdict() for each in texts.values() for one in each],
     }
 
 

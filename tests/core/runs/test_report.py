@@ -11,13 +11,17 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, SeriesView, State
 from mpstui.core.runs.report import as_json
+from mpstui.reporting import Report
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.test_logged import grey
 
 ROW = [
     *("run", "name", "profile", "state", "health", "device", "epoch", "epochs", "step", "steps", "loss", "attempt"),
     *("attempts", "pid", "started", "ended", "updated", "exit", "job", "tags", "note", "moved_to"),
 ]
 FULL = {"metrics", "memory", "heartbeat", "checkpoints", "events", "diagnosis", "dir"}
+
+GREY = grey(4, 4)
 
 
 @pytest.fixture
@@ -72,6 +76,22 @@ def test_everything_is_strict_json(home: Home) -> None:
     assert again["events"][0]["path"] == "x.pt"
     assert again["diagnosis"] == {"findings": []}
     run.release()
+
+
+def test_images_and_texts_are_told_with_what_they_are_and_where(home: Home) -> None:
+    run = RunBuilder(home).status("ended").launch().exit(code=0)
+    assert (as_json(shown(home, run), full=True)["images"], as_json(shown(home, run), full=True)["texts"]) == ([], [])
+    report = Report({"MPSTUI_RUN_DIR": str(run.run.path)})
+    report(step=7)
+    report.image("mask/left", GREY)
+    report.text("once upon", name="sample")
+    report.text("a note has no name")
+    found = as_json(shown(home, run), full=True)
+    [image], [text] = found["images"], found["texts"]
+    assert (image["name"], image["step"], image["attempt"], image["bytes"]) == ("mask/left", 7, 1, len(GREY))
+    assert Path(image["path"]).read_bytes() == GREY
+    assert {**text, "time": 0} == {"name": "sample", "step": 7, "attempt": 1, "time": 0, "text": "once upon"}
+    assert not {"images", "texts"} & as_json(shown(home, run), full=False).keys()
 
 
 def test_a_crash_is_explained(home: Home) -> None:
