@@ -104,11 +104,33 @@ def write(path: Path, records: Sequence[bytes]) -> Path:
 def events(path: Path, steps: range, tag: str = "train/loss") -> Path:
     """An event file of TensorBoard with one scalar; returns its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = b""
-    for step in steps:
-        value = field(1, field(1, tag) + b"\x15" + struct.pack("<f", 1 / (step + 1)))
-        event = b"\x09" + struct.pack("<d", 1.7e9 + step) + (field(2, step) if step else b"") + field(5, value)
-        head = struct.pack("<Q", len(event))
-        data += head + struct.pack("<I", masked_crc32c(head)) + event + struct.pack("<I", masked_crc32c(event))
-    path.write_bytes(data)
+    scalars = ((step, field(1, tag) + b"\x15" + struct.pack("<f", 1 / (step + 1))) for step in steps)
+    path.write_bytes(b"".join(event(step, value) for step, value in scalars))
     return path.parent
+
+
+def event(step: int, value: bytes) -> bytes:
+    """A record of an event file with one value of a summary."""
+    told = b"\x09" + struct.pack("<d", 1.7e9 + step) + (field(2, step) if step else b"") + field(5, field(1, value))
+    head = struct.pack("<Q", len(told))
+    return head + struct.pack("<I", masked_crc32c(head)) + told + struct.pack("<I", masked_crc32c(told))
+
+
+def tensor_of(tag: str, plugin: str, *texts: bytes) -> bytes:
+    """A value that is a tensor of texts, as newer writers keep images and all keep texts."""
+    strings = field(1, 7) + field(2, b"") + b"".join(field(8, one) for one in texts)
+    return field(1, tag) + field(9, field(1, field(1, plugin))) + field(8, strings)
+
+
+def hparams(**told: float | str | bool) -> bytes:
+    """The value that tells the arguments of a run."""
+
+    def value(one: float | str | bool) -> bytes:
+        if isinstance(one, bool):
+            return field(4, int(one))
+        return field(3, one) if isinstance(one, str) else b"\x11" + struct.pack("<d", one)
+
+    session = b"".join(field(1, field(1, name) + field(2, value(one))) for name, one in told.items())
+    return field(1, "_hparams_/session_start_info") + field(
+        9, field(1, field(1, "hparams") + field(2, field(3, session)))
+    )

@@ -293,7 +293,7 @@ def total_progress(numbers: Numbers) -> float | None:
 def newest_logged(snapshot: RunSnapshot) -> tuple[int, float | None]:
     """What is another one when something was logged; false in both where nothing was."""
     texts = (one.time for one in reversed(snapshot.events) if one.event == "text")
-    return snapshot.images, next(texts, None)
+    return snapshot.kept[-1].number if snapshot.kept else snapshot.images, next(texts, None)
 
 
 def short_paths(text: str, folder: object) -> str:

@@ -207,10 +207,10 @@ class LocalServices:
 
     def image(self, snapshot: RunSnapshot, wanted: Wanted) -> Seen:
         """One of the images that a run has logged, and which others there are."""
-        from ...wire.rundir import RunDir
+        from ..runs.gallery import gallery_of
         from ..runs.logged import seen_item
 
-        return seen_item(RunDir(snapshot.dir), wanted)
+        return seen_item(gallery_of(snapshot), wanted)
 
     @cached_property
     def _stretches(self) -> Stretches:

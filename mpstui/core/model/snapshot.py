@@ -14,6 +14,7 @@ from ...wire.jobs import CANCEL
 from ...wire.records import Branch
 from .exits import ExitSummary
 from .jobs import JobPhase, JobView
+from .kept import Kept
 from .moment import UNIX as UNIX
 from .moment import Moment as Moment
 
@@ -291,6 +292,8 @@ class RunSnapshot:
     events: tuple[RunEvent, ...] = ()
     images: int = 0
     """The number of the newest image that its code has logged; 0: none."""
+    kept: tuple[Kept, ...] = ()
+    """The images and texts in files that are not ours."""
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
     """What was started, secret words masked."""

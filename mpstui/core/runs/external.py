@@ -19,6 +19,7 @@ from .sources import PREVIEW_BYTES, ConsoleSource, MetricSource, bytes_at, open_
 
 if TYPE_CHECKING:
     from ..formats.points import MetricPoint, Point, Standing
+    from ..model.kept import Kept
 
 PREVIEW_POINTS = 200
 RUNNING_BEHIND_BYTES = 1 << 18
@@ -91,6 +92,16 @@ class ExternalMetrics:
         if self.store.is_full:
             in_part = f"{in_part + ', ' if in_part else ''}the first {len(self.store):,} metrics"
         return f"{self.path.name} (in part: {in_part})" if in_part else self.path.name
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """The images and texts that were read of so far."""
+        return self._reader.kept if isinstance(self._reader, MetricSource) else ()
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The arguments that the file tells."""
+        return self._reader.settings if isinstance(self._reader, MetricSource) else {}
 
     def poll(self) -> bool:
         """Look at the file; True when there is something to read."""

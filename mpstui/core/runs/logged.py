@@ -9,12 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...wire.rundir import RunDir
-from ..model.moment import Moment
 from ..model.patterns import line_pattern
-from .images import Logged, images_of, read_image
+from .gallery import Gallery, Item
 from .png import Colour, Paletted, decoded, in_few_colours
-from .texts import LoggedText, texts_of
 
 
 class Wanted(NamedTuple):
@@ -44,21 +41,6 @@ class Shelf(NamedTuple):
     is_text: bool = False
 
 
-class Item(NamedTuple):
-    """An image or a text."""
-
-    name: str
-    step: int | None
-    attempt: int
-    time: Moment
-    number: int
-    """Higher than those of all of its kind that were logged before."""
-    bytes: int
-    file: str = ""
-    """Of an image: what it is called in the folder of images."""
-    text: str | None = None
-
-
 class Seen(NamedTuple):
     """One of what a run has logged, and which others there are."""
 
@@ -77,13 +59,13 @@ class Seen(NamedTuple):
     """Why there are no pixels."""
 
 
-def seen_item(run: RunDir, wanted: Wanted) -> Seen:
+def seen_item(gallery: Gallery, wanted: Wanted) -> Seen:
     """Find what is wanted and read it; whatever an image holds, it ends in pixels or in a reason.
 
     Raises:
         PatternMistake: the pattern is none.
     """
-    named = _named(run, wanted.pattern)
+    named = _named(gallery, wanted.pattern)
     shelves = tuple(Shelf(name, len(of), is_text) for (name, is_text), of in named.items())
     if not named:
         return Seen(why_not="nothing has that in it" if wanted.pattern else "nothing is there any more")
@@ -91,40 +73,23 @@ def seen_item(run: RunDir, wanted: Wanted) -> Seen:
     of = named.get((wanted.name, wanted.is_text)) or named[newest]
     place = _place(of, wanted)
     seen = Seen(shelves, place, of[place])
-    return seen if of[place].text is not None else _drawn(run, seen, of[place].file, wanted)
+    return seen if of[place].text is not None else _drawn(gallery, seen, of[place], wanted)
 
 
-def _named(run: RunDir, pattern: str) -> dict[tuple[str, bool], list[Item]]:
+def _named(gallery: Gallery, pattern: str) -> dict[tuple[str, bool], list[Item]]:
     """All that matches, by name and whether it is text."""
     named: dict[tuple[str, bool], list[Item]] = {}
     wanted = line_pattern(pattern, re.IGNORECASE if pattern == pattern.lower() else 0) if pattern else None
-    for image in images_of(run):
-        if wanted is None or wanted.search(image.name):
-            named.setdefault((image.name, False), []).append(_of_image(image))
-    for name, texts in texts_of(run).items():
-        found = [
-            _of_text(one)
-            for one in texts
-            if wanted is None or wanted.search(name) or any(map(wanted.search, one.text.splitlines()))
-        ]
-        if found:
-            named[name, True] = found
+    for one in gallery.items():
+        lines = one.text.splitlines() if one.text is not None else ()
+        if wanted is None or wanted.search(one.name) or any(map(wanted.search, lines)):
+            named.setdefault((one.name, one.text is not None), []).append(one)
     return named
 
 
-def _of_image(one: Logged) -> Item:
-    number = int(one.file.partition("-")[0])
-    return Item(one.name, one.step, one.attempt, one.time, number, one.bytes, file=one.file)
-
-
-def _of_text(one: LoggedText) -> Item:
-    size = len(one.text.encode("utf-8", "replace"))
-    return Item(one.name, one.step, one.attempt, one.time, int(one.time * 10_000), size, text=one.text)
-
-
-def _drawn(run: RunDir, seen: Seen, file: str, wanted: Wanted) -> Seen:
+def _drawn(gallery: Gallery, seen: Seen, item: Item, wanted: Wanted) -> Seen:
     try:
-        found = read_image(run, file)
+        found = gallery.image(item)
         seen = seen._replace(kind=found.kind, size=(found.width, found.height))
         if found.kind != "png":
             return seen._replace(why_not="a terminal is shown PNG alone; reports have this one too")

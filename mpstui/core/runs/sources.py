@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,10 @@ from ..model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
+    from ..formats.media import Media
     from ..formats.points import Point, Standing
     from ..formats.reader import LogReader
+    from ..model.kept import Kept
 
 PREVIEW_BYTES = 1 << 19
 """A longer log is understood from its end first; the rest follows in slices."""
@@ -91,6 +93,18 @@ class MetricSource:
     def standing(self) -> Standing:
         """What is said of the run as a whole."""
         return self._metrics.summary().standing
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """The images and texts that it holds beside numbers, where its reader knows of any."""
+        media: Media | None = getattr(self._metrics, "media", None)
+        return media.found if media is not None else ()
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The arguments of the run, where the file tells them."""
+        found: Mapping[str, str] = getattr(self._metrics, "settings", {})
+        return found
 
     def preview(self) -> Sequence[Point]:
         """Points at the end of a long file, where its reader can find them there."""

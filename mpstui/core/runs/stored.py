@@ -163,6 +163,7 @@ class StoredReader(RunFollower):
             loading=full and external is not None and external.behind,
             brief=not full,
             unread=self.owed_bytes < 0,
+            kept=external.kept if full and external is not None else (),
             started=told.started,
             attempt_started=told.started,
             ended=ended,
@@ -215,12 +216,13 @@ class FolderReader(WatchedReader):
                 self._told = self._stored.told(None)
             self._asked = asked_totals(self._told.argv, self._told.config)
             self._settings = masked(self._told.config)
+        seen = super()._made(full)
         return replace(
-            super()._made(full),
+            seen,
             run=self._stored.key,
             name=self._told.name or self._stored.name,
             argv=tuple(masked_words(self._told.argv)),
-            settings=self._settings,
+            settings={**seen.settings, **self._settings},
             store=self._stored.store,
         )
 

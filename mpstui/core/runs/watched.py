@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...wire import storage
+from ...wire.secrets import masked
 from ..follow import Budget
 from ..model.snapshot import RunSnapshot, State
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .files import LocalMachine
 from .follower import STANDING, RunFollower
+from .planned import asked_totals
 from .signs import Condition, duration
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
@@ -39,6 +42,8 @@ class WatchedReader(RunFollower):
         self._log_end: str | None = None
         self._points: tuple[object, Path | None] = (None, None)
         """Files that may hold metrics, and which of them does."""
+        self._arguments: Mapping[str, str] = {}
+        """What its metric file tells of how it was configured, secrets masked."""
         self._find_at: float | None = None
         self._was_there = False
 
@@ -92,8 +97,12 @@ class WatchedReader(RunFollower):
             if known != self._points[0]:
                 found = best_of(sources)
                 self._points = known, found
-        beside = [one for one in sources if found and one.parent == found.parent and _EVENTS in one.name]
-        return found.parent if found and found in beside and len(beside) > 1 else found
+        if found is None or _EVENTS not in found.name:
+            return found
+        from ..formats.stores.tensorboard import event_files
+
+        beside = event_files(found.parent)
+        return found.parent if found in beside and len(beside) > 1 else found
 
     def _reading(self, points: Path) -> ExternalMetrics:
         store = SeriesStore(capacity=self.capacity)
@@ -108,6 +117,10 @@ class WatchedReader(RunFollower):
         updated, condition, there = self._updated(), self._condition(), self.path.exists()
         exception = self._exception(updated)
         self._was_there = self._was_there or there
+        told = self.external.settings if self.external is not None else {}
+        if len(told) != len(self._arguments):
+            self._arguments = masked(told)
+            self._asked = {**asked_totals((), told), **(self._asked or {})}
         numbers = self._numbers(moving=exception is None and condition.health not in STANDING)
         if numbers.done or exception is not None or updated is None:
             condition = Condition(None)  # silence behind an end means nothing
@@ -128,6 +141,8 @@ class WatchedReader(RunFollower):
             loading=self.external is not None and self.external.behind,
             brief=not full,
             unread=self.owed_bytes < 0,
+            kept=self.external.kept if full and self.external is not None else (),
+            settings=self._arguments,
             log_exception=exception,
             gone=self._was_there and not there,
         )

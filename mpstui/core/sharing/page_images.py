@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
-from ...wire.rundir import RunDir
 from ..model.snapshot import RunSnapshot
-from ..runs.images import Logged, images_of, read_image
-from ..runs.texts import LoggedText, texts_of
+from ..runs.gallery import Gallery, Item, gallery_of
 
 BYTES_ON_A_PAGE, TEXTS_ON_A_PAGE = 12 << 20, 1 << 20
 """All images together, and all texts: bytes, and characters."""
-T = TypeVar("T", Logged, LoggedText)
 
 
 def images_on_a_page(snapshots: Sequence[RunSnapshot], text: Callable[[str], str]) -> list[dict[str, Any]]:
@@ -25,22 +21,23 @@ def images_on_a_page(snapshots: Sequence[RunSnapshot], text: Callable[[str], str
     """
     found = []
     for place, one in enumerate(snapshots):
-        logged = images_of(RunDir(one.dir)) if one.is_ours else ()
-        named = [(name, list(of)) for name, of in groupby(logged, key=lambda image: image.name)]
-        for name, of in named:
-            room = BYTES_ON_A_PAGE // (len(snapshots) * len(named))
-            spread = _spread(of, room, lambda one: one.bytes)
-            shown = [shot for image in spread if (shot := _shot(one, image)) is not None]
+        gallery = gallery_of(one)
+        kinds: dict[bool, dict[str, list[Item]]] = {False: {}, True: {}}
+        for item in gallery.items():
+            kinds[item.text is not None].setdefault(item.name, []).append(item)
+        for name, of in kinds[False].items():
+            room = BYTES_ON_A_PAGE // (len(snapshots) * len(kinds[False]))
+            spread = _spread(of, room, lambda item: item.bytes)
+            shown = [shot for image in spread if (shot := _shot(one, gallery, image)) is not None]
             found.append({"run": place, "name": text(name), "count": len(of), "shots": shown})
-        said = texts_of(RunDir(one.dir)) if one.is_ours else {}
-        for name, texts in said.items():
-            room = TEXTS_ON_A_PAGE // (len(snapshots) * len(said))
-            told = [_told(one, logged, text) for logged in _spread(texts, room, lambda one: len(one.text))]
-            found.append({"run": place, "name": text(name), "count": len(texts), "shots": told, "text": True})
+        for name, of in kinds[True].items():
+            room = TEXTS_ON_A_PAGE // (len(snapshots) * len(kinds[True]))
+            told = [_told(one, item, text) for item in _spread(of, room, lambda item: len(item.text or ""))]
+            found.append({"run": place, "name": text(name), "count": len(of), "shots": told, "text": True})
     return found
 
 
-def _spread(images: list[T], room: int, size: Callable[[T], int]) -> list[T]:
+def _spread(images: list[Item], room: int, size: Callable[[Item], int]) -> list[Item]:
     """The newest one and every so many-th before it, in their order."""
     every = 1
     while len(images) > every and sum(map(size, images[::-every])) > room:
@@ -49,14 +46,14 @@ def _spread(images: list[T], room: int, size: Callable[[T], int]) -> list[T]:
     return kept if sum(map(size, kept)) <= room else []
 
 
-def _told(run: RunSnapshot, logged: LoggedText, text: Callable[[str], str]) -> dict[str, Any]:
+def _told(run: RunSnapshot, logged: Item, text: Callable[[str], str]) -> dict[str, Any]:
     attempt = logged.attempt if run.attempts > 1 else None
-    return {"step": logged.step, "attempt": attempt, "text": "\n".join(map(text, logged.text.splitlines()))}
+    return {"step": logged.step, "attempt": attempt, "text": "\n".join(map(text, (logged.text or "").splitlines()))}
 
 
-def _shot(run: RunSnapshot, image: Logged) -> dict[str, Any] | None:
+def _shot(run: RunSnapshot, gallery: Gallery, image: Item) -> dict[str, Any] | None:
     try:
-        found = read_image(RunDir(run.dir), image.file)
+        found = gallery.image(image)
     except (OSError, ValueError):
         return None
     data = base64.standard_b64encode(found.data).decode()

@@ -12,7 +12,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from ...core import present as shown
-from ...core.runs.logged import Item, Seen, Shelf, Wanted
+from ...core.runs.gallery import Item
+from ...core.runs.logged import Seen, Shelf, Wanted
 from ..graphics import Graphics, Picture, Raster
 from ..rows import EMPTY, Row, Span, clean, cut, fit, row, width_of
 from ..theme import pixel_inks

@@ -10,7 +10,8 @@ from textual.geometry import Region
 from ...core import present as shown
 from ...core.model.patterns import line_pattern
 from ...core.model.snapshot import RunSnapshot
-from ...core.runs.logged import Item, Seen, Shelf
+from ...core.runs.gallery import Item
+from ...core.runs.logged import Seen, Shelf
 from ...core.series.overview import measured_at, metrics_of
 from ..rows import EMPTY, Row, Span, clean, clip, cut, row, spread, width_of, wrap
 

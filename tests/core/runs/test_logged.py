@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.runs import texts
+from mpstui.core.runs.gallery import OwnGallery
 from mpstui.core.runs.images import NewestImage
 from mpstui.core.runs.journal import MOST_TEXTS, EventReader
 from mpstui.core.runs.logged import Seen, Wanted, seen_item
@@ -44,7 +45,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def at(run: RunDir, **wanted: object) -> tuple[str, int | None, int]:
-    found = seen_item(run, Wanted(box=(8, 8), **wanted))  # type: ignore[arg-type]
+    found = seen_item(OwnGallery(run), Wanted(box=(8, 8), **wanted))  # type: ignore[arg-type]
     assert found.item is not None
     return found.item.name, found.item.step, found.place
 
@@ -62,20 +63,20 @@ def test_the_newest_one_or_another_by_number_step_and_name(run: RunDir) -> None:
     assert at(run, step=35) == ("a", 30, 2)
     (run.images / "000000003-1-20-a.png").unlink()  # thinned out meanwhile
     assert at(run, name="a", after=3) == ("a", 10, 0)
-    assert seen_item(run, Wanted()).shelves == (("a", 3, False), ("b", 2, False))
+    assert seen_item(OwnGallery(run), Wanted()).shelves == (("a", 3, False), ("b", 2, False))
 
 
 def test_without_a_box_nothing_is_decoded_and_pixels_are_never_more_than_there_are(run: RunDir) -> None:
     put(run, 1, None, "x")
-    found = seen_item(run, Wanted())
+    found = seen_item(OwnGallery(run), Wanted())
     assert (found.kind, found.size, found.pixels, found.why_not) == ("png", (4, 4), None, "")
-    pixels = seen_item(run, Wanted(box=(100, 100))).pixels
+    pixels = seen_item(OwnGallery(run), Wanted(box=(100, 100))).pixels
     assert pixels is not None
     assert (pixels.width, pixels.height, pixels.palette) == (4, 4, ((1, 1, 1),))
 
 
 def test_what_cannot_be_drawn_has_a_reason(run: RunDir) -> None:
-    assert seen_item(run, Wanted()) == Seen(why_not="nothing is there any more")
+    assert seen_item(OwnGallery(run), Wanted()) == Seen(why_not="nothing is there any more")
     whole = grey(9, 9)
     broken = (
         whole[:40],
@@ -87,11 +88,11 @@ def test_what_cannot_be_drawn_has_a_reason(run: RunDir) -> None:
     )
     for number, data in enumerate(broken, 1):
         put(run, number, number, "x", data)
-        found = seen_item(run, Wanted(box=(8, 8)))
+        found = seen_item(OwnGallery(run), Wanted(box=(8, 8)))
         assert found.pixels is None
         assert found.why_not, number
     put(run, 50, 50, "x", b"\xff\xd8\xff\xc0\x00\x0b\x08\x00\x05\x00\x07\x01\x01\x11\0\xff\xda\x00\x02", "jpg")
-    found = seen_item(run, Wanted(box=(8, 8)))
+    found = seen_item(OwnGallery(run), Wanted(box=(8, 8)))
     assert (found.kind, found.size, found.why_not) == (
         "jpeg",
         (7, 5),
@@ -146,18 +147,18 @@ def test_texts_stand_beside_images_and_are_found_by_what_is_in_them(run: RunDir)
         text(run, "sample", step, words)
     with run.events.open("a") as file:
         file.write('{"event": "text", "name": 5, "text": "x"}\n{"event": "text", "name"\n{"torn')
-    assert seen_item(run, Wanted()).shelves == (("cats", 1, False), ("sample", 3, True))
-    found = seen_item(run, Wanted("sample", is_text=True)).item
+    assert seen_item(OwnGallery(run), Wanted()).shelves == (("cats", 1, False), ("sample", 3, True))
+    found = seen_item(OwnGallery(run), Wanted("sample", is_text=True)).item
     assert found is not None
     assert (found.text, found.step) == ("a Cat", 30)
-    before = seen_item(run, Wanted("sample", is_text=True, after=found.number, by=-1)).item
+    before = seen_item(OwnGallery(run), Wanted("sample", is_text=True, after=found.number, by=-1)).item
     assert before is not None
     assert (before.text, before.step) == ("the mat", 20)
-    matching = seen_item(run, Wanted("sample", is_text=True, pattern="cat$"))
+    matching = seen_item(OwnGallery(run), Wanted("sample", is_text=True, pattern="cat$"))
     assert (matching.shelves, matching.place) == ((("sample", 2, True),), 1)
-    assert seen_item(run, Wanted(pattern="cat")).shelves == (("cats", 1, False), ("sample", 2, True))
-    assert seen_item(run, Wanted(pattern="Cat")).shelves == (("sample", 1, True),)
-    assert seen_item(run, Wanted(pattern="dog")) == Seen(why_not="nothing has that in it")
+    assert seen_item(OwnGallery(run), Wanted(pattern="cat")).shelves == (("cats", 1, False), ("sample", 2, True))
+    assert seen_item(OwnGallery(run), Wanted(pattern="Cat")).shelves == (("sample", 1, True),)
+    assert seen_item(OwnGallery(run), Wanted(pattern="dog")) == Seen(why_not="nothing has that in it")
 
 
 def test_what_a_later_attempt_says_again_counts_once_and_no_more_is_read_than_a_part(

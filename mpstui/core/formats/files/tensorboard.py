@@ -13,11 +13,13 @@ import os
 import re
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from ....wire import storage
+from ..event_values import LARGEST_RECORD, Beside
+from ..media import Media
 from ..points import UNTOLD, MetricPoint, ParsedLog, Point, Priority
 from ..protobuf import fields, varint
 from ..rows import Rows, one_by_one
@@ -27,8 +29,6 @@ from . import CHUNK
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 _SUSPICIOUS = 1 << 24
-_SKIPPED_ABOVE = 1 << 22
-"""Bytes of a record beyond which it holds images or a graph, no scalars."""
 # The frame's length and checksum; time, step, one value with its tag and its number; the checksum.
 _SCALAR = re.compile(
     rb"(?s)([\x10-\xff])\0{7}.{4}\x09(.{8})(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?"
@@ -45,9 +45,10 @@ class TensorBoard:
     priority: ClassVar[Priority] = Priority.EXACT
     suffixes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, path: Path, rows: Rows | None = None) -> None:
-        """``rows``: of a run that has further files."""
+    def __init__(self, path: Path, rows: Rows | None = None, beside: Beside | None = None) -> None:
+        """``rows``, ``beside``: of a run that has further files."""
         self.path = path
+        self._beside = beside or Beside()
         self._offset = 0
         # Keras writes its validation curves under the names of training, in a folder of their own.
         evaluation = path.parent.name.lower() in EVAL_WORDS
@@ -66,6 +67,16 @@ class TensorBoard:
     def position(self) -> int:
         """Bytes of whole records that were read."""
         return self._offset
+
+    @property
+    def media(self) -> Media:
+        """Its images and texts."""
+        return self._beside.media
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The arguments of the run (hparams)."""
+        return self._beside.settings
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The points of whole records since the last call, or of about ``limit`` bytes of them."""
@@ -87,7 +98,7 @@ class TensorBoard:
             end = position + least + length
             if end > size or (length > _SUSPICIOUS and masked_crc32c(data[position : position + 8]) != checksum):
                 break
-            found += _event(data[position + _HEADER.size : end - _FOOTER])
+            found += self._event(data[position + _HEADER.size : end - _FOOTER], self._offset + position + _HEADER.size)
             position = end
         self._offset += position
         return self._placed(found)
@@ -103,7 +114,7 @@ class TensorBoard:
             end = _HEADER.size + length + _FOOTER
             if end <= len(data) or (length > _SUSPICIOUS and masked_crc32c(data[:8]) != checksum):
                 return data
-            if length <= _SKIPPED_ABOVE:
+            if length <= LARGEST_RECORD:
                 return data + file.read(end - len(data))
             self._offset += end if self._offset + end <= file.seek(0, os.SEEK_END) else 0
             return b""
@@ -139,6 +150,25 @@ class TensorBoard:
         )
         return position
 
+    def _event(self, data: bytes, at: int) -> list[Scalar]:
+        """The scalars of an ``Event`` that begins at a place of the file; a damaged one says nothing."""
+        moment, step, values = 0.0, 0, list[bytes]()
+        try:
+            for number, value in fields(data):
+                if number == 1 and isinstance(value, bytes) and len(value) == 8:
+                    moment = struct.unpack("<d", value)[0]
+                elif number == 2 and isinstance(value, int):
+                    step = _signed(value)
+                elif number == 5 and isinstance(value, bytes):
+                    values += [one for kind, one in fields(value) if kind == 1 and isinstance(one, bytes)]
+            scalars = [(moment, step, *_scalar(one)) for one in values]
+            for one, (_, _, tag, _) in zip(values, scalars, strict=True):
+                if not tag:
+                    self._beside.take(data, one, self.path, at, step, moment)
+        except (IndexError, struct.error, UnicodeDecodeError):
+            return []
+        return [one for one in scalars if one[2]]
+
     def _placed(self, found: Sequence[Scalar]) -> list[Point]:
         """The points of scalars in their order; tags that were written at the same steps go together."""
         by_tag: dict[str, list[Scalar]] = {}
@@ -157,22 +187,6 @@ class TensorBoard:
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
-
-
-def _event(data: bytes) -> list[Scalar]:
-    """The scalars of an ``Event``; a damaged one says nothing."""
-    moment, step, found = 0.0, 0, list[tuple[str, float]]()
-    try:
-        for number, value in fields(data):
-            if number == 1 and isinstance(value, bytes) and len(value) == 8:
-                moment = struct.unpack("<d", value)[0]
-            elif number == 2 and isinstance(value, int):
-                step = _signed(value)
-            elif number == 5 and isinstance(value, bytes):
-                found += [_scalar(one) for kind, one in fields(value) if kind == 1 and isinstance(one, bytes)]
-    except (IndexError, struct.error, UnicodeDecodeError):
-        return []
-    return [(moment, step, tag, value) for tag, value in found if tag]
 
 
 def _scalar(data: bytes) -> tuple[str, float]:

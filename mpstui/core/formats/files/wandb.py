@@ -19,11 +19,13 @@ from typing import ClassVar
 
 from ....wire import storage
 from ...model.snapshot import State
+from ..media import Media
 from ..points import MetricPoint, ParsedLog, Point, Priority, Standing
 from ..protobuf import fields, varint
 from ..rows import Row, Rows, one_by_one
 from ..told import SYSTEM, RunTold, flattened
 from . import CHUNK
+from ._wandb_media import may_hold_media, take_media
 from ._wandb_steps import Steps
 
 SIGNATURE = b":W&B\xe1\xbe"
@@ -170,6 +172,7 @@ class WandbFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.told = RunTold()
+        self.media = Media()
         self._log = TransactionLog(path)
         self._rows = Rows(self.name)
         self._names = _Names()
@@ -200,6 +203,7 @@ class WandbFile:
         start = (size - _END_BYTES) // BLOCK_BYTES * BLOCK_BYTES
         points = self._read(TransactionLog(self.path, start), None, Rows(self.name))
         self._steps.rewind()
+        self.media = Media()
         return points
 
     def close(self) -> list[MetricPoint]:
@@ -241,7 +245,10 @@ class WandbFile:
                 name: one for name, one in _items(payload, 1) if name[:1] != "_" or name in ("_step", "_timestamp")
             }
         step, moment = float(values.pop("_step", math.nan)), float(values.pop("_timestamp", math.nan))
-        return self._steps.rows(values, step, moment)
+        placed = self._steps.rows(values, step, moment)
+        if may_hold_media(payload):
+            take_media(self.media, payload, self.path.parent / "files", self._steps.newest, moment)
+        return placed
 
     def _stats(self, payload: bytes) -> Row:
         stamp = next((value for number, value in fields(payload) if number == 2 and isinstance(value, bytes)), b"")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ..event_values import Beside
+from ..media import Media
 from ..points import Point, PointColumns, Priority
 from ..rows import Rows
+from ..told import RunTold
 from ..vocabulary import EVAL_WORDS
 from . import Store, StoredRun
 from ._curves import Curves
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from ..files.tensorboard import TensorBoard
 
 _MARK = "tfevents"
+_BY_THE_TIME = re.compile(r"\d{9,11}\.\d{1,9}")
 
 
 class EventRun(StoredRun):
@@ -34,6 +39,9 @@ class EventRun(StoredRun):
     def open(self) -> MetricFile | None:
         return EventCurves(self.path)
 
+    def told(self, reader: MetricFile | None) -> RunTold:
+        return RunTold(config=dict(reader.settings)) if isinstance(reader, EventCurves) else RunTold()
+
 
 class EventCurves(Curves):
     """Scalars of several files, of which a program that went on has begun each."""
@@ -43,14 +51,25 @@ class EventCurves(Curves):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.rows = Rows(self.name, evaluation=path.name.lower() in EVAL_WORDS)
+        self.beside = Beside()
         self._readers: dict[Path, TensorBoard] = {}
+
+    @property
+    def media(self) -> Media:
+        """The images and texts of all of its files."""
+        return self.beside.media
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The arguments of the run (hparams)."""
+        return self.beside.settings
 
     def take(self, limit: int) -> Sequence[Point]:
         from ..files.tensorboard import TensorBoard
 
         found: list[Point] = []
         for file in event_files(self.path):
-            reader = self._readers.setdefault(file, TensorBoard(file, self.rows))
+            reader = self._readers.setdefault(file, TensorBoard(file, self.rows, self.beside))
             before = reader.position
             found += reader.take(limit)
             limit -= reader.position - before
@@ -63,13 +82,22 @@ class EventCurves(Curves):
 
 
 def event_files(folder: Path) -> list[Path]:
-    """Those of a folder, in the order in which they were begun, which is in their names; none where it is gone."""
+    """Those of a run, in the order in which they were begun, which is in their names; none where it is gone.
+
+    PyTorch writes the arguments of a run (``add_hparams``) into a folder below it that is called by the time.
+    """
+    found = _names(folder)
+    below = (folder / name for name in found if _BY_THE_TIME.fullmatch(name))
+    own = [folder / name for name in found if _MARK in name]
+    return own + [one / name for one in below if own for name in _names(one) if _MARK in name]
+
+
+def _names(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if _MARK in entry.name)
+            return sorted(entry.name for entry in entries)
     except OSError:
         return []
-    return [folder / name for name in names]
 
 
 class TensorBoardStore:
@@ -80,7 +108,10 @@ class TensorBoardStore:
     deeper: ClassVar[bool] = True
 
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
-        return [EventRun(folder)] if any(_MARK in name for name in names) else None
+        if not any(_MARK in name for name in names):
+            return None
+        is_part = _BY_THE_TIME.fullmatch(folder.name) and any(_MARK in name for name in _names(folder.parent))
+        return [] if is_part else [EventRun(folder)]
 
     def runs_of(self, file: Path) -> list[StoredRun]:
         return []

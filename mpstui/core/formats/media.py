@@ -1,0 +1,56 @@
+"""The images and texts that metric files hold, as their readers come by them: names, steps and places, in bounds."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from ..model.kept import Kept
+
+MOST_KEPT = 5000
+"""Of a run, the newest."""
+LONGEST_TEXT = 10_000
+MOST_CHARACTERS = 4 << 20
+"""Of all texts and names together."""
+
+
+class Media:
+    """What one run has logged so far."""
+
+    def __init__(self) -> None:
+        self._found: deque[Kept] = deque()
+        self._characters = 0
+        self._last = 0
+        self._told: tuple[Kept, ...] = ()
+        self.attempt = 0
+        """Which one what is added now belongs to."""
+
+    def add_text(self, name: str, step: float, time: float, text: str) -> None:
+        """Keep the beginning of a text; NaN where step or time is not known."""
+        self._add(Kept(0, name, *_placed(step, time), text=text[:LONGEST_TEXT]))
+
+    def add_image(self, name: str, step: float, time: float, file: str, offset: int = 0, size: int = 0) -> None:
+        """Remember where an image lies."""
+        self._add(Kept(0, name, *_placed(step, time), file=file, offset=offset, bytes=size))
+
+    def _add(self, one: Kept) -> None:
+        self._last += 1
+        self._found.append(one._replace(number=self._last, attempt=self.attempt))
+        self._characters += _characters(one)
+        while len(self._found) > MOST_KEPT or self._characters > MOST_CHARACTERS:
+            self._characters -= _characters(self._found.popleft())
+
+    @property
+    def found(self) -> tuple[Kept, ...]:
+        """In the order in which they were logged; the same object until there is another one."""
+        if self._last != (self._told[-1].number if self._told else 0):
+            self._told = tuple(self._found)
+        return self._told
+
+
+def _placed(step: float, time: float) -> tuple[int | None, float]:
+    return int(step) if math.isfinite(step) else None, time if math.isfinite(time) else 0.0
+
+
+def _characters(one: Kept) -> int:
+    return len(one.name) + len(one.text or "") + len(one.file)

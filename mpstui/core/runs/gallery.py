@@ -1,0 +1,108 @@
+"""What a run has logged beside numbers, wherever it lies: with our own records, or in files of other programs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ...wire import storage
+from ...wire.rundir import RunDir
+from ..model.kept import Kept
+from ..model.moment import Moment
+from ..model.snapshot import RunSnapshot
+from .images import MOST_BYTES, Image, Logged, each_once, image_in, images_of, read_image
+from .texts import LoggedText, texts_of
+
+
+class Item(NamedTuple):
+    """An image or a text."""
+
+    name: str
+    step: int | None
+    attempt: int
+    time: Moment
+    number: int
+    """Higher than those of all of its kind that were logged before."""
+    bytes: int
+    file: str = ""
+    """Of an image: what it is called in the folder of images, or the path of the file that holds it."""
+    offset: int = 0
+    """Where in that file it begins."""
+    text: str | None = None
+
+
+class Gallery(Protocol):
+    """The images and texts of one run."""
+
+    def items(self) -> Sequence[Item]:
+        """Images before texts; those of one name in the order of their steps."""
+
+    def image(self, item: Item) -> Image:
+        """Read one of the images.
+
+        Raises:
+            OSError: it is not there, or not to be read. ValueError: it is none that can be shown; says why.
+        """
+
+
+def gallery_of(snapshot: RunSnapshot) -> Gallery:
+    """Where the images and texts of a run are."""
+    return OwnGallery(RunDir(snapshot.dir)) if snapshot.is_ours else KeptGallery(snapshot.kept)
+
+
+class OwnGallery:
+    """Of a run of ours: files in a folder, and lines among its events."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+
+    def items(self) -> Sequence[Item]:
+        texts = texts_of(self._run).values()
+        return [*map(_of_image, images_of(self._run)), *(_of_text(one) for of in texts for one in of)]
+
+    def image(self, item: Item) -> Image:
+        return read_image(self._run, item.file)
+
+
+class KeptGallery:
+    """Of a run of somebody else's: what the readers of its files have come by."""
+
+    def __init__(self, kept: Sequence[Kept]) -> None:
+        self._kept = kept
+
+    def items(self) -> Sequence[Item]:
+        images = each_once(one for one in self._kept if one.text is None)
+        texts = each_once(one for one in self._kept if one.text is not None)
+        return [_of_kept(one) for named in (images, texts) for of in named.values() for one in of]
+
+    def image(self, item: Item) -> Image:
+        if not item.offset:
+            return image_in(storage.read_bytes(Path(item.file), MOST_BYTES))
+        if item.bytes > MOST_BYTES:
+            raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+        with storage.open_file(Path(item.file)) as file:
+            return image_in(os.pread(file.fileno(), item.bytes, item.offset))
+
+
+def _of_image(one: Logged) -> Item:
+    number = int(one.file.partition("-")[0])
+    return Item(one.name, one.step, one.attempt, one.time, number, one.bytes, file=one.file)
+
+
+def _of_text(one: LoggedText) -> Item:
+    return Item(one.name, one.step, one.attempt, one.time, int(one.time * 10_000), _size(one.text), text=one.text)
+
+
+def _of_kept(one: Kept) -> Item:
+    size = _size(one.text) if one.text is not None else one.bytes
+    if one.text is None and not size:
+        with contextlib.suppress(OSError):
+            size = Path(one.file).stat().st_size
+    return Item(one.name, one.step, one.attempt, one.time, one.number, size, one.file, one.offset, one.text)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
