@@ -23,19 +23,20 @@ from ..core.runs.comparison import named_settings
 from ..core.runs.files import LocalMachine
 from ..core.runs.find import find_run
 from ..core.runs.follower import RunFollower
+from ..core.runs.gallery import Gallery, OwnGallery, gallery_of
 from ..core.runs.monitor import SNAPSHOT_SECONDS, Monitor
 from ..core.runs.one import Awaited, OneRun
 from ..core.runs.query import findable, parse_query
 from ..core.runs.reader import RunReader
 from ..core.runs.summaries import Summaries
-from ..core.runs.texts import LoggedText, texts_of
+from ..core.runs.texts import LoggedText
 from ..core.runs.watching import Watching
 from ..wire import storage
 from ..wire.liveness import boot_id, system_process_table
 from ..wire.rundir import RunDir, run_dirs
 from .shown import Curve as Curve
 from .shown import Image as Image
-from .shown import cells, curve_of, last_of, logged_images, table
+from .shown import cells, curve_of, last_of, logged_image, table
 
 Text = LoggedText
 MOST_POINTS = 4_000_000
@@ -167,14 +168,19 @@ class Run:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """What its code has logged with ``report.image``, name by name, each in the order of steps."""
-        return logged_images(RunDir(self.dir)) if isinstance(self._reader, RunReader) else ()
+        """What its code has logged with ``report.image``, name by name, each in the order of steps; also to a store."""
+        gallery = self._gallery
+        return tuple(logged_image(gallery, one) for one in gallery.items() if one.text is None)
 
     @property
     def texts(self) -> tuple[Text, ...]:
         """What its code has logged with ``report.text`` under a name, likewise."""
-        found = texts_of(RunDir(self.dir)) if isinstance(self._reader, RunReader) else {}
-        return tuple(one for each in found.values() for one in each)
+        found = ((one, one.text) for one in self._gallery.items() if one.text is not None)
+        return tuple(Text(one.name, one.step, one.attempt, one.time, text) for one, text in found)
+
+    @property
+    def _gallery(self) -> Gallery:
+        return OwnGallery(RunDir(self.dir)) if isinstance(self._reader, RunReader) else gallery_of(self.snapshot())
 
     def series(self, name: str = "loss") -> Curve:
         """Every point of a metric; none yet, where a run that lives may still measure it.

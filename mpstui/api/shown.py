@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core import present
 from ..core.model.snapshot import RunSnapshot, SeriesView
-from ..core.runs.images import MOST_BYTES, image_in, images_of
-from ..wire import storage
-from ..wire.rundir import RunDir
+from ..core.runs.gallery import Gallery, Item, image_at
 
 if TYPE_CHECKING:
     import numpy
@@ -55,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Image:
-    """One image that a training has logged with ``report.image``; a notebook shows it."""
+    """One image that a training has logged; a notebook shows it."""
 
     name: str
     step: int | None
@@ -66,20 +64,21 @@ class Image:
     path: Path
     """A PNG or JPEG: for ``PIL.Image.open``, ``matplotlib.pyplot.imread`` and the like."""
     bytes: int
+    offset: int = 0
+    """Where it begins in the file, if that holds more: one of TensorBoard's."""
 
     def _repr_html_(self) -> str:
         try:
-            found = image_in(storage.read_bytes(self.path, MOST_BYTES))
+            found = image_at(self.path, self.offset, self.bytes)
         except (OSError, ValueError) as error:
             return f"{escape(self.name)}: {escape(str(error))}"
         data = base64.standard_b64encode(found.data).decode()
         return f'<img alt="{escape(self.name)}" src="data:image/{found.kind};base64,{data}">'
 
 
-def logged_images(run: RunDir) -> tuple[Image, ...]:
-    """All that are kept, those of one name after each other, in the order of their steps."""
-    found = images_of(run)
-    return tuple(Image(one.name, one.step, one.attempt, one.time, run.images / one.file, one.bytes) for one in found)
+def logged_image(gallery: Gallery, one: Item) -> Image:
+    """An image as a notebook is given it."""
+    return Image(one.name, one.step, one.attempt, one.time, gallery.path(one), one.bytes, one.offset)
 
 
 def last_of(view: SeriesView) -> float:

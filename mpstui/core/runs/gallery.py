@@ -40,6 +40,9 @@ class Gallery(Protocol):
     def items(self) -> Sequence[Item]:
         """Images before texts; those of one name in the order of their steps."""
 
+    def path(self, item: Item) -> Path:
+        """The file that holds an image."""
+
     def image(self, item: Item) -> Image:
         """Read one of the images.
 
@@ -63,6 +66,9 @@ class OwnGallery:
         texts = texts_of(self._run).values()
         return [*map(_of_image, images_of(self._run)), *(_of_text(one) for of in texts for one in of)]
 
+    def path(self, item: Item) -> Path:
+        return self._run.images / item.file
+
     def image(self, item: Item) -> Image:
         return read_image(self._run, item.file)
 
@@ -78,13 +84,21 @@ class KeptGallery:
         texts = each_once(one for one in self._kept if one.text is not None)
         return [_of_kept(one) for named in (images, texts) for of in named.values() for one in of]
 
+    def path(self, item: Item) -> Path:
+        return Path(item.file)
+
     def image(self, item: Item) -> Image:
-        if not item.offset:
-            return image_in(storage.read_bytes(Path(item.file), MOST_BYTES))
-        if item.bytes > MOST_BYTES:
-            raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
-        with storage.open_file(Path(item.file)) as file:
-            return image_in(os.pread(file.fileno(), item.bytes, item.offset))
+        return image_at(Path(item.file), item.offset, item.bytes)
+
+
+def image_at(path: Path, offset: int, size: int) -> Image:
+    """A part of a file, or all of it where that begins at 0; raises like :meth:`Gallery.image`."""
+    if not offset:
+        return image_in(storage.read_bytes(path, MOST_BYTES))
+    if size > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+    with storage.open_file(path) as file:
+        return image_in(os.pread(file.fileno(), size, offset))
 
 
 def _of_image(one: Logged) -> Item:

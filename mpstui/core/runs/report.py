@@ -16,9 +16,8 @@ from ..model.snapshot import RunSnapshot, State
 from ..series.direction import best_point
 from .comparison import named_settings
 from .details import provenance
-from .images import images_of
+from .gallery import gallery_of
 from .one import exit_as_json
-from .texts import texts_of
 
 _OF_A_JOB = ("engine", "id", "phase", "state", "reason", "nodes", "partition", "starts", "ends", "silent_since")
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -109,24 +108,16 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _logged(snapshot: RunSnapshot) -> dict[str, Any]:
-    """What its code has logged with `report.image`, each where it is kept, and with `report.text` under a name."""
-    run = RunDir(snapshot.dir)
-    images = images_of(run) if snapshot.is_ours else ()
-    texts = texts_of(run) if snapshot.is_ours else {}
-    return {
-        "images": [
-            {
-                "name": one.name,
-                "step": one.step,
-                "attempt": one.attempt,
-                "time": one.time,
-                "path": str(run.images / one.file),
-                "bytes": one.bytes,
-            }
-            for one in images
-        ],
-        "texts": [one._asdict() for each in texts.values() for one in each],
-    }
+    """The images that its code has logged, each where it is kept, and its texts with a name."""
+    gallery = gallery_of(snapshot)
+    images, texts = list[dict[str, Any]](), list[dict[str, Any]]()
+    for one in gallery.items():
+        told = {"name": one.name, "step": one.step, "attempt": one.attempt, "time": one.time}
+        if one.text is not None:
+            texts.append({**told, "text": one.text})
+        else:
+            images.append({**told, "path": str(gallery.path(one)), "offset": one.offset, "bytes": one.bytes})
+    return {"images": images, "texts": texts}
 
 
 def agent(snapshot: RunSnapshot) -> dict[str, str] | None:

@@ -70,7 +70,7 @@ def test_a_look_at_the_end_of_a_long_log_counts_nothing_twice(tmp_path: Path) ->
     rows = [w.history(step, {"loss": 0.5, "said": f"{step} {'x' * 900}"}) for step in range(400)]
     file = WandbFile(w.write(tmp_path / "run-a.wandb", rows))
     assert file.glance()
-    assert file.media.found == ()
+    assert len(file.media.found) == 0
     file.poll()
     assert [one.step for one in file.media.found] == list(range(400))
 
@@ -121,7 +121,8 @@ def test_arguments_beside_the_scalars_are_those_of_the_run(tmp_path: Path) -> No
     assert set(runs) == {"first", "second"}
     reader = runs["first"].open()
     assert isinstance(reader, EventCurves)
-    assert "hparam/acc" in {name for point in reader.poll() for name in {**point.metrics, **point.eval_metrics}}
+    names = [name for point in reader.poll() for name in (*point.metrics, *point.eval_metrics)]
+    assert "hparam/acc" in names
     assert runs["first"].told(reader).config == {"lr": "0.001", "bs": "8", "name": "adam", "flag": "true"}
 
 
@@ -133,7 +134,7 @@ def test_no_more_is_kept_than_somebody_can_look_at(monkeypatch: pytest.MonkeyPat
         kept.add_image("image", step, math.nan, "file")
     assert [one.step for one in kept.found] == list(range(30, 50))
     assert kept.found is kept.found
-    for step in range(50):
+    for _ in range(50):
         kept.add_text("text", math.nan, 7.0, "x" * 100)
     assert len(kept.found) == 1000 // 104
     assert (kept.found[-1].number, kept.found[-1].step, kept.found[-1].time) == (100, None, 7.0)

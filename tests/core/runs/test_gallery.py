@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mpstui import api
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import newest_logged
@@ -13,6 +14,7 @@ from mpstui.core.runs.gallery import gallery_of
 from mpstui.core.runs.images import MOST_BYTES
 from mpstui.core.runs.logged import Seen, Wanted, seen_item
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.report import as_json
 from mpstui.core.sharing.page_images import images_on_a_page
 from tests import wandb_files as w
 from tests.core.runs.build import FakeClock, make_home, make_monitor
@@ -100,3 +102,19 @@ def test_a_page_has_them_too(monitor: Monitor, tmp_path: Path) -> None:
     assert (images["name"], images["count"]) == ("a", 3)
     assert all(one["src"].startswith("data:image/png;base64,") for one in images["shots"])
     assert [one["text"] for one in texts["shots"]] == [f"text {step}" for step in range(6)]
+
+
+def test_scripts_are_told_where_they_are(monitor: Monitor, tmp_path: Path) -> None:
+    path = tmp_path / "first" / "events.out.tfevents.1"
+    w.events(path, range(3))
+    image = w.field(1, "img") + w.field(4, w.field(4, grey(4, 4, 200)))
+    path.write_bytes(path.read_bytes() + w.event(2, image) + w.event(2, w.tensor_of("said", "text", b"hello")))
+    shown = as_json(monitor.snapshot(monitor.watch(path.parent)), full=True)
+    [image_told], [text] = shown["images"], shown["texts"]
+    data = Path(image_told["path"]).read_bytes()
+    assert data[image_told["offset"] :][: image_told["bytes"]] == grey(4, 4, 200)
+    assert (image_told["name"], image_told["step"], text["name"], text["text"]) == ("img", 2, "said", "hello")
+    run = api.run(str(path.parent))
+    assert [one.step for one in run.images] == [2]
+    assert "data:image/png" in run.images[0]._repr_html_()
+    assert [one.text for one in run.texts] == ["hello"]
