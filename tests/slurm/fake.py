@@ -89,6 +89,7 @@ class FakeCluster:
         (self.folder / "jobs" / f"{name}.code").unlink(missing_ok=True)
         number, _, place = name.partition("_")
         environ = {**job["environ"], "SLURM_JOB_ID": str(int(number) + int(place or 0)), "SLURM_JOB_NODELIST": "n1"}
+        environ["SLURM_FAKE_FOLDER"] = str(self.folder)  # other tests beside this one have a job of this number too
         environ |= {"SLURM_ARRAY_JOB_ID": number, "SLURM_ARRAY_TASK_ID": place} if place else {}
         environ |= {"SLURM_RESTART_COUNT": str(job["restarts"])} if job["restarts"] else {}
         code = self.folder / "jobs" / f"{name}.code"
@@ -108,10 +109,11 @@ class FakeCluster:
 
     def kill(self, name: str) -> None:
         """End everything of a job at once, as at the end of its grace."""
-        marks = (b"SLURM_JOB_ID=%d\0" % (int(name.partition("_")[0]) + int(name.partition("_")[2] or 0)),)
+        number, _, place = name.partition("_")
+        marks = {b"SLURM_JOB_ID=%d" % (int(number) + int(place or 0)), b"SLURM_FAKE_FOLDER=" + os.fsencode(self.folder)}
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                if entry.name.isdigit() and any(mark in (entry / "environ").read_bytes() for mark in marks):
+                if entry.name.isdigit() and marks <= set((entry / "environ").read_bytes().split(b"\0")):
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
