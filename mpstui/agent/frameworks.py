@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LOSSES = ("train_loss", "loss", "train/loss", "training_loss", "train_loss_step", "loss_step", "train_loss_epoch")
 _NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_loss", "num_input_tokens_seen")
-_NO_ENDINGS = ("_runtime", "_per_second")
+_NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
 """That wait for the next beat."""
 

@@ -67,6 +67,8 @@ _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "trai
 _LONGEST_PHASE = 20
 _LONGEST_NAME = 200
 """Names are remembered; what is longer is none."""
+_SPEED = ("_runtime", "_samples_per_second", "_steps_per_second", "_tokens_per_second", "_preparation_time")
+"""How long an evaluation or a training took and how fast it was, as Trainer of Hugging Face tells behind each."""
 _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 
 
@@ -94,8 +96,9 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
     metrics: dict[str, float] = {}
     eval_metrics: dict[str, float] = {}
+    timed = any(key.endswith("_runtime") for key in numbers)
     for key, number in numbers.items():
-        if fields[key] not in _NO_METRIC:
+        if fields[key] not in _NO_METRIC and not (timed and key.endswith(_SPEED)):
             of_evaluation = evaluation or classify(key).scope is NameScope.EVAL
             (eval_metrics if of_evaluation else metrics)[key.strip()] = number
     if loss is None and not eval_metrics and all(map(is_duration, metrics)):

@@ -269,6 +269,20 @@ def test_what_a_training_was_told_and_how_long_it_saves_are_no_metrics(line: str
     assert names(text + "".join(epochs) + line.format(5, 5, 5) + "\n" + epochs[0]) == ("loss",)
 
 
+def test_how_long_an_evaluation_took_is_no_metric_of_the_training() -> None:
+    speed = "'{0}_runtime': '1.7{1}', '{0}_samples_per_second': '92.{1}', '{0}_steps_per_second': '11.{1}'"
+    lines = [
+        line
+        for at in (1, 2, 3)
+        for line in (
+            f"{{'loss': '0.{9 - at}', 'learning_rate': '1e-05', 'epoch': '{at}'}}",
+            f"{{'eval_loss': '0.{8 - at}', 'eval_accuracy': '0.{at}', {speed.format('eval', at)}, 'epoch': '{at}'}}",
+        )
+    ]
+    lines.append(f"{{{speed.format('train', 9)}, 'train_loss': '0.75', 'epoch': '3'}}")
+    assert set(names("\n".join(lines) + "\n")) == {"loss", "learning_rate", "eval_loss", "eval_accuracy"}
+
+
 CONFIGURATION = """model: resnet
 optimizer: {
   name: 'adam'
