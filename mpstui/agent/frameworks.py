@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from ..wire.heartbeat import CheckpointNote
+from .gathering import StableBaselines
 from .learner import Fastai
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
     if package == "fastai":
         fastai = _shared(Fastai, watch)
         return (("Learner", "__call__", fastai.before_event, None), ("Learner", "save", None, fastai.after_save))
+    if package == "stable_baselines3":
+        algorithm = _shared(StableBaselines, watch)
+        if module.endswith(".logger"):
+            return (("Logger", "dump", algorithm.before_dump, None),)
+        return (
+            ("BaseAlgorithm", "_setup_learn", None, algorithm.after_setup),
+            ("BaseAlgorithm", "_update_info_buffer", algorithm.before_feedback, None),
+            ("BaseAlgorithm", "save", None, algorithm.after_save),
+        )
     if package == "safetensors":
 
         def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:

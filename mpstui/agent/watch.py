@@ -41,9 +41,8 @@ class Watch:
         self.passes = Passes(torch)
         self.steps = Steps(lambda: saving.step_begun_from(environ))
         self.trainer: Callable[[], dict[str, Any]] | None = None
-        """What a framework's own loop tells, which goes before what is seen from outside: fields of a heartbeat,
-        ``points`` (what it has measured since the last time, by the step at which it did), and ``logged_loss``, which
-        stands in where no loss is seen."""
+        """What a framework's own loop tells, before what is seen from outside: fields of a heartbeat, ``points`` (what
+        it has measured since the last time, by step), and ``logged_loss``, which stands in where no loss is seen."""
         self._torch = torch
         self._environ = environ
         self._monotonic = monotonic
@@ -135,11 +134,16 @@ class Watch:
     def _go_on_without_steps(self) -> None:
         """Backward passes alone: an optimizer of the program's own, or one whose step is compiled."""
         if not self._trains:
-            if self.losses.backwards < _FEWEST_PASSES:
-                return
-            if self._is_blind() and self._worked_at - self._first_backward < _BLIND_SECONDS:
+            waits = self._is_blind() and self._worked_at - self._first_backward < _BLIND_SECONDS
+            if waits or self.losses.backwards < _FEWEST_PASSES:
                 return
             self._start(self.losses.device)
+        self._report()
+
+    def gathers(self, device: str) -> None:
+        """A framework's loop goes on without a step of an optimizer: it makes what it will train on."""
+        self._worked()
+        self._start(device)
         self._report()
 
     def _is_blind(self) -> bool:
@@ -173,7 +177,8 @@ class Watch:
                 text = "the agent is loaded, but saw no step of a torch optimizer: it counts none"
                 self._reporter.event("note", text)
             else:
-                self._reporter.event("first_step", "the agent saw the first optimizer step")
+                seen = "first optimizer step" if self.steps.seen else "beginning of the training"
+                self._reporter.event("first_step", f"the agent saw the {seen}")
 
     def _report(self) -> None:
         if self._reporter is None:

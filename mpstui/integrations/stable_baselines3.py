@@ -12,7 +12,7 @@ from ..reporting import report
 from .requests import clear_cache_if_asked, harmless
 
 SAVING_SECONDS = 600.0
-_NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_timesteps"))
+_NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_timesteps", "time/fps", "train/n_updates"))
 
 
 @harmless

@@ -283,6 +283,50 @@ for learner.epoch in range(2):
     assert not any("saw no step" in one["text"] for one in events)
 
 
+def test_stable_baselines_counts_what_its_environments_do_and_knows_how_long_it_learns(tmp_path: Path) -> None:
+    algorithm = """
+class BaseAlgorithm:
+    num_timesteps = 0
+    def _setup_learn(self, total): self._total_timesteps, self._num_timesteps_at_start = total, 0
+    def _update_info_buffer(self, infos): pass
+    def save(self, path): pass
+"""
+    _written(tmp_path, "stable_baselines3.common.base_class", algorithm)
+    logger = "class Logger:\n    def dump(self, step=0): self.name_to_value.clear()\n"
+    _written(tmp_path, "stable_baselines3.common.logger", logger)
+    program = """
+import time
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger
+model, model_logger = BaseAlgorithm(), Logger()
+model._logger, model.device, model.start_time = model_logger, x.device, time.time_ns() - 1000 * 10**9
+model._setup_learn(512)
+for rollout in range(2):
+    for _ in range(64):
+        model.num_timesteps += 4
+        model._update_info_buffer([])
+    model_logger.name_to_value = {'rollout/ep_rew_mean': 7.5 + rollout, 'time/fps': 92, 'train/loss': 5.5,
+                                  'a/b': 'text', 'train/learning_rate': 1e-3}
+    model_logger.dump(model.num_timesteps)
+    for _ in range(10): step()
+    Logger.dump(type('Other', (), {'name_to_value': {'train/loss': 9.0}})())
+    model.save('models/ppo')
+"""
+    _, beat = ran(SCRIPT + program, tmp_path)
+    told = {"step": 512, "steps": 512, "loss": 5.5, "metrics": {"rollout/ep_rew_mean": 8.5}}
+    assert {name: beat[name] for name in told} == told
+    assert 0 < beat["steps_per_second"] <= 0.512
+    logged = [one for one in _points(tmp_path) if "rollout/ep_rew_mean" in one]
+    kept = [(one["step"], one["rollout/ep_rew_mean"], one["loss"], one["lr"]) for one in logged]
+    assert kept == [(256, 7.5, 5.5, 1e-3), (512, 8.5, 5.5, 1e-3)]
+    events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    assert [one["text"] for one in events if one["event"] == "first_step"] == [
+        "the agent saw the beginning of the training"
+    ]
+    saved = [(one["path"], one["step"]) for one in events if one["event"] == "checkpoint"]
+    assert saved == [(str(tmp_path / "models" / "ppo.zip"), step) for step in (256, 512)]
+
+
 def _points(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in RunDir(run).metrics.read_text().splitlines()]
 

@@ -1,4 +1,4 @@
-"""Scripts as they are: what the agent knows of Trainer, Lightning, Keras and fastai without a callback."""
+"""Scripts as they are: what the agent knows of Trainer, Lightning, Keras, fastai and SB3 without a callback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integrations.conftest import Training
-from tests.integrations.test_frameworks import FASTAI
+from tests.integrations.test_frameworks import FASTAI, PPO
 from tests.integrations.test_huggingface import GIVEN as TRANSFORMERS
 from tests.integrations.test_lightning import GIVEN as LIGHTNING
 
@@ -64,3 +64,22 @@ def test_a_script_as_it_is(module: str, program: str, validation: str, train: Ca
     assert (shown["loss"] is not None, beat["lr"] is not None) == (True, True)
     assert shown["metrics"][validation]["count"] == 2
     assert [one["step"] for one in shown["checkpoints"]] == [60, 30]
+
+
+def test_an_algorithm_of_stable_baselines_as_it_is(train: Callable[[str, str], Training]) -> None:
+    program = (
+        PPO
+        + """
+from stable_baselines3.common.callbacks import CheckpointCallback
+model = PPO("MlpPolicy", environment, n_steps=256)
+model.learn(4096, callback=CheckpointCallback(1024, "out"))
+"""
+    )
+    training = train("stable_baselines3", "import sys, time\n" + program)
+    training.until(lambda shown: (shown["step"] or 0) > 512 and shown["eta_seconds"], "a remaining time")
+    shown = training.mpstui.wait_state(training.run, "finished", timeout=180)
+    assert (shown["step"], shown["steps"], shown["device"]) == (4096, 4096, "cpu")
+    assert {"step", "steps", "loss", "lr"} <= {name for name, by in shown["told_by"].items() if by == "agent"}
+    assert shown["metrics"]["loss"]["count"] > 10
+    assert shown["metrics"]["rollout/ep_rew_mean"]["last"] > 0
+    assert [one["step"] for one in shown["checkpoints"]] == [4096, 3072, 2048, 1024]

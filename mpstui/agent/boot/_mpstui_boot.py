@@ -28,6 +28,8 @@ _WATCHED = {
     "keras.src.callbacks.callback_list",
     "keras.src.models.model",
     "fastai.learner",
+    "stable_baselines3.common.base_class",
+    "stable_baselines3.common.logger",
     *(
         f"{package}.trainer.{module}"
         for package in ("lightning.pytorch", "pytorch_lightning")
