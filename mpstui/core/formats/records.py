@@ -94,8 +94,7 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     counters = _counters(flat, fields)
     loss = None if evaluation or any(key in flat for key in _RUN_SUMMARY) else _loss_key(fields, numbers)
     rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
-    metrics: dict[str, float] = {}
-    eval_metrics: dict[str, float] = {}
+    metrics, eval_metrics = dict[str, float](), dict[str, float]()
     timed = any(key.endswith("_runtime") for key in numbers)
     for key, number in numbers.items():
         if fields[key] not in _NO_METRIC and not (timed and key.endswith(_SPEED)):
