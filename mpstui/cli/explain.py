@@ -14,7 +14,7 @@ from ..core.model.errors import OperationError, UsageError
 from .session import Session, print_json, say_lines
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Finding, Remedy
+    from ..core.diagnosis.model import Evidence, Finding, Remedy
     from ..core.formats.points import ParsedLog
     from ..core.launching.cure import Cure
 
@@ -28,7 +28,7 @@ Lists the most probable causes first, each with the lines that show it and what 
 `mpstui restart RUN --fix` applies it. Examples:
   mpstui diagnose RUN
   mpstui diagnose slurm-4711.out --exit-code 137"""
-    parser.add_argument("target", metavar="RUN|FILE", help="a log file, a run directory, or a run's id or name")
+    parser.add_argument("target", metavar="RUN|FILE", help="a log file, a folder of a run, or a run's id or name")
     parser.add_argument("--signal", type=int, metavar="N", help="the signal that ended it, if known")
     parser.add_argument("--exit-code", type=int, metavar="N", help="its exit code, if known (137 is read as signal 9)")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
@@ -43,7 +43,7 @@ def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.runs.find import NoSuchRun, find_run
     from ..wire.rundir import RunDir
 
-    path = Path(args.target).expanduser()
+    path = Path(args.target).expanduser().absolute()
     if not path.exists():
         try:
             path = find_run(Session().home, args.target).path
@@ -51,7 +51,12 @@ def run_diagnose(args: argparse.Namespace) -> int:
             hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
             raise UsageError(f"there is neither a file nor a run {args.target!r}", hint) from error
     try:
-        evidence = evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
+        if not path.is_dir():
+            evidence = evidence_from_log(path)
+        elif (path / "spec.json").exists() or (path / "attempts").is_dir():
+            evidence = evidence_from_run_dir(path)
+        else:
+            evidence = _evidence_of_others(path)
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
     if args.signal is not None:
@@ -72,6 +77,17 @@ def run_diagnose(args: argparse.Namespace) -> int:
     cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
     say_lines("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
     return 0
+
+
+def _evidence_of_others(folder: Path) -> Evidence:
+    """What a folder of somebody else's says: a run of a store with its output, or a log."""
+    from ..core.diagnosis.evidence import evidence_of
+    from ..core.runs.files import LocalMachine
+    from ..core.runs.stored import ended_run
+    from ..wire.liveness import boot_id, system_process_table
+
+    found = ended_run(folder, LocalMachine(table=system_process_table(), boot_id=boot_id()))
+    return evidence_of(found)
 
 
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:

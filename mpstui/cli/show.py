@@ -11,7 +11,7 @@ from typing import Any
 from ..core import present as shown
 from ..core.model.home import Home
 from ..core.model.snapshot import Health, RunSnapshot
-from ..core.present import short_paths, why_not_its_own
+from ..core.present import can_be_explained, short_paths, why_not_its_own
 from ..core.runs.details import code_sentence, provenance
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json
@@ -103,14 +103,14 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")
     yield "device", " · ".join(part for part in (used, device.name, device.precision) if part)
-    attempt = f"{snapshot.attempt} of {snapshot.attempts}, " if snapshot.is_ours else ""
+    attempt = f"{snapshot.attempt} of {snapshot.attempts}, " if snapshot.is_ours or snapshot.attempts > 1 else ""
     started = snapshot.attempt_started
     if started is not None:
         lasted = shown.duration((snapshot.seen if snapshot.ended is None else snapshot.ended) - started)
         verb = "up" if snapshot.ended is None else "ran"
         attempt += f"started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
     if snapshot.is_ours or started is not None:
-        yield "attempt" if snapshot.is_ours else "time", attempt.removesuffix(", ")
+        yield "attempt" if attempt.partition(" ")[0].isdigit() else "time", attempt.removesuffix(", ")
     counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
     known = [one for one in counted if one[1:] != (None, None)]
     parts = (
@@ -143,7 +143,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[str]:
     """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
     asked_for = snapshot.was_cancelled or (snapshot.exit is not None and snapshot.exit.requested_by is not None)
-    if not snapshot.is_ours or snapshot.state not in EXPLAINED or (asked_for and not findings):
+    if not can_be_explained(snapshot) or snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
     told: list[tuple[str, object]]
     if findings:
@@ -151,10 +151,10 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[s
         told = [("why", first["title"]), ("", first["cause"])]
         told += [("helps", remedy.get("text"))] if isinstance(remedy, dict) else []
     else:
-        from ..core.diagnosis.evidence import evidence_from_run_dir
+        from ..core.diagnosis.evidence import evidence_of
         from ..core.diagnosis.log_text import unexplained
 
-        told = [("why", unexplained((), evidence_from_run_dir(snapshot.dir)))]
+        told = [("why", unexplained((), evidence_of(snapshot)))]
     lines = []
     for label, text in [*told, ("more", f"mpstui diagnose {snapshot.run}")]:
         wrapped = textwrap.wrap(str(text or ""), _WIDTH - _LABEL)

@@ -246,7 +246,12 @@ def failed_or_stuck(snapshot: RunSnapshot) -> bool:
 
 def needs_explaining(snapshot: RunSnapshot) -> bool:
     """Whether a run has ended in a way that a person asks the reason of."""
-    return snapshot.is_ours and not snapshot.state.active and failed_or_stuck(snapshot)
+    return can_be_explained(snapshot) and not snapshot.state.active and failed_or_stuck(snapshot)
+
+
+def can_be_explained(snapshot: RunSnapshot) -> bool:
+    """Whether there is evidence of its end: our records, or what it printed, beside an end that a store witnesses."""
+    return snapshot.is_ours or (snapshot.exit is not None and snapshot.output is not None)
 
 
 def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from ...wire.records import RESTART_CAUSES
 from ...wire.rundir import RunDir
-from .evidence import clues_of, ending, evidence_from_run_dir, failed_attempt
+from ..model.snapshot import RunSnapshot
+from .evidence import clues_of, ending, evidence_from_run_dir, evidence_of, failed_attempt
 from .log_text import LogTimeline, SearchText, compiled, literal_hints, place_raised, portable, timeline_of
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules, rule
@@ -178,6 +179,11 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
 def diagnose_run(directory: Path) -> tuple[Finding, ...]:
     """Explain the newest attempt of a run, with what earlier attempts say about it."""
     return with_recurrence(diagnose(evidence_from_run_dir(directory)), directory)
+
+
+def diagnosis_of(snapshot: RunSnapshot) -> tuple[Finding, ...]:
+    """Likewise of a run that may not be ours."""
+    return diagnose_run(snapshot.dir) if snapshot.is_ours else diagnose(evidence_of(snapshot))
 
 
 def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Finding, ...]:

@@ -17,6 +17,7 @@ from ...wire import heartbeat, records, storage
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow import after_hole
+from ..model.snapshot import RunSnapshot
 from ..telemetry.history import memory_growth
 from .log_text import screen_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
@@ -40,6 +41,15 @@ R = TypeVar("R")
 def evidence_from_log(path: Path, signal: int | None = None, exit_code: int | None = None) -> Evidence:
     """Return the evidence of a log file; raises ``OSError`` when it cannot be read."""
     return Evidence(lines=log_lines(path), signal=signal, exit_code=exit_code)
+
+
+def evidence_of(snapshot: RunSnapshot) -> Evidence:
+    """What is known about the end of a run; of one that is not ours what it printed, and its exit code."""
+    if snapshot.is_ours:
+        return evidence_from_run_dir(snapshot.dir)
+    printed = snapshot.output
+    lines = _unless_torn(lambda: log_lines(printed)) if printed is not None else None
+    return Evidence(lines=lines or (), exit_code=snapshot.exit.code if snapshot.exit is not None else None)
 
 
 def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evidence:

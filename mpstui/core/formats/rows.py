@@ -55,6 +55,8 @@ class Rows:
         self._step: float = _NAN
         self._epoch: float = _NAN
         self._first_epoch = 1
+        self.attempt = 0
+        """Which one what comes now belongs to, from 0."""
 
     def place(self, rows: Sequence[Row]) -> list[Point]:
         """The points of rows: one set of columns for the metrics that were logged together."""
@@ -181,7 +183,7 @@ class Rows:
             self._summary = LossSummary(first, losses[-1], count + len(losses))
         self._lr = rates[-1] if rates else self._lr
         newest = MetricPoint(
-            run=0,
+            run=self.attempt,
             counters=_counters(step, epochs[-1]),
             phase=Phase.TRAIN,
             loss=losses[-1] if losses else None,

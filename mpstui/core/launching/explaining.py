@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...wire.rundir import RunDir
-from ..diagnosis.engine import diagnose_run
+from ..diagnosis.engine import diagnosis_of
 from ..diagnosis.model import EvidenceLine, Finding
 from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot
@@ -31,13 +31,15 @@ def explain(snapshot: RunSnapshot, environ: Mapping[str, str], arguments: Path) 
     Args:
         arguments: where is kept what programs said of their arguments.
     """
-    run, findings = RunDir(snapshot.dir), diagnose_run(snapshot.dir)
-    tried = newest_rehearsal(run)
+    run, findings = RunDir(snapshot.dir), diagnosis_of(snapshot)
+    tried = newest_rehearsal(run) if snapshot.is_ours else None
     if not findings:
-        from ..diagnosis.evidence import evidence_from_run_dir
+        from ..diagnosis.evidence import evidence_of
         from ..diagnosis.log_text import last_exception
 
-        return Explanation((), last_exception(evidence_from_run_dir(snapshot.dir).lines), None, tried)
+        return Explanation((), last_exception(evidence_of(snapshot).lines), None, tried)
+    if not snapshot.is_ours:
+        return Explanation(findings)
     try:
         return Explanation(findings, None, cure_of(run, findings, environ, arguments), tried)
     except OperationError:  # its record cannot be read: nothing can be started from it

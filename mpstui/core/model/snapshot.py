@@ -308,6 +308,8 @@ class RunSnapshot:
     """Where it stands in line; None unless it is queued."""
     output: Path | None = None
     """The newest attempt's output file, when it exists."""
+    outputs: tuple[Path | None, ...] = ()
+    """Of a run that is not ours and was begun several times: the output of each attempt."""
     survivors: tuple[int, ...] = ()
     readers: str | None = None
     """Where the numbers come from: heartbeat, output.log, or a metric file."""

@@ -13,6 +13,7 @@ from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ..diagnosis.live import RunPace, slow_words
 from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
+from ..present import can_be_explained
 from ..series.direction import best_point
 from .comparison import named_settings
 from .details import provenance
@@ -184,9 +185,9 @@ def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     """What is known about why it ended, in the form that `diagnose` prints; no findings for a run that is well."""
-    if snapshot.state not in EXPLAINED or not snapshot.is_ours:
+    if snapshot.state not in EXPLAINED or not can_be_explained(snapshot):
         return {"findings": []}
-    from ..diagnosis.engine import diagnose_run
+    from ..diagnosis.engine import diagnosis_of
     from ..diagnosis.model import findings_as_json
 
-    return {"findings": findings_as_json(diagnose_run(snapshot.dir))}
+    return {"findings": findings_as_json(diagnosis_of(snapshot))}

@@ -13,6 +13,7 @@ from ...wire.secrets import masked, masked_words
 from ..follow import Budget, FollowedFile
 from ..formats.stores import StoredRun, find_runs
 from ..formats.told import SYSTEM, RunTold
+from ..model.errors import UsageError
 from ..model.exits import ExitSummary
 from ..model.snapshot import RunSnapshot, State
 from ..series.series import SeriesStore
@@ -45,6 +46,7 @@ class StoredReader(RunFollower):
         super().__init__(machine, columns)
         self.stored = stored
         self._reader: MetricFile | None = None
+        self._begun = len(stored.parts)
         self._whole = False
         """All of its curves are held, not only what a list shows."""
         self._told = RunTold()
@@ -55,11 +57,11 @@ class StoredReader(RunFollower):
 
     @property
     def settled(self) -> bool:
-        return self._told.state is not None and self.snapshot is not None
+        return self._told.state is not None and self.snapshot is not None and not self._begun_again
 
     @property
     def caught_up(self) -> bool:
-        return self._failed or (self._seen and (self._passes_over or super().caught_up))
+        return self._failed or (self._seen and not self._begun_again and (self._passes_over or super().caught_up))
 
     @property
     def owed_bytes(self) -> int:
@@ -68,6 +70,11 @@ class StoredReader(RunFollower):
     @property
     def pending_bytes(self) -> int:
         return sum(file.pending_bytes for file in self._files()) if self._whole else 0
+
+    @property
+    def _begun_again(self) -> bool:
+        """Whether somebody has resumed it since it was read."""
+        return self._begun != len(self.stored.parts)
 
     @property
     def _seen(self) -> bool:
@@ -89,6 +96,8 @@ class StoredReader(RunFollower):
             self._whole, self._full, self.external = False, False, None
 
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
+        if self._begun_again:
+            self._begun, self.external, self._whole = len(self.stored.parts), None, False
         if self.external is None or (full and not self._whole):
             before, self._whole = self.external, full
             self.external = self._opened()
@@ -159,6 +168,9 @@ class StoredReader(RunFollower):
             updated=updated,
             series=dict(sorted(curves.items(), key=lambda curve: curve[0].startswith(SYSTEM))),
             output=self.stored.output if full else None,
+            outputs=tuple(self.stored.outputs) if full and self._begun > 1 else (),
+            attempt=self._begun if self._begun > 1 else 0,
+            attempts=self._begun if self._begun > 1 else 0,
             readers=f"{self.stored.store}: {external.source}" if external is not None else None,
             loading=full and external is not None and external.behind,
             brief=not full,
@@ -252,11 +264,33 @@ class StoreFolder:
         fresh, self._fresh = self._fresh, []
         begun = machine.monotonic()
         if not fresh and begun >= self._look_at:
-            folders = {str(run.path) for run in self._known.values()}
+            folders = {str(one.path) for run in self._known.values() for one in run.parts}
+            begun_again = {run.joins: run for run in self._known.values() if run.joins}
             found = find_runs(self._path, folders.__contains__ if folders else None)
-            fresh = [run for run in found if run.key not in self._known]
+            fresh = []
+            for run in found:
+                known = begun_again.get(run.joins) or self._known.get(run.key)
+                if known is None:
+                    fresh.append(run)
+                elif len(run.parts) > 1 or run.key != known.key:
+                    known.join(run)
             self._known |= {run.key: run for run in fresh}
             fresh = fresh[: max(0, MOST_RUNS - self._shown)]
             self._shown += len(fresh)
             self._look_at = begun + max(LOOK_SECONDS, (machine.monotonic() - begun) / LOOKING_SHARE)
         return fresh
+
+
+def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
+    """What is known of how the run of a folder ended that is not ours, without its curves.
+
+    Raises:
+        UsageError: it holds several.
+    """
+    found = find_runs(path)
+    if len(found) > 1:
+        raise UsageError(f"{path} holds {len(found):,} runs", f"name one of them, such as {found[0].key}")
+    if not found:
+        return WatchedReader(path, machine).refresh(full=False, budget=Budget(LOOK_SECONDS))
+    seen = reader_of(found[0], machine).refresh(full=False, budget=Budget(LOOK_SECONDS))
+    return replace(seen, output=found[0].output or seen.output)

@@ -15,7 +15,11 @@ from .sources import MetricSource
 def followed(stored: StoredRun) -> FollowedFile:
     """What changes when there is news of a run."""
     files = stored.files()
-    return FollowedFile(files[0]) if len(files) == 1 else FollowedFiles(stored.path, stored.files)
+    return (
+        FollowedFile(files[0])
+        if len(files) == 1 and len(stored.parts) == 1
+        else FollowedFiles(stored.path, stored.files)
+    )
 
 
 def metrics_of_run(stored: StoredRun, clock: Callable[[], float], store: SeriesStore) -> ExternalMetrics:

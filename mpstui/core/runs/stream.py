@@ -140,6 +140,7 @@ class RunStream:
         self._tails: dict[str, _Records] = {}
         self._points = _Points()
         self._printed: ExternalMetrics | None = None
+        self._begun = 1
         self._counted = self._known = 0
         """Points that were taken from that file, and those of them that were told before."""
         self._output: FollowedFile | None = None
@@ -212,14 +213,16 @@ class RunStream:
         run = self._run if self._run and self._run.path in chosen.path.parents else None
         newest = seen.attempt if run else 1
         attempt, told = self.place["printed"]
+        each = 1 if isinstance(self.reader, StoredReader) else RUNS_PER_ATTEMPT
         for number in range(newest if skips else max(1, attempt), newest + 1):
             path = run.attempt(number).output if run else chosen.path
-            if self._printed is None or self._printed.path != path:
-                self._printed = self._opened(path, chosen.pattern)
+            parts = len(self.reader.stored.parts) if isinstance(self.reader, StoredReader) else 1
+            if self._printed is None or (self._printed.path, self._begun) != (path, parts):
+                self._printed, self._begun = self._opened(path, chosen.pattern), parts
                 self._counted, self._known = 0, told if number == attempt else 0
             for record in self._taken(self._printed):
                 if self._counted > self._known and (point := _point(record)):
-                    yield {**point, "attempt": number if run else 1 + (point.get("attempt", 0) // RUNS_PER_ATTEMPT)}
+                    yield {**point, "attempt": number if run else 1 + point.get("attempt", 0) // each}
             self.place["printed"] = [number, max(self._counted, self._known)]
 
     def _opened(self, path: Path, pattern: str | None) -> ExternalMetrics:

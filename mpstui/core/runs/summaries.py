@@ -29,7 +29,7 @@ MOST_BYTES = 1 << 26
 _MOST_DEAD_LINES = 100
 _OF_THE_MOMENT = frozenset({"run", "dir", "seen", "name", "tags", "note", "available", "queue", "brief"})
 """Fields that are told anew each time, or not of a run that has ended."""
-_IN_FULL_ALONE = frozenset({"events", "checkpoints", "images", "ranks"})
+_IN_FULL_ALONE = frozenset({"events", "checkpoints", "images", "kept", "outputs", "ranks"})
 _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequence[float]", "Sequence[Moment]"))
 _PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}

@@ -65,7 +65,7 @@ class Watching(dict[str, RunFollower]):
                 self._empty[str(path)] = StoreFolder(path, ())
                 self.grows = True
             return [self._add(str(path), WatchedReader(path, self._machine, self._columns))]
-        if len(runs) > 1 or runs[0].path != path:
+        if len(runs) > 1 or runs[0].path != path or runs[0].joins:
             self._folders.append(StoreFolder(path, runs))
             self.grows = True
         return [self._add(run.key, reader_of(run, self._machine, self._columns)) for run in runs[:MOST_RUNS]]

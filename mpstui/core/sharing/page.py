@@ -227,15 +227,15 @@ def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
 
 def _card(one: RunSnapshot) -> str:
     """Why it failed and what helps, as `mpstui diagnose` says it."""
-    if one.state not in EXPLAINED or not one.is_ours:
+    if one.state not in EXPLAINED or not shown.can_be_explained(one):
         return f"<p class=bad>{_text(one.log_exception)}</p>" if one.log_exception else ""
-    from ..diagnosis.engine import diagnose_run
-    from ..diagnosis.evidence import evidence_from_run_dir
+    from ..diagnosis.engine import diagnosis_of
+    from ..diagnosis.evidence import evidence_of
     from ..diagnosis.log_text import unexplained
 
-    found = diagnose_run(one.dir)
+    found = diagnosis_of(one)
     if not found:
-        return f"<div class=card><p>{_text(unexplained((), evidence_from_run_dir(one.dir)) or one.reason)}</p></div>"
+        return f"<div class=card><p>{_text(unexplained((), evidence_of(one)) or one.reason)}</p></div>"
     first = found[0]
     seen = "".join(f"<li>{_text(line.text)}</li>" for line in first.evidence)
     remedy = " ".join(filter(None, (first.remedy.from_checkpoint, first.remedy.text, first.remedy.risk)))

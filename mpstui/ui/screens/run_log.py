@@ -50,7 +50,7 @@ class RunLog:
         wanted, attempts = self._attempt + by, snapshot.attempts
         if not 0 < wanted <= attempts:
             return False
-        own = RunDir(snapshot.dir).attempt(wanted).output
+        own = snapshot.outputs[wanted - 1] if snapshot.outputs else RunDir(snapshot.dir).attempt(wanted).output
         timed = self._pane.times is not None
         self.open(snapshot.output if wanted == attempts else own, wanted, attempts)
         if timed:

@@ -169,12 +169,13 @@ class WandbFile:
     priority: ClassVar[Priority] = Priority.EXACT
     suffixes: ClassVar[tuple[str, ...]] = (".wandb",)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rows: Rows | None = None, media: Media | None = None) -> None:
+        """``rows``, ``media``: of a run that has further files."""
         self.path = path
         self.told = RunTold()
-        self.media = Media()
+        self.media = media or Media()
         self._log = TransactionLog(path)
-        self._rows = Rows(self.name)
+        self._rows = rows or Rows(self.name)
         self._names = _Names()
         self._steps = Steps()
 
@@ -210,8 +211,13 @@ class WandbFile:
         """Nothing is held back: what is not whole was never written."""
         return self.poll()
 
+    @property
+    def damaged(self) -> int:
+        """Blocks that were passed over."""
+        return self._log.damaged
+
     def summary(self) -> ParsedLog:
-        damaged = self._log.damaged
+        damaged = self.damaged
         part = f"{damaged} damaged block{'s' * (damaged > 1)} passed over" if damaged else None
         return self._rows.summary(Standing(done=self.told.state is State.FINISHED), part)
 

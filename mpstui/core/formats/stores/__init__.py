@@ -48,9 +48,31 @@ class StoredRun:
         self.key = key or str(path)
 
     @property
+    def joins(self) -> str:
+        """Runs of the same word are one that was begun several times; empty: it is one alone."""
+        return ""
+
+    @property
+    def parts(self) -> Sequence[StoredRun]:
+        """Itself, or each time that it was begun, in their order."""
+        return (self,)
+
+    def join(self, other: StoredRun) -> None:
+        """Take in another time that it was begun."""
+
+    def others(self) -> Sequence[StoredRun]:
+        """Looks beside a run that was named for the other times that it was begun."""
+        return ()
+
+    @property
     def output(self) -> Path | None:
         """What it printed, where the store keeps that."""
         return None
+
+    @property
+    def outputs(self) -> Sequence[Path | None]:
+        """Likewise, of each time that it was begun."""
+        return (self.output,)
 
     def files(self) -> Sequence[Path]:
         """What changes when there is news of it; called again and again."""
@@ -98,16 +120,34 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
     """
     name, separator, _ = str(path).partition(SEPARATOR)
     if path.is_dir():
+        path = path.resolve() if path.is_symlink() else path
         found = list(_walk(path, known or (lambda _: False)))
         if len(found) == 1 and not found[0][1] and known is None:
             return []  # one among other files: the folder as a whole says more
-        dated = [(_changed(run), place, run) for place, (run, _) in enumerate(found)]
+        runs = [run for run, _ in found]
+        runs = joined([*runs, *(one for run in runs if run.path == path for one in run.others())])
+        dated = [(max(map(_changed, run.parts)), place, run) for place, run in enumerate(runs)]
         return [run for _, _, run in sorted(dated, key=lambda one: (-one[0], one[1]))]
     if path.is_file():
         return _of_file(path)
     if separator and Path(name).is_file():
         return [run for run in _of_file(Path(name)) if run.key == str(path)]
     return []
+
+
+def joined(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """One run for each that was begun several times: the first of them, which has taken in the others."""
+    same: dict[str, list[StoredRun]] = {}
+    for run in runs:
+        same.setdefault(run.joins or f"{SEPARATOR}{run.key}", []).append(run)
+    found = []
+    for parts in same.values():
+        first = min(parts, key=lambda run: run.path.name.rpartition("run-")[2])
+        for one in parts:
+            if one is not first:
+                first.join(one)
+        found.append(first)
+    return found
 
 
 def _of_file(file: Path) -> list[StoredRun]:

@@ -1,7 +1,13 @@
-"""Weights & Biases: folders ``wandb/run-*`` and ``wandb/offline-run-*``, each with the transaction log of one run."""
+"""Weights & Biases: folders ``wandb/run-*`` and ``wandb/offline-run-*``, each with the transaction log of one run.
+
+A run that was resumed has a folder for each time that it was begun, with the same id at the end of their names.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -9,20 +15,23 @@ from typing import TYPE_CHECKING, ClassVar
 from ....wire import storage
 from ...follow import last_lines
 from ...model.snapshot import State
-from ..points import Priority
+from ..media import Media
+from ..points import Point, Priority
 from ..told import RunTold
 from . import Store, StoredRun
+from ._curves import Curves
 
 if TYPE_CHECKING:
     from ..files import MetricFile
 
 _ENDING = ".wandb"
+_NAMED_BY_TIME = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-.+")
 _INTERRUPTED = 255
 _END_BYTES = 1 << 12
 
 
 class WandbRun(StoredRun):
-    """One transaction log, and the few files beside it."""
+    """One transaction log, and the few files beside it; those that continued it."""
 
     store = "W&B"
 
@@ -31,25 +40,63 @@ class WandbRun(StoredRun):
         super().__init__(log.parent if alone else log, log.stem.removeprefix("run-"))
         self._log = log
         self._argv: tuple[str, ...] | None = None
+        self._parts: tuple[WandbRun, ...] = (self,)
+
+    @property
+    def joins(self) -> str:
+        folder = self.path
+        return f"{folder.parent}/{self._log.stem}" if _NAMED_BY_TIME.fullmatch(folder.name) else ""
+
+    @property
+    def parts(self) -> Sequence[WandbRun]:
+        return self._parts
+
+    def join(self, other: StoredRun) -> None:
+        if isinstance(other, WandbRun):
+            known = {one.key: one for one in (*other.parts, *self._parts)}
+            self._parts = tuple(sorted(known.values(), key=lambda run: run.begun))
+
+    @property
+    def begun(self) -> str:
+        """When, as the name of its folder has it."""
+        return self.path.name.rpartition("run-")[2]
+
+    def others(self) -> Sequence[WandbRun]:
+        found, above = [], self.path.parent
+        if not self.joins:
+            return ()
+        with contextlib.suppress(OSError), os.scandir(above) as entries:
+            for entry in entries:
+                log = Path(above, entry.name, self._log.name)
+                is_like_it = entry.name.endswith(self._log.stem.removeprefix("run")) and entry.name != self.path.name
+                if is_like_it and entry.is_dir(follow_symlinks=False) and log.is_file():
+                    found.append(WandbRun(log, alone=True))
+        return found
 
     @property
     def output(self) -> Path | None:
-        found = self._log.parent / "files" / "output.log"
-        return found if found.is_file() else None
+        return self.outputs[-1]
+
+    @property
+    def outputs(self) -> Sequence[Path | None]:
+        found = [one._log.parent / "files" / "output.log" for one in self._parts]
+        return [one if one.is_file() else None for one in found]
 
     def files(self) -> Sequence[Path]:
-        return (self._log,)
+        return [one._log for one in self._parts]
 
     def open(self) -> MetricFile | None:
         from ..files.wandb import WandbFile
 
-        return WandbFile(self._log)
+        return WandbFile(self._log) if len(self._parts) == 1 else WandbCurves(self.files())
 
     def told(self, reader: MetricFile | None) -> RunTold:
         """What the log says; where an older client has not put the command into it, from the file beside it."""
         from ..files.wandb import WandbFile
 
-        told = reader.told if isinstance(reader, WandbFile) else RunTold()
+        if self._parts[-1] is not self:
+            return self._parts[-1].told(reader)
+        told = reader.told if isinstance(reader, (WandbFile, WandbCurves)) else RunTold()
         if not told.argv:
             if self._argv is None:
                 self._argv = self._command()
@@ -74,6 +121,44 @@ class WandbRun(StoredRun):
         if not isinstance(program, str) or not isinstance(words, list):
             return ()
         return (program, *(word for word in words if isinstance(word, str)))
+
+
+class WandbCurves(Curves):
+    """The logs of a run that was resumed, one after the other."""
+
+    name: ClassVar[str] = "wandb"
+
+    def __init__(self, logs: Sequence[Path]) -> None:
+        from ..files.wandb import WandbFile
+
+        super().__init__(logs[0])
+        self.media = Media()
+        self._files = [WandbFile(log, self.rows, self.media) for log in logs]
+
+    @property
+    def told(self) -> RunTold:
+        """Of its end the last log, of its start the first, of its arguments all of them."""
+        first, last = self._files[0].told, self._files[-1].told
+        config = {name: value for file in self._files for name, value in file.told.config.items()}
+        return last._replace(config=config, started=first.started, runtime=None, name=last.name or first.name)
+
+    def take(self, limit: int) -> Sequence[Point]:
+        found: list[Point] = []
+        for number, file in enumerate(self._files):
+            self.rows.attempt, self.media.attempt = number, number + 1
+            before = file.position
+            found += file.take(limit)
+            limit -= file.position - before
+            if limit <= 0:
+                break
+        self.position = sum(file.position for file in self._files)
+        damaged = sum(file.damaged for file in self._files)
+        self.failure = f"{damaged} damaged block{'s' * (damaged > 1)} passed over" if damaged else None
+        return found
+
+    def glance(self) -> Sequence[Point]:
+        """What the ends of a long last log say."""
+        return self._files[-1].glance()
 
 
 class WandbStore:

@@ -34,7 +34,7 @@ def test_links_are_not_followed_and_nothing_hidden_is_entered(tmp_path: Path) ->
     (tmp_path / "wandb" / "loop").symlink_to(tmp_path)
     wandb_run(tmp_path / "node_modules" / "wandb")
     assert [one.path for one in find_runs(tmp_path)] == [run]
-    assert [one.path for one in find_runs(tmp_path / "wandb" / "latest-run")] == [tmp_path / "wandb" / "latest-run"]
+    assert [one.path for one in find_runs(tmp_path / "wandb" / "latest-run")] == [run], "one that was named is"
 
 
 def test_a_folder_that_may_not_be_read_costs_itself(tmp_path: Path) -> None:
