@@ -7,7 +7,6 @@ What says where the run is, and which files these are, is told by the two kinds 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -41,6 +40,8 @@ _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epoc
 _PLACES = ("step", "epoch", "epoch_step", "loss")
 """Told by a program that trains; a rate alone may be a setting."""
 FULL_COLUMNS = 1024
+_PAUSES = 30
+"""Of its output, of which the usual one is told."""
 
 
 class RunFollower:
@@ -67,7 +68,7 @@ class RunFollower:
         self._launched = 0.0
         self._output_changed: float | None = None
         self._moved: float | None = None
-        self._pauses: deque[float] = deque(maxlen=30)
+        self._pauses: list[float] = []
         self._full = False
         self._failed = False
         """The last look ended with an error."""
@@ -257,7 +258,7 @@ class RunFollower:
         moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
         if moved is not None and moved != self._moved:
             if self._moved is not None and moved > self._moved:
-                self._pauses.append(moved - self._moved)
+                self._pauses = [*self._pauses[1 - _PAUSES :], moved - self._moved]
             self._moved = moved
 
         def age(moment: float | None) -> float | None:

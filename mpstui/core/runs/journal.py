@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,8 +25,8 @@ class EventReader:
     """
 
     def __init__(self, path: Path) -> None:
-        self._happened: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
-        self._texts: deque[RunEvent] = deque(maxlen=MOST_TEXTS)
+        self._happened: list[RunEvent] = []
+        self._texts: list[RunEvent] = []
         self._path = path
         self._tail: LineTail | None = None
 
@@ -55,6 +54,7 @@ class EventReader:
                     details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
                 )
                 (self._texts if event.event == "text" else self._happened).append(event)
+            del self._happened[:-MOST_EVENTS], self._texts[:-MOST_TEXTS]
             if not growth.more:
                 return
             growth = self._tail.read()

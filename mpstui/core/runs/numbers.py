@@ -8,7 +8,6 @@ of working time, but never pauses or sleeps, which will not.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -309,7 +308,7 @@ class StepRate:
     """How fast one run goes. Feed samples in order; ask at any time."""
 
     def __init__(self) -> None:
-        self._intervals: deque[_Interval] = deque(maxlen=WINDOW)
+        self._intervals: list[_Interval] = []  # an empty deque takes 760 bytes: 3 MB of 500 runs that have ended
         self._time: float | None = None
         self._timed = False
         """The newest interval ends at the newest time."""
@@ -344,6 +343,7 @@ class StepRate:
         elif (seconds := time - before_time - idle) > 0:
             self._timed = True
             self._intervals.append(_Interval(seconds, step - before_step))
+            del self._intervals[:-WINDOW]
 
     def cut(self) -> None:
         """A new attempt begins: time until its first sample is no work, and its device may be another."""
@@ -366,7 +366,7 @@ class StepRate:
         usual = self.seconds_per_step
         if usual is None:
             return None
-        work = [item for item in list(self._intervals)[-WINDOW // 4 :] if not self._is_gap(item, usual)]
+        work = [item for item in self._intervals[-WINDOW // 4 :] if not self._is_gap(item, usual)]
         steps = sum(item.steps for item in work)
         pace = sum(item.seconds for item in work) / steps if steps else usual
         return 1.0 / pace if pace else None
