@@ -180,7 +180,8 @@ def test_a_long_log_starves_no_short_one(home: Home) -> None:
     began = time.thread_time()
     while any(one.unread or not one.series for one in made.refresh() if one.run in names):
         assert time.thread_time() - began < 20
-    assert next(one for one in made.refresh() if one.name == "long").numbers.loss is not None
+    while next(one for one in made.refresh() if one.name == "long").numbers.loss is None:
+        assert time.thread_time() - began < 20
 
 
 def test_nor_does_it_where_the_list_has_it_selected(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
