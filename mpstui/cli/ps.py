@@ -20,6 +20,7 @@ from ..core import present as shown
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home
 from ..core.model.jobs import JobPhase
+from ..core.model.snapshot import State
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 NEWEST = 50
 PATHS_SECONDS = 30.0
 """In which what lies at a path is read; what is not then is listed without numbers."""
-CACHE_SCHEMA = 4
+CACHE_SCHEMA = 5
 _HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
@@ -151,6 +152,8 @@ def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
     for row in rows:
         if row.json.get("moved_to") == node():
             row.json["moved_to"] = "local"
+        if (moving := row.json.get("moving")) and moving["to"] == node():
+            moving["to"] = "local"
     return rows
 
 
@@ -195,7 +198,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         one_line(told.get("host", "")),
         _short(told["run"]),
         name,
-        f"moved to {one_line(moved)}" if (moved := told.get("moved_to")) else row.word,
+        one_line(_where_to(row)),
         one_line(told["device"] or shown.UNKNOWN),
         of(told["epoch"], told["epochs"]),
         of(told["step"], told["steps"]),
@@ -204,6 +207,14 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         one_line(_job(told.get("job"))),
         one_line(" ".join(f"#{tag}" for tag in told["tags"])),
     )
+
+
+def _where_to(row: Row) -> str:
+    """What it is doing; of one that is on its way to another machine, or has gone there, which that is."""
+    if moved := row.json.get("moved_to"):
+        return f"moved to {moved}"
+    moving = row.json.get("moving")
+    return f"moving to {moving['to']}" if moving and row.word == shown.BADGES[State.MOVING].word else row.word
 
 
 def _short(run: str) -> str:
@@ -278,7 +289,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
 def seems_active(run: RunDir) -> bool:
     """Whether a run may be active: a lock is held, or it could not be stopped. Errs towards yes."""
     try:
-        if liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock):
+        if any(map(liveness.is_held, (run.supervisor_lock, run.run_lock, run.moving_lock))):
             return True
         return b"stop_failed" in storage.read_bytes(run.status)
     except FileNotFoundError:

@@ -29,8 +29,6 @@ class RunFacts:
     """Why the next attempt can only begin from scratch."""
     unheard: str = ""
     """Why the trainer itself hears no request."""
-    moving: str = ""
-    """Why nobody but whoever moves it can start it."""
 
 
 class Question(NamedTuple):
@@ -118,7 +116,7 @@ def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 
 def _cannot_restart(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return facts.moving or ("it is already waiting to start" if snapshot.state is State.QUEUED else "")
+    return "it is already waiting to start" if snapshot.state is State.QUEUED else ""
 
 
 def _on_cpu_already(snapshot: RunSnapshot) -> str:
@@ -392,6 +390,8 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
         return Availability(False, "mpstui did not start this run and only watches it")
     if snapshot.moved_to is not None and snapshot.state not in HAS_PROCESSES:
         return Availability(False, f"it was moved to {snapshot.moved_to} and goes on there")
+    if snapshot.moving is not None and snapshot.state is State.MOVING:
+        return Availability(False, f"it is just being moved {snapshot.moving.sentence}")
     if facts is None and action.refusal is _cannot_end and snapshot.state in HAS_PROCESSES:
         return Availability(True, "its record cannot be read; what lives of it can be ended")
     if facts is None or snapshot.state is State.UNREADABLE:

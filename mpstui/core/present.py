@@ -164,6 +164,7 @@ BADGES: dict[State | Health, StatusBadge] = {
     Health.PAUSED: StatusBadge("‖", "paused", "warn", "its processes are frozen until resumed"),
     Health.SLEPT: StatusBadge("☾", "slept", "quiet", "the machine was asleep; no report since"),
     State.STOPPING: StatusBadge("◍", "stopping", "busy", "asked to save and exit"),
+    State.MOVING: StatusBadge("»", "moving", "busy", "on its way to another machine"),
     State.FINISHED: StatusBadge("✓", "finished", "quiet", "exited on its own, with code 0"),
     State.STOPPED: StatusBadge("■", "stopped", "quiet", "ended on request, or before it was done"),
     State.FAILED: StatusBadge("✗", "failed", "bad", "ended with an error"),
@@ -208,6 +209,8 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
         return BADGES[Health.PAUSED]
     if snapshot.moved_to is not None:
         return MOVED
+    if snapshot.state is State.STOPPING and snapshot.moving is not None and not snapshot.moving.called_off:
+        return BADGES[State.MOVING]
     if snapshot.gone:
         return GONE
     if snapshot.was_cancelled:

@@ -114,6 +114,8 @@ class RunDir(_Run):
     """How the code differed from its commit."""
     moving_lock = _File("moving.lock")
     """Held by whoever moves the run to another machine, from before it is asked to end until that is decided."""
+    moving = _File("moving.json")
+    """How far that is; it holds as long as the lock is held."""
     moved = _File("moved.json")
     """Where it goes on, if on another machine."""
     arrived = _File("arrived.json")

@@ -11,6 +11,7 @@ import pytest
 from mpstui.core.hosts.moving import MovePlan, Mover
 from mpstui.core.hosts.progress import Cancelled, Progress
 from mpstui.core.model.errors import OperationError
+from mpstui.core.model.moves import Moving
 from mpstui.core.model.snapshot import State
 
 from . import fakes
@@ -157,6 +158,18 @@ def test_without_another_machine_it_is_said_how_to_name_one() -> None:
         await driver.hears("no other machine is known")
 
     drive(world, play)
+
+
+def test_a_run_that_is_being_moved_says_where_to_and_how_far_that_is() -> None:
+    moving = fakes.finished(state=State.MOVING, moving=Moving("gpu1", "send", 1.0))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("» moving")
+        await driver.sees(" moving to gpu1: its files are sent")
+        await driver.press("enter")
+        await driver.sees("to gpu1: its files are sent  » moving")
+
+    drive(fakes.world((moving,)), play, size=(80, 24))
 
 
 def test_a_run_that_was_moved_says_where_it_goes_on() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import liveness, storage
-from ...wire.moves import Move
+from ...wire.moves import Leaving, Move, MoveStep
 from ...wire.records import Status
 from ...wire.rundir import RunDir, event
 from ..launching.actions import Actions
@@ -24,8 +24,8 @@ from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import Checkpoint, RunSnapshot, State
 from ..runs.find import find_run
-from ..runs.monitor import Monitor
 from ..stakes import at_stake, own_checkpoints, saves_when_stopped
+from .marking import Mark, await_begin, is_moving, unmoved
 from .parcel import BESIDE, STAYS, Item, below, digest_of, pack
 from .relocation import choice_message
 from .sources import SourceTree, code_of, manifest_of
@@ -46,8 +46,8 @@ class Departure:
         self._home, self._clock = home, clock
         self._actions = Actions(environ, clock)
         self._lock: int | None = None
-        self._moving: int | None = None
-        """The locks of the supervisor and of whoever moves the run."""
+        """That of the supervisor."""
+        self._mark: Mark | None = None
         self._held: str | None = None
         """The run that has ended, or is about to, for a move."""
         self._was_active = self._was_told_to_end = False
@@ -75,9 +75,9 @@ class Departure:
         run = find_run(self._home, name)
         if (moved := _moved(run)) is not None:
             return {"run": run.run, "moved": moved._asdict()}
-        snapshot = self._look(run)
+        snapshot = unmoved(run)
         if liveness.is_held(run.moving_lock) or (not snapshot.state.active and liveness.is_held(run.supervisor_lock)):
-            raise _is_moving(run.run)
+            raise is_moving(run.run)
         recorded = read_run(run)
         self._require_movable(snapshot, recorded)
         choice = recorded_choice(run)
@@ -137,16 +137,18 @@ class Departure:
             OperationError: it did not end, or left no checkpoint.
         """
         run = find_run(self._home, name)
-        self._begin(run)
+        self._begin(run, to, MoveStep.SAVE)
         snapshot = self._look(run)
         self._was_active, self._held = snapshot.state.active, run.run
         try:
             if self._was_active and not saves_when_stopped(snapshot) and availability(snapshot, "save").ok:
                 self._ask(snapshot, "save", SAVE_SECONDS, require_wanted)
             if self._was_active:
+                self._tell(MoveStep.END)
                 self._was_told_to_end = True
                 self._ask(snapshot, "stop", END_SECONDS, require_wanted)
             self._hold(run, snapshot.attempt, require_wanted)
+            self._tell(MoveStep.LIST)
             return self._listed(run, to, require_wanted)
         except (OSError, OperationError) as error:
             self._was_told_to_end = False  # where it did not end by then, nobody waits for that once more
@@ -155,19 +157,20 @@ class Departure:
                 raise
             raise OperationError(f"{snapshot.name} is not moved: {error}") from error
 
-    def _begin(self, run: RunDir) -> None:
-        """Become the one who moves it; of several only the first one does."""
-        try:
-            self._moving = liveness.acquire(run.moving_lock)
-        except OSError as error:
-            raise OperationError(f"{run.run} is not moved: {run.moving_lock}: {error.strerror}") from error
-        if self._moving is None:
-            raise _is_moving(run.run)
+    def _begin(self, run: RunDir, to: str, step: str) -> None:
+        """Become the one who moves it, unless we are; of several only the first one does."""
+        if self._mark is not None and self._mark.run == run:
+            return self._tell(step)
+        self._mark = Mark(run, Leaving(to, step, self._clock()))
         try:
             _require_here(run)
         except OperationError:
             self._release()
             raise
+
+    def _tell(self, step: str) -> None:
+        if self._mark is not None:
+            self._mark.tell(step)
 
     def _listed(self, run: RunDir, to: str, meanwhile: Callable[[], None]) -> dict[str, Any]:
         snapshot = self._look(run)
@@ -210,15 +213,18 @@ class Departure:
         run, was_active, is_ending = find_run(self._home, name), self._was_active, self._was_told_to_end
         self._held, self._was_active, self._was_told_to_end = None, False, False
         deadline = time.monotonic() + END_SECONDS
+        self._tell(MoveStep.STAY)
         while is_ending and self._lock is None and self._look(run).state.active:
             if time.monotonic() > deadline:
                 raise OperationError(f"{run.run} was told to end, and has not")
             time.sleep(_POLL_SECONDS)
-        self._release()
-        if was_active and not run.moved.exists():
+        self._make_way()
+        try:
             snapshot = self._look(run)
-            if not snapshot.state.active and snapshot.state is not State.FINISHED:
-                self._actions.restart(snapshot)
+            if was_active and not (run.moved.exists() or snapshot.state.active or snapshot.state is State.FINISHED):
+                await_begin(self._actions, snapshot, self._actions.restart(snapshot))
+        finally:
+            self._release()
         return {}
 
     def close(self) -> None:
@@ -228,7 +234,7 @@ class Departure:
         self._release()
 
     def _look(self, run: RunDir) -> RunSnapshot:
-        return Monitor(self._home).snapshot(run.run)
+        return unmoved(run)
 
     def _can_save(self, snapshot: RunSnapshot) -> bool:
         return saves_when_stopped(snapshot) or availability(snapshot, "save").ok
@@ -261,20 +267,28 @@ class Departure:
         if liveness.is_held(run.run_lock):
             raise OperationError(f"{run.run} is not moved: processes of it still run", "`mpstui kill` ends them")
 
+    def _make_way(self) -> None:
+        """Leave the supervisor's place."""
+        if self._lock is not None:
+            liveness.release(self._lock)
+        self._lock = None
+
     def _release(self) -> None:
-        for lock in (self._lock, self._moving):
-            if lock is not None:
-                liveness.release(lock)
-        self._lock = self._moving = None
+        self._make_way()
+        if self._mark is not None:
+            self._mark.release()
+        self._mark = None
 
     def _send_source(self, asked: dict[str, Any], ends: Ends) -> dict[str, Any]:
         if self._tree is None:
             raise OperationError("no code was looked at", "begin the move again")
+        self._begin(find_run(self._home, str(asked["run"])), str(asked["to"]), MoveStep.CODE)
         with ends.sending() as out:
             pack(self._tree.paths(), asked["lacking"], out)
         return {}
 
     def _send_files(self, asked: dict[str, Any], ends: Ends) -> dict[str, Any]:
+        self._tell(MoveStep.SEND)
         with ends.sending() as out:
             pack(self._files, asked["lacking"], out, asked["begun"])
         return {}
@@ -295,10 +309,6 @@ def _moved(run: RunDir) -> Move | None:
 def _require_here(run: RunDir) -> None:
     if (moved := _moved(run)) is not None:
         raise OperationError(f"{run.run} was moved to {moved.to} meanwhile")
-
-
-def _is_moving(run: str) -> OperationError:
-    return OperationError(f"{run} is being moved already", "try again in a moment", field="held")
 
 
 def _newest(snapshot: RunSnapshot) -> Checkpoint | None:

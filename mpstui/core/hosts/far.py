@@ -92,6 +92,7 @@ class FarHost:
             one,
             run=key,
             host=self.name,
+            moving=replace(one.moving, to=LOCAL) if one.moving and one.moving.to == node() else one.moving,
             moved_to=LOCAL if one.moved_to == node() else one.moved_to,
             dir=Path(f"{self.name}:{one.dir}"),
             output=None if one.output is None else Path(f"{self.name}:{one.output}"),

@@ -282,7 +282,12 @@ class Mover:
 
     def _send_code(self, planned: MovePlan) -> str:
         self._meter.begin("its code is sent", planned.code_bytes)
-        told = self._relay("source", {"lacking": planned.code["lacking"]}, "stow", planned.survey["code"])
+        told = self._relay(
+            "source",
+            {"run": planned.run, "to": self._names[1], "lacking": planned.code["lacking"]},
+            "stow",
+            planned.survey["code"],
+        )
         return str(told["folder"])
 
     def _relay(self, what: str, fields: Mapping[str, Any], to: str, told: Mapping[str, Any]) -> dict[str, Any]:

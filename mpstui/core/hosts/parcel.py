@@ -31,7 +31,16 @@ HINT = "nothing was changed here; try again, with the same mpstui on both sides"
 BESIDE = ".cwd"
 """Names of a run's files that lie in the training's working folder, and not in the run's, begin so."""
 STAYS = frozenset(
-    {"requests", "moved.json", "arrived.json", "supervisor.log", "alerts.log", "telemetry.jsonl", "stack_signal"}
+    {
+        "requests",
+        "moving.json",
+        "moved.json",
+        "arrived.json",
+        "supervisor.log",
+        "alerts.log",
+        "telemetry.jsonl",
+        "stack_signal",
+    }
 )
 """Of a run's files, those that belong to its machine: never sent, and refused where they arrive."""
 

@@ -18,27 +18,27 @@ import shutil
 import tarfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from platform import node
 from typing import Any
 
 from ...wire import liveness, storage
-from ...wire.moves import Move
+from ...wire.moves import Leaving, Move, MoveStep
 from ...wire.records import Spec
 from ...wire.rundir import RunDir
 from ..launching.actions import Actions
 from ..machine import require_disk_space
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home, require_own
-from ..runs.monitor import Monitor
 from ..runs.waiting import restart_is_wished
 from .continuing import plan_here, write_records
+from .marking import Mark, await_begin, unmoved
 from .parcel import BESIDE, HINT, PART, STAYS, Item, begun_in, below, digest_of, has, items_of, unpack
 from .staging import is_taken, remove_abandoned, run_stage, take
 from .talk import Ends
 
-BEGUN_SECONDS = 5.0
-"""How long a run that is to go on is waited for: until then it would look stopped to whoever asks at once."""
 ACCEPT_SECONDS = 20.0
 """What the far end of a line that was cut may take to see that, and to let go of what arrived over it."""
 
@@ -130,19 +130,33 @@ class Arrival:
         self._take(name, ACCEPT_SECONDS)
         run, stage = RunDir(self._home.runs / name), self._stage(name)
         try:
-            here = storage.read_or_none(Move, run.arrived)
-            if here is None or here.token != token:
-                here = storage.read_or_none(Move, RunDir(stage / name).arrived)
-                if here is None or here.token != token:
-                    raise OperationError(f"nothing of the move of {name} is here", "begin the move again")
-                self._take_over(run, stage)
-            try:
-                begun = self._begin(run, here)
-            finally:
-                shutil.rmtree(stage, ignore_errors=True)
+            found = ((one, storage.read_or_none(Move, one.arrived)) for one in (run, RunDir(stage / name)))
+            place, here = next(((one, move) for one, move in found if move and move.token == token), (run, None))
+            if here is None:
+                raise OperationError(f"nothing of the move of {name} is here", "begin the move again")
+            with self._marked(place, run):
+                if place != run:
+                    self._take_over(run, stage)
+                try:
+                    begun = self._begin(run, here)
+                finally:
+                    shutil.rmtree(stage, ignore_errors=True)
         finally:
             self.close()
         return {"run": name, "attempt": here.attempt + 1, "begun": begun}
+
+    @contextmanager
+    def _marked(self, place: RunDir, run: RunDir) -> Iterator[None]:
+        """From where it is first seen until it has begun it is about to begin; the mark goes with its folder."""
+        mark = None
+        with suppress(OperationError):  # a disk that is full: it looks stopped for a moment
+            mark = Mark(place, Leaving(node(), MoveStep.ARRIVE, self._clock()))
+        try:
+            yield
+        finally:
+            if mark is not None:
+                mark.run = run
+                mark.release()
 
     def close(self) -> None:
         """Let go of the run that arrives."""
@@ -152,15 +166,13 @@ class Arrival:
 
     def _begin(self, run: RunDir, move: Move) -> bool:
         """Start the run where nobody has done so; whether somebody had."""
-        snapshot, actions = Monitor(self._home).snapshot(run.run), Actions(self._environ, self._clock)
+        snapshot, actions = unmoved(run), Actions(self._environ, self._clock)
         if snapshot.state.active or snapshot.attempt > move.attempt:
             return True
         if restart_is_wished(run):  # by whoever asked first, and died before anybody could see to it
             actions.supervise(run)
             return True
-        asked, until = actions.restart(snapshot, move.device), time.monotonic() + BEGUN_SECONDS
-        while actions.answer(run.path, asked.id) is None and time.monotonic() < until:
-            time.sleep(0.05)
+        await_begin(actions, snapshot, actions.restart(snapshot, move.device))
         return False
 
     def _take_over(self, run: RunDir, stage: Path) -> None:
@@ -284,7 +296,9 @@ def _is_passing(where: Path) -> bool:
     """Whether a file of a run that was here before meant something then alone."""
     if where.parts[0] == "requests" or where.name == "stack_signal":
         return True
-    is_record = len(where.parts) == 1 and where.name.startswith((".", "reserve", "moved.", "arrived.", "job."))
+    is_record = len(where.parts) == 1 and where.name.startswith(
+        (".", "reserve", "moving.", "moved.", "arrived.", "job.")
+    )
     return is_record or (where.suffix == ".lock" and (len(where.parts) == 1 or where.parts[0] == "attempts"))
 
 

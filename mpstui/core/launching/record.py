@@ -15,8 +15,7 @@ from ...wire.storage import UnreadableRecord
 from ..actions import ACTIONS, BY_ID, RunFacts, allowed
 from ..model.errors import OperationError, UsageError
 from ..model.snapshot import Availability, RunSnapshot
-from ..runs.state import MOVING
-from ..runs.waiting import is_moving, restart_is_wished
+from ..runs.waiting import restart_is_wished
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -213,7 +212,6 @@ def _facts(snapshot: RunSnapshot) -> RunFacts | None:
         no_cpu=recorded.device_refusal("cpu"),
         not_resumable=recorded.no_resume,
         unheard=_unheard(run, snapshot.attempt),
-        moving=MOVING if not snapshot.state.active and is_moving(run) else "",
     )
 
 

@@ -17,6 +17,7 @@ from .jobs import JobPhase, JobView
 from .kept import Kept
 from .moment import UNIX as UNIX
 from .moment import Moment as Moment
+from .moves import Moving
 
 
 class State(StrEnum):
@@ -27,6 +28,7 @@ class State(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
+    MOVING = "moving"
     FINISHED = "finished"
     STOPPED = "stopped"
     FAILED = "failed"
@@ -51,6 +53,7 @@ _ACTIVE = frozenset(
         State.STARTING,
         State.RUNNING,
         State.STOPPING,
+        State.MOVING,
         State.UNSUPERVISED,
         State.STOP_FAILED,
         State.WATCHED,
@@ -329,6 +332,8 @@ class RunSnapshot:
     unread: bool = False
     """There is something to read its numbers from, and nothing of it has been read."""
 
+    moving: Moving | None = None
+    """It is being moved to another machine; while its code is sent it trains on."""
     moved_to: str | None = None
     """The machine on which it goes on; here it cannot be started any more."""
     branch: Branch | None = None

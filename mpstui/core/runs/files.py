@@ -14,15 +14,16 @@ from typing import Any
 
 from ...wire import liveness, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
-from ...wire.moves import Move
+from ...wire.moves import Leaving, Move
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
+from ..model.moves import Moving
 from ..model.snapshot import SeriesView, State
 from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
 from .scheduled import JobReader, derive_scheduled
-from .state import RunWitnesses, StateVerdict, derive
+from .state import RunWitnesses, StateVerdict, derive, while_moved
 from .waiting import elsewhere, is_moving
 
 TABLE_SECONDS = 2.0
@@ -49,6 +50,8 @@ class LocalMachine:
     boot_id: str
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
+    heeds_moves: bool = True
+    """Whoever moves a run sees it as it would be if nobody did."""
     _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
 
     def process(self, identity: ProcessIdentity) -> Process | None:
@@ -86,6 +89,7 @@ class WitnessReader:
         self.machine = machine
         self.spec = RecordFile(run.spec, partial(storage.from_json, Spec))
         self.status = RecordFile(run.status, partial(storage.from_json, Status))
+        self.moving = RecordFile(run.moving, lambda found: Moving(*storage.from_json(Leaving, found)))
         self.moved = RecordFile(run.moved, partial(storage.from_json, Move))
         self.folder = run.attempt(1)
         """The newest attempt's."""
@@ -135,7 +139,7 @@ class WitnessReader:
         seen = replace(self.seen, phase=phase)
         if seen != self._judged:
             verdict = derive_scheduled(seen, seen.job) if seen.job is not None and not seen.newer else derive(seen)
-            self._judged, self.verdict, self.trainer_lives = seen, verdict, seen.trainer_lives
+            self._judged, self.verdict, self.trainer_lives = seen, while_moved(seen, verdict), seen.trainer_lives
             self.settled = not (self.verdict.state.active or seen.supervisor_held or self.trainer_lives)
         return self.verdict
 
@@ -158,13 +162,14 @@ class WitnessReader:
                 held.append(False)
                 doubtful.append((lock.name, f"{lock.name}: {error.strerror}"))
         supervisor_held, run_held = held
-        self.spec.read()
-        self.status.read()
-        self.moved.read()
+        for record in (self.spec, self.status, self.moving, self.moved):
+            record.read()
         self._find_attempt()
         status, ended, job = self.status.value, self.exit.value, self._job.view(self.spec.value)
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
+        waits = status is not None and status.phase == "queued" and not supervisor_held
+        is_moved = self.machine.heeds_moves and self.moving.value is not None and is_moving(self.run)
         files = (self.spec, self.status, self.exit)
         return RunWitnesses(
             spec=self.spec.value,
@@ -174,16 +179,12 @@ class WitnessReader:
             exit=ended,
             attempt=self.attempt,
             supervisor_held=supervisor_held,
-            moving=supervisor_held and ended is not None and is_moving(self.run),
+            moving=self.moving.value if is_moved else None,
             run_held=run_held,
             alive=self._alive(status, ended, supervisor_held and run_held),
             supervisor_stopped=supervisor_held and self._is_stopped(status.supervisor if status else None),
             same_boot=self.same_boot,
-            elsewhere=(
-                elsewhere(self.run, self.spec.value, status)
-                if status and status.phase == "queued" and not supervisor_held
-                else ""
-            ),
+            elsewhere=elsewhere(self.run, self.spec.value, status) if status and waits else "",
             age_seconds=0.0 if supervisor_held and self.spec.value else age_seconds,
             ended_seconds_ago=self.machine.clock() - ended.ended if ended else None,
             begun=bool(ended or self.launch.value or (status and status.trainer) or self.launch.error),

@@ -58,6 +58,7 @@ class OneRun:
             attempts=self._reader.attempt,
             paused=bool(seen.status and seen.status.paused and live),
             exit=end,
+            moving=seen.moving,
             moved_to=seen.moved.to if seen.moved and not live else None,
         )
 

@@ -41,7 +41,7 @@ def _of_spec(spec: Spec | None) -> dict[str, Any]:
 
 def _of_end(seen: RunWitnesses) -> dict[str, Any]:
     ended = {"ended": seen.exit.ended, "exit": exit_summary(seen.exit)} if seen.exit is not None else {}
-    return {**ended, "survivors": seen.alive}
+    return {**ended, "survivors": seen.alive, "moved_to": seen.moved.to if seen.moved else None}
 
 
 class KnownCommand:
@@ -362,7 +362,7 @@ class RunReader(RunFollower):
             health_note=condition.note if condition else "",
             **_of_spec(spec),
             job=seen.job,
-            moved_to=seen.moved.to if seen.moved and not live else None,
+            moving=seen.moving,
             numbers=numbers,
             device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,

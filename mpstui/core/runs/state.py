@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...wire.jobs import CANCEL
-from ...wire.moves import Move
+from ...wire.moves import Move, MoveStep
 from ...wire.records import ExitRecord, Spec, Status
 from ..model.exits import ExitSummary
 from ..model.jobs import JobView
+from ..model.moves import Moving
 from ..model.snapshot import State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
@@ -39,8 +40,11 @@ JUDGING_SECONDS = 5.0
 """How long a supervisor may take to write down whether a crashed attempt is followed by another."""
 
 
-MOVING = "it is just being moved to another machine"
 _SILENT = "its supervisor is stopped by a signal and sees nothing: `mpstui stop`, or `kill -CONT`, lets it go on"
+
+
+_HELD = frozenset({MoveStep.LIST, MoveStep.SEND})
+"""Steps of a move in which whoever moves the run has its supervisor's place."""
 
 
 class StateVerdict(NamedTuple):
@@ -67,8 +71,8 @@ class RunWitnesses:
     begun: bool = False
     """Its program was started: there is a launch record, a pid or an end."""
     supervisor_held: bool = False
-    moving: bool = False
-    """It has ended for a move that is under way: whoever moves it holds its supervisor's place."""
+    moving: Moving | None = None
+    """It is just being moved to another machine: a lock of whoever does that is held, which goes when that dies."""
     run_held: bool = False
     alive: tuple[int, ...] = ()
     """Recorded processes (the trainer and its tree) that live now, by pid *and* start time."""
@@ -118,6 +122,23 @@ def derive(seen: RunWitnesses) -> StateVerdict:
     if "exit.json" in dict(seen.unreadable):
         return StateVerdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0][1]}")
     return _vanished(seen)
+
+
+def while_moved(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
+    """What a run is that is being moved.
+
+    Args:
+        verdict: what it would be if nobody moved it. An end is none: it goes on, there or here.
+    """
+    moving = seen.moving
+    if moving is None or seen.moved is not None or moving.step == MoveStep.CODE or seen.trainer_lives:
+        return verdict
+    if moving.step == MoveStep.ARRIVE:
+        began = StateVerdict(State.STARTING, "it has arrived from another machine, and is about to begin")
+        return verdict if verdict.state.active else began
+    if verdict.state.active and moving.step not in _HELD:
+        return verdict
+    return StateVerdict(State.MOVING, f"it is being moved {moving.sentence}")
 
 
 def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
@@ -234,8 +255,7 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
         return StateVerdict(
             State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after"
         )
-    verdict = _outlived(seen, ended(record, seen.phase))
-    return verdict._replace(reason=f"{verdict.reason}; {MOVING}") if seen.moving else verdict
+    return _outlived(seen, ended(record, seen.phase))
 
 
 def _stop_failed(seen: RunWitnesses, status: Status) -> StateVerdict:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,14 @@ class RunStream:
                 yield {"kind": kind, "run": seen.run, "time": moment, "attempt": attempt, **parts}
 
     def _parts(self, seen: RunSnapshot, skips: bool) -> Iterator[tuple[str, Told]]:
-        state = [seen.state, seen.health, seen.attempt, seen.moved_to]
+        moving = seen.moving and asdict(seen.moving)
+        state = [seen.state, seen.health, seen.attempt, seen.moved_to, moving]
         if state != self.place["state"]:
             before, self.place["state"] = self.place["state"], state
             moment = seen.ended if seen.ended is not None else seen.seen
-            told = {"state": seen.state, "health": seen.health, "reason": seen.reason, "moved_to": seen.moved_to}
-            yield "state", {"time": moment, "name": seen.name, **told, "before": before and before[0]}
+            told = {"state": seen.state, "health": seen.health, "reason": seen.reason, "moving": moving}
+            told |= {"moved_to": seen.moved_to, "before": before and before[0]}
+            yield "state", {"time": moment, "name": seen.name, **told}
         if isinstance(self.reader, RunReader):
             run = self.reader.run
             for record in self._added("events", run.events, skips):

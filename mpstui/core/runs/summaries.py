@@ -45,7 +45,7 @@ Stamps = Mapping[str, Sequence[int] | None]
 
 def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
     """The files that the row of an ended run is read from."""
-    names = ["spec.json", "status.json", "job.json", "metrics.jsonl", "attempts"]
+    names = ["spec.json", "status.json", "job.json", "moving.json", "moved.json", "metrics.jsonl", "attempts"]
     names += [f"attempts/{attempt}/{name}" for name in _OF_ATTEMPT]
     return [*names, *(str(path) for path in others if run.path not in path.parents)]
 

@@ -54,7 +54,7 @@ class Peek(LinePanel):
 
 
 def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None) -> list[Row]:
-    """Progress, then the chart; before them why a failed run failed, and where a moved one goes on."""
+    """Progress, then the chart; before them why a failed run failed, and where a moved one goes."""
     from ...core.present import needs_explaining
     from ..charting.data import chart_data, metric_names
     from ..charting.plot import ChartView, draw
@@ -74,10 +74,10 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
 
         lines = progress(snapshot, width)
     if snapshot.moved_to is not None:
-        lines = [
-            row((" moved  ", "dim"), cut(f"to {clean(snapshot.moved_to, width)}, where it goes on", width - 8)),
-            *lines,
-        ]
+        where = f"to {snapshot.moved_to}, where it goes on"
+        lines = [row((" moved  ", "dim"), cut(clean(where, width), width - 8)), *lines]
+    elif snapshot.moving is not None:
+        lines = [row((" moving ", "dim"), cut(clean(snapshot.moving.sentence, width), width - 8)), *lines]
     if snapshot.note:
         lines = [row((" note ", "dim"), cut(clean(snapshot.note, width), width - 6)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")

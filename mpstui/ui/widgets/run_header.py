@@ -57,7 +57,8 @@ def header(
 def _title(snapshot: RunSnapshot, width: int, past: Sequence[SystemSample]) -> Row:
     look = badge(snapshot)
     state = f"{look.glyph} {look.word}"
-    note = clean(snapshot.health_note or snapshot.waits, 60)
+    way = snapshot.moving.sentence if snapshot.moving is not None else ""
+    note = clean(way or snapshot.health_note or snapshot.waits, 60)
     if not note and snapshot.exit is not None and not snapshot.state.active:
         note = clean(snapshot.exit.sentence(), 60)
     right = [Span(f"{state} ", f"{look.tone} strong")]

@@ -28,7 +28,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.wire import labels, liveness, storage
-from mpstui.wire.moves import Move
+from mpstui.wire.moves import Move, MoveStep
 from mpstui.wire.records import Ack, Branch, ExitRecord, LaunchRecord, Origin, Request, Spec
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import RunBuilder
@@ -262,7 +262,7 @@ def test_times_are_those_of_the_clock_here(travel: Travel) -> None:
 
 def test_of_two_that_move_a_run_away_the_second_is_told(travel: Travel) -> None:
     one, other = (Departure(travel.here, os.environ) for _ in range(2))
-    one._begin(travel.run)
+    one._begin(travel.run, "b", MoveStep.SAVE)
     with pytest.raises(OperationError, match="being moved already"):
         other.depart(travel.run.run, "c")
     storage.write_json(travel.run.moved, Move("t", "b", NOW, 1))

@@ -17,7 +17,7 @@ from tests.core.runs.test_logged import grey
 
 ROW = [
     *("run", "name", "profile", "state", "health", "device", "epoch", "epochs", "step", "steps", "loss", "attempt"),
-    *("attempts", "pid", "started", "ended", "updated", "exit", "job", "tags", "note", "moved_to"),
+    *("attempts", "pid", "started", "ended", "updated", "exit", "job", "tags", "note", "moving", "moved_to"),
 ]
 FULL = {"metrics", "memory", "heartbeat", "checkpoints", "events", "diagnosis", "dir"}
 

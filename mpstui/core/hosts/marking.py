@@ -1,0 +1,75 @@
+"""The mark of a run that is just being moved: a lock that says so, and a record beside it that says how far that is."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from ...wire import liveness, storage
+from ...wire.moves import Leaving
+from ...wire.records import Request
+from ...wire.rundir import RunDir
+from ..follow import Budget
+from ..launching.actions import Actions
+from ..model.errors import OperationError
+from ..model.snapshot import RunSnapshot
+from ..runs.files import LocalMachine
+from ..runs.monitor import SNAPSHOT_SECONDS
+from ..runs.reader import RunReader
+
+BEGUN_SECONDS = 5.0
+"""How long a run that is to go on is waited for."""
+_POLL_SECONDS = 0.01
+
+
+class Mark:
+    """Held by whoever moves a run; of several who want to only the first one gets it."""
+
+    def __init__(self, run: RunDir, told: Leaving) -> None:
+        """Take it.
+
+        Raises:
+            OperationError: somebody else moves the run, or its disk takes no record.
+        """
+        self.run, self._told = run, told
+        try:
+            lock = liveness.acquire(run.moving_lock)
+            if lock is None:
+                raise is_moving(run.run)
+            self._lock = lock
+            try:
+                storage.write_json(run.moving, told._asdict(), sync=False)
+            except OSError:
+                liveness.release(lock)
+                raise
+        except OSError as error:
+            raise OperationError(f"{run.run} is not moved: {run.path}: {error.strerror}") from error
+
+    def tell(self, step: str) -> None:
+        """Have everybody see how far it is."""
+        with suppress(OSError):  # a disk that fills up: they see the step before
+            storage.write_json(self.run.moving, self._told._replace(step=step)._asdict(), sync=False)
+
+    def release(self) -> None:
+        """It is decided, or called off."""
+        with suppress(OSError):
+            self.run.moving.unlink()
+        liveness.release(self._lock)
+
+
+def is_moving(run: str) -> OperationError:
+    """What whoever comes second is told."""
+    return OperationError(f"{run} is being moved already", "try again in a moment", field="held")
+
+
+def unmoved(run: RunDir) -> RunSnapshot:
+    """A run as it would be if nobody moved it, read to its end."""
+    machine = LocalMachine(liveness.system_process_table(), liveness.boot_id(), heeds_moves=False)
+    return RunReader(run, machine).refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
+
+
+def await_begin(actions: Actions, snapshot: RunSnapshot, asked: Request) -> None:
+    """Give a run that is to go on a moment: until it does it would look stopped to whoever asks at once."""
+    until = time.monotonic() + BEGUN_SECONDS
+    while actions.answer(snapshot.dir, asked.id) is None and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)

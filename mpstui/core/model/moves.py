@@ -1,0 +1,40 @@
+"""A move of a run to another machine, while it is under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...wire.moves import MoveStep
+from .moment import Moment
+
+_DOING = {
+    MoveStep.CODE: "its code is sent",
+    MoveStep.SAVE: "it saves",
+    MoveStep.END: "it ends",
+    MoveStep.LIST: "its files are looked through",
+    MoveStep.SEND: "its files are sent",
+    MoveStep.STAY: "called off, it goes on where it was",
+    MoveStep.ARRIVE: "it has arrived, and begins",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """How far it is."""
+
+    to: str
+    """The other machine, as whoever moves it calls it."""
+    step: str
+    """One of :class:`.MoveStep`."""
+    since: Moment
+    """When the move began."""
+
+    @property
+    def called_off(self) -> bool:
+        """Whether it stays after all."""
+        return self.step == MoveStep.STAY
+
+    @property
+    def sentence(self) -> str:
+        """``to gpu1: its files are sent``."""
+        return f"to {self.to}: {_DOING.get(self.step, self.step)}"
