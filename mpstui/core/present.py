@@ -209,12 +209,10 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
         return BADGES[Health.PAUSED]
     if snapshot.moved_to is not None:
         return MOVED
-    if snapshot.state is State.STOPPING and snapshot.moving is not None and not snapshot.moving.called_off:
+    if snapshot.state is State.STOPPING and snapshot.moving and not snapshot.moving.called_off:
         return BADGES[State.MOVING]
-    if snapshot.gone:
-        return GONE
-    if snapshot.was_cancelled:
-        return CANCELLED
+    if snapshot.gone or snapshot.was_cancelled:
+        return GONE if snapshot.gone else CANCELLED
     if snapshot.log_exception is not None:
         return BADGES[State.FAILED]
     if snapshot.state is State.WATCHED and snapshot.numbers.done:

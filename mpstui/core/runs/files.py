@@ -169,7 +169,7 @@ class WitnessReader:
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
         waits = status is not None and status.phase == "queued" and not supervisor_held
-        is_moved = self.machine.heeds_moves and self.moving.value is not None and is_moving(self.run)
+        is_moved = self.machine.heeds_moves and self.moving.value and not self.moved.value and is_moving(self.run)
         files = (self.spec, self.status, self.exit)
         return RunWitnesses(
             spec=self.spec.value,

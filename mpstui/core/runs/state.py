@@ -131,7 +131,7 @@ def while_moved(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
         verdict: what it would be if nobody moved it. An end is none: it goes on, there or here.
     """
     moving = seen.moving
-    if moving is None or seen.moved is not None or moving.step == MoveStep.CODE or seen.trainer_lives:
+    if moving is None or moving.step == MoveStep.CODE or seen.trainer_lives:
         return verdict
     if moving.step == MoveStep.ARRIVE:
         began = StateVerdict(State.STARTING, "it has arrived from another machine, and is about to begin")

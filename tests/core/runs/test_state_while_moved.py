@@ -64,10 +64,8 @@ def test_an_end_for_a_move_is_none(step: str, before: State, state: State) -> No
     assert while_moved(seen, StateVerdict(before, "as it is")).state is state
 
 
-def test_what_was_given_away_is_moved_and_what_still_runs_is_no_end() -> None:
+def test_what_still_runs_is_left_to_the_other_witnesses() -> None:
     stopped, leaving = StateVerdict(State.STOPPED, ""), Moving("gpu1", MoveStep.SEND, NOW)
-    gone = RunWitnesses(moving=leaving, moved=Move("t", "gpu1", NOW, 1))
-    assert while_moved(gone, stopped).state is State.STOPPED
     assert while_moved(RunWitnesses(moving=leaving, run_held=True), stopped).state is State.STOPPED
 
 
