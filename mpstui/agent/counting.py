@@ -117,13 +117,17 @@ class Steps:
         known = self._networks.get(id(optimizer))
         return self._found(optimizer) if known is None else known
 
+    def joins(self, optimizer: Any) -> bool:
+        """Whether its next step is part of the one that others have begun."""
+        alive = [one for one in (ref() for ref in self._round) if one is not None]
+        return bool(alive) and all(one is not optimizer for one in alive)
+
     def stepped(self, optimizer: Any, epoch_steps: int | None) -> None:
         """An optimizer made a step."""
         if self._seen is None:
             self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
             self._seen = max(self.before or 0, self._earlier)
-        alive = [one for one in (ref() for ref in self._round) if one is not None]
-        if not alive or any(one is optimizer for one in alive):
+        if not self.joins(optimizer):
             self._seen += 1
             self._round.clear()
         self._round.append(weakref.ref(optimizer))

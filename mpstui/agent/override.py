@@ -17,9 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 
 _GONE = re.compile(r"(?:mps|cuda|xpu|hip)(?::\d+)?")
+_TYPE_THERE = re.compile(r"torch\.(?:cuda|mps)\.(\w+Tensor)")
+"""What older programs name a device by: ``torch.cuda.FloatTensor``."""
 _ARGUMENTS = (
     *(f"Tensor.{name}" for name in ("to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")),
     *("nn.Module.to", "nn.Module.to_empty", "set_default_device", "autocast.__init__"),
+    *("set_default_tensor_type", "Tensor.type"),
 )
 _RETURNS_ITSELF = ("Tensor.cuda", "nn.Module.cuda")
 _NOTHING_TO_DO = {
@@ -99,6 +102,8 @@ class _Named:
             self._replace(f"mps.{name}", lambda path, original: lambda: 0)
         for name, value in _TOLD_OF_THE_GPU.items():
             self._replace(f"cuda.{name}", functools.partial(_always, value))
+        for name in [name for name in vars(torch.cuda) if name.endswith("Tensor") and hasattr(torch, name)]:
+            setattr(torch.cuda, name, getattr(torch, name))
         self._replace("load", self._loaded)
         self._replace("nn.parallel.DistributedDataParallel.__init__", self._without_devices)
         self._replace("distributed.init_process_group", self._by_gloo)
@@ -108,7 +113,8 @@ class _Named:
     def moved(self, value: Any) -> Any:
         """The value, or the CPU where it names a hidden device."""
         if isinstance(value, str):
-            return "cpu" if _GONE.fullmatch(value) else value
+            kind = _TYPE_THERE.fullmatch(value)
+            return f"torch.{kind[1]}" if kind else "cpu" if _GONE.fullmatch(value) else value
         return self._device("cpu") if isinstance(value, self._device) and value.type in ("mps", "cuda") else value
 
     def _replace(self, path: str, make: Callable[[str, Any], Any]) -> None:

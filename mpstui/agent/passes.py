@@ -75,10 +75,13 @@ class Passes:
         if self._newest is not None and self._newest.batches >= batches:
             self._newest.evaluates = True
 
-    def stepped(self, passes_per_step: int, network: int = 0) -> None:
+    def stepped(self, passes_per_step: int, network: int = 0, *, joins: bool = False) -> None:
         """An optimizer made a step: with the newest batch, unless that was of an evaluation between batch and step.
 
         Epochs are those of the network that it trains: each fold, and each of several that take turns, has its own.
+
+        Args:
+            joins: it takes part in the step of another one, as a GAN's second does.
         """
         fed, before, other = self._newest, self._trained, self._previous
         if fed is None:
@@ -87,7 +90,7 @@ class Passes:
             waits = other.batches > other.steps * max(1, passes_per_step)
             fetched_ahead = other.batches == other.length and fed.batches != fed.length  # all that its first step takes
             fed = other if waits or (fed.evaluates and not fetched_ahead) else fed
-        fed.steps += 1
+        fed.steps += not joins
         self.samples += (fed.batches - fed.batches_of_steps) * (fed.batch_size or 0)
         fed.batches_of_steps = fed.batches
         if network not in fed.networks:

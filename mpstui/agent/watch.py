@@ -123,7 +123,8 @@ class Watch:
         return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
     def _stepped(self, optimizer: Any) -> None:
-        self.passes.stepped(self.losses.passes_per_step, self.steps.network(optimizer))
+        network, joins = self.steps.network(optimizer), self.steps.joins(optimizer)
+        self.passes.stepped(self.losses.passes_per_step, network, joins=joins)
         self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
         self._worked()
         if not self._trains:

@@ -149,6 +149,26 @@ def test_a_program_that_names_its_device_is_given_the_cpu(tmp_path: Path) -> Non
     assert beat(tmp_path)["device"]["type"] == "cpu"
 
 
+BY_OLD_NAMES = """
+import torch
+torch.set_default_tensor_type('torch.cuda.FloatTensor')
+Made = torch.cuda.FloatTensor
+x = torch.rand(4, 8).type(Made) + torch.ones(4, 8).type('torch.cuda.FloatTensor') + Made(4, 8).fill_(0.0)
+print(x.device, x.type(), isinstance(x, Made), torch.zeros(1).type(torch.cuda.LongTensor).type(), x.double().type())
+torch.set_default_tensor_type(torch.DoubleTensor)
+print(torch.zeros(1).type())
+import gc; gc.freeze()
+"""
+
+
+def test_a_program_that_names_its_device_by_types_of_tensors_is_given_the_cpu(tmp_path: Path) -> None:
+    done = run(BY_OLD_NAMES, tmp_path, cwd=tmp_path, MPSTUI_AGENT_DEVICE="cpu")
+    kinds = "cpu torch.FloatTensor True torch.LongTensor torch.DoubleTensor\ntorch.DoubleTensor\n"
+    assert (done.returncode, done.stdout) == (0, kinds), done.stderr
+    told = [json.loads(line)["text"] for line in RunDir(tmp_path).events.read_text().splitlines()]
+    assert any("set_default_tensor_type was given the CPU" in text for text in told)
+
+
 INSISTS = """
 import os, sys, torch
 assert torch.cuda.is_available(), "needs a GPU"

@@ -113,6 +113,23 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
 
 
+@pytest.mark.parametrize(("critics", "steps"), [(1, 8), (2, 8)])
+def test_optimizers_that_take_turns_make_epochs_of_whole_steps(tmp_path: Path, critics: int, steps: int) -> None:
+    """A GAN's two make one step with one batch; of a critic that steps more often each step has a batch of its own."""
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "other = torch.nn.Linear(8, 1)\n"
+        "second = torch.optim.Adam(other.parameters())\n"
+        "for epoch in range(2):\n"
+        "    for number, batch in enumerate(DataLoader(x, batch_size=8)):\n"
+        "        step()\n"
+        f"        if number % {critics} == 0:\n"
+        "            second.zero_grad(); (other(batch) ** 2).mean().backward(); second.step()\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [steps, 2, 4, 4]
+
+
 def test_a_loop_that_fetches_the_batches_of_a_step_before_it_is_followed_from_epoch_to_epoch(tmp_path: Path) -> None:
     """As accelerate and Trainer do under gradient accumulation: four untrained batches are no evaluation there."""
     script = SCRIPT + (

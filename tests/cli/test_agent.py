@@ -10,7 +10,7 @@ import pytest
 
 from mpstui.cli.main import main
 from tests.agent.test_old_pythons import FAKE_TORCH, OPTIMIZER
-from tests.cli.programs import as_json, ok, told
+from tests.cli.programs import as_json, mpstui, ok, told
 
 TRAIN = """
 import sys, torch, torch.optim.optimizer
@@ -79,6 +79,12 @@ def test_where_it_is_not_in_show_says_why(folder: Path, command: list[str], stat
     agent = told("show", run)["agent"]
     assert agent["state"] == state
     assert part in agent["text"]
+
+
+def test_of_a_program_that_failed_before_torch_nothing_is_said_of_its_environment(folder: Path) -> None:
+    run = ok("run", "--", PY, "-c", "import gone", cwd=folder).strip()
+    assert mpstui("wait", run, "--timeout", "90").returncode == 1
+    assert told("show", run)["agent"]["text"].endswith("imported torch with it, it ended before that")
 
 
 def test_a_profile_has_it_too_and_a_restart_can_turn_it_off_and_on(folder: Path) -> None:

@@ -18,10 +18,14 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         "accumulate_grad_batches",
     ),
     "workers": ("workers", "num_workers", "dataloader_num_workers"),
-    "epochs": ("epochs", "num_epochs", "max_epochs", "n_epochs", "num_train_epochs", "train_epochs", "total_epochs"),
+    "epochs": (
+        *("epochs", "num_epochs", "max_epochs", "n_epochs", "num_train_epochs", "train_epochs", "total_epochs"),
+        *("nepochs", "nEpochs", "nb_epochs", "nepoch", "n_epoch", "nb_epoch", "num_epoch", "max_epoch", "total_epoch"),
+    ),
     "steps": (
         *("steps", "max_steps", "total_steps", "train_steps", "max_train_steps", "num_train_steps", "training_steps"),
         *("num_training_steps", "max_iters", "max_iter", "n_iters", "num_iters", "num_iterations", "iterations"),
+        *("train_iters", "total_iters", "num_iter", "niters", "training_iters", "train_iterations"),
     ),
 }
 """What programs call an argument that plays a role, where no profile says so."""

@@ -17,10 +17,10 @@ from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
 from ..series.pyramid import CAPACITY
 from ..series.series import NOT_METRICS
+from .curves import JoinedCurves
 from .external import ExternalMetrics
 from .files import LocalMachine, PointReader
 from .numbers import (
-    JoinedCurves,
     NumberWitnesses,
     ProgressPace,
     Witness,

@@ -13,17 +13,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...wire.heartbeat import Heartbeat, integer, number
-from ..model.snapshot import Numbers, SeriesView
+from ..model.snapshot import Numbers
 from ..series.series import NOT_METRICS
+from .curves import respelt
 
-OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
-"""Two counts of one training may differ: micro-batches are printed, say, and the agent sees what the optimizer does."""
 NEWEST_RECORDS = 240
-FEW_POINTS, MANY_TIMES = 60, 8
-"""A printed loss of so few points leaves the chart to one that was seen so many times as often."""
 WINDOW = 240
 """Intervals kept: about four minutes of heartbeats."""
 FEWEST_INTERVALS = 2
+FEWEST_COMPARED = 10
+"""Two counts that are still this low may be alike by chance."""
 GAP_TIMES = 5.0
 """An interval whose time per step is this many medians long held a pause, an evaluation or a sleep."""
 LEAST_GAP_SECONDS = 2.0
@@ -116,8 +115,13 @@ class NumberWitnesses(NamedTuple):
                 of_other_steps = name == "steps_per_second" and by.get("step", one.name) != one.name
                 if name not in found and not of_other_steps and (value := number(one.says.get(name))) is not None:
                     found[name], by[name] = value, one.name
-        spoken = (item for one in (self.printed, self.program, self.own) for item in reported_metrics(one.says).items())
-        metrics = {name: value for name, value in spoken if name not in ("loss", "lr", *_RATES)}
+        metrics: dict[str, float | None] = {}
+        spelt: dict[str, str] = {}
+        for one in (self.printed, self.program, self.own):
+            others = {item for item in reported_metrics(one.says).items() if item[0] not in ("loss", "lr", *_RATES)}
+            names = {name: spelt.get(respelt(name), name) for name, _ in others}
+            metrics |= {names[name]: value for name, value in others}
+            spelt |= {respelt(name): names[name] for name in names}
         return Numbers(**found, metrics=metrics, told_by=by)
 
     def _as_counted(self, count: str, asked: float, now: float) -> float:
@@ -148,38 +152,6 @@ def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
     """Whether what somebody else counts may be an epoch: the bar of an evaluation is shorter than the steps of one."""
     epochs, steps = found.get("epochs"), found.get("steps")
     return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
-
-
-class JoinedCurves:
-    """The curves of all witnesses of one run."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
-
-    def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
-        """All curves; of what several tell, that of the lead, else of the first. The same objects while nothing is new.
-
-        Args:
-            told: curves by witness; the first counts steps in its way, the others count as the program does.
-            lead: the witness whose loss is shown; while it has told few, the first one's curve stands for it.
-        """
-        own, losses = told[0][0], {witness: views["loss"].count for witness, views in told if "loss" in views}
-        printed, seen = losses.get(lead or "", 0), losses.get(own, 0)
-        first = own if 0 < printed < FEW_POINTS and seen > MANY_TIMES * printed else lead
-        order = sorted((item for item in told if item[1]), key=lambda item: item[0] != first)
-        if len(order) < 2:
-            return dict(order[0][1]) if order else {}
-        found: dict[str, SeriesView] = {}
-        for witness, views in order:
-            for name, view in views.items():
-                shown = view
-                if view.axis == "step" and (witness == own) != (order[0][0] == own):
-                    of, shown = self._made.get((witness, name), (None, view))
-                    if of is not view:
-                        shown = replace(view, axis=OPTIMIZER_AXIS if witness == own else PRINTED_AXIS)
-                        self._made[witness, name] = view, shown
-                found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
-        return found
 
 
 def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
@@ -239,7 +211,8 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
         by_program: the step that is shown is counted by the program.
     """
     # What is printed of an epoch may be samples, or batches that several make a step.
-    within = numbers if by_program or numbers.beat is None else numbers.beat
+    alike = numbers.beat is not None and _count_alike(numbers, numbers.beat)
+    within = numbers if by_program or numbers.beat is None or alike else numbers.beat
     one_of_many = numbers.beat is not None and numbers.beat.training is not None  # nobody knows how many
     epoch_end: int | None = None
     end: int | None = None
@@ -250,7 +223,7 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
             end = epoch_end + round(max(0, numbers.epochs - before - 1) * within.epoch_steps)
             if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < within.epoch_steps:
                 end = round(numbers.epochs * within.epoch_steps)  # step and epoch may be of two moments
-    counted_anew = not by_program and numbers.beat is not None and numbers.beat.step_from is not None
+    counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
     if end is not None and numbers.steps is None and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
     if not moving:
@@ -277,6 +250,16 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     if numbers.step is None:  # samples are counted, and no steps
         numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
+
+
+def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
+    """Whether what is printed of an epoch are the steps that the agent counts, which knows of no data loader: each has
+    one batch, and both have come about as far, with the lines of one interval between them."""
+    if beat.epoch_steps is not None or beat.accumulate != 1 or None in (numbers.epoch, numbers.epoch_step):
+        return False
+    of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch
+    printed, seen = of_epochs * (numbers.epoch_steps or 0) + (numbers.epoch_step or 0), numbers.step or 0
+    return seen >= FEWEST_COMPARED and seen / 2 <= printed <= 1.5 * seen
 
 
 def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...wire import storage
 from ...wire.records import LaunchRecord
+from ..profiles.written import USUAL_NAMES
 from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
@@ -37,7 +38,8 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
 
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
-    found = [(fields.get(ALIASES.get(name, "")), as_number(value)) for name, value in told.items()]
+    usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
+    found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     return {field: value for field, value in found if field is not None and value is not None and value > 0}
 
 

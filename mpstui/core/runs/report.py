@@ -151,8 +151,9 @@ def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
     elif not may_start_python(launch.argv[0], Path(launch.cwd), launch.env):
         found = ("off", f"off: {launch.argv[0]} is no Python program")
     elif over:
-        hint = "one that sets PYTHONPATH anew has to keep what is in it"
-        found = ("off", f"not loaded: no Python program of this attempt imported torch with it; {hint}")
+        trained = snapshot.state is not State.FAILED or (snapshot.numbers.step, snapshot.numbers.epoch) != (None, None)
+        hint = "; one that sets PYTHONPATH anew has to keep what is in it" if trained else ", it ended before that"
+        found = ("off", f"not loaded: no Python program of this attempt imported torch with it{hint}")
     else:
         found = ("waiting", "waiting: no Python program of this attempt has imported torch yet")
     return dict(zip(("state", "text"), found, strict=True))

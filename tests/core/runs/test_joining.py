@@ -88,6 +88,19 @@ def test_the_mean_of_an_epoch_that_is_called_loss_as_well_is_told_apart(home: Ho
     run.release()
 
 
+def test_what_program_and_agent_spell_differently_is_one_curve(home: Home) -> None:
+    """A GAN prints each step what the agent sees once a second under the names of variables."""
+    run = run_of(home)
+    run.beat(step=12, loss=None, metrics={"d_loss": 0.5, "g_loss": 0.7}, **AGENT)
+    run.points({"time": NOW, "attempt": 1, "step": 12, "d_loss": 0.5, "g_loss": 0.7})
+    run.output("".join(f"[Epoch 0/3] [Batch {i}/16] [D loss: 0.{i + 40}] [G loss: 0.{i + 60}]\n" for i in range(13)))
+    for shown in both(home, run):
+        assert sorted(name for name in shown.numbers.metrics if "loss" in name) == ["D loss", "G loss"]
+    assert sorted(name for name in shown.series if "loss" in name) == ["D loss", "G loss"]
+    assert (shown.series["D loss"].count, shown.series["D loss"].last) == (13, 0.52)
+    run.release()
+
+
 def test_a_bar_of_images_counts_no_steps(home: Home) -> None:
     run = seen_by_agent(run_of(home), 12, 0.74)
     for epoch in (1, 2):
@@ -301,6 +314,28 @@ def test_a_total_below_the_count_is_about_something_else(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize(
+    ("step", "accumulate", "steps"),
+    [
+        (353, 1, 626),
+        (313 + 90, 1, 626),  # it prints every fifty batches
+        (88, 4, None),  # of four batches each
+        (353, None, None),  # nobody knows what is passed backward
+        (12, 1, None),  # what is printed are samples
+        (3530, 1, None),  # what is printed are parts of ten
+    ],
+)
+def test_what_is_printed_of_an_epoch_is_its_length_in_steps_where_both_count_alike(
+    home: Home, step: int, accumulate: int | None, steps: int | None
+) -> None:
+    """No data loader tells the agent how long an epoch is: the program slices its tensors."""
+    run = seen_by_agent(run_of(home, ["python", "t.py", "--epochs", "2"]), step, 0.5, accumulate=accumulate)
+    run.output("".join(f"| Epoch {e} | {i}/313 batches | loss 0.{e}{i}\n" for e, i in ((1, 50), (1, 300), (2, 40))))
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps, shown.numbers.epochs) == (step, steps, 2)
+    run.release()
+
+
 def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: Home) -> None:
     run = seen_by_agent(run_of(home, ["python", "t.py", "--max_steps=400"]), 40, 0.5, steps_per_second=20.0)
     assert [shown.numbers.eta_seconds for shown in both(home, run)] == [18.0, 18.0]
@@ -311,6 +346,10 @@ def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: H
     ("argv", "totals"),
     [
         ("torchrun t.py --epochs 20 --lr 0.1", {"epochs": 20}),
+        ("python t.py --nepoch 3", {"epochs": 3}),
+        ("python t.py --nEpochs=3 --epochs_warmup 9", {"epochs": 3}),
+        ("python t.py --max_epoch 3 --save_epoch 1 --epoch 7", {"epochs": 3}),
+        ("python t.py --train-iters 300", {"steps": 300}),
         ("python t.py --num-train-epochs=3 --max_steps -1", {"epochs": 3}),
         ("python t.py trainer.max_epochs=7 steps=100", {"epochs": 7, "steps": 100}),
         ("python t.py --max_iters=1e3", {"steps": 1000}),
