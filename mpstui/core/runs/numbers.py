@@ -29,6 +29,7 @@ LEAST_GAP_SECONDS = 2.0
 OFF_SECONDS = 300.0
 """A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it does not foretell the future."""
 _RATES = ("samples_per_second", "steps_per_second")
+_SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
 
 
@@ -115,14 +116,17 @@ class NumberWitnesses(NamedTuple):
                 of_other_steps = name == "steps_per_second" and by.get("step", one.name) != one.name
                 if name not in found and not of_other_steps and (value := number(one.says.get(name))) is not None:
                     found[name], by[name] = value, one.name
-        metrics: dict[str, float | None] = {}
+        return Numbers(**found, metrics=self.metrics(), told_by=by)
+
+    def metrics(self) -> dict[str, float | None]:
+        """What they measured beside loss, rates and learning rate, each under the name that the program prints."""
+        found: dict[str, float | None] = {}
         spelt: dict[str, str] = {}
         for one in (self.printed, self.program, self.own):
-            others = {item for item in reported_metrics(one.says).items() if item[0] not in ("loss", "lr", *_RATES)}
-            names = {name: spelt.get(respelt(name), name) for name, _ in others}
-            metrics |= {names[name]: value for name, value in others}
-            spelt |= {respelt(name): names[name] for name in names}
-        return Numbers(**found, metrics=metrics, told_by=by)
+            told = {name: value for name, value in reported_metrics(one.says).items() if name not in _SHOWN_APART}
+            for name, value in told.items():
+                found[spelt.setdefault(respelt(name), name)] = value
+        return found
 
     def _as_counted(self, count: str, asked: float, now: float) -> float:
         """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on end with 5.
