@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers
 from ..series.series import NOT_METRICS
-from .curves import respelt
 
 NEWEST_RECORDS = 240
 WINDOW = 240
@@ -150,6 +149,11 @@ class NumberWitnesses(NamedTuple):
             seen = (self.own,) if counts and not divided else ()
             order = (*along, *seen, self.program, self.printed, self.own)
         return (one for one in order if "loss" in one.says)
+
+
+def respelt(name: str) -> str:
+    """One spelling for ``D loss`` that a program prints and ``d_loss`` that its variable is called."""
+    return " ".join(name.replace("_", " ").lower().split())
 
 
 def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from .comparison import with_arguments
 from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
 from .files import LocalMachine, PointReader, WitnessReader
-from .follower import LIST_SERIES, REPORT, STANDING, RunFollower, left_by_average
+from .follower import LIST_SERIES, REPORT, RunFollower, left_by_average
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
 from .planned import planned_totals
@@ -345,7 +345,7 @@ class RunReader(RunFollower):
         live, paused = state.active, bool(status and status.paused)
         process = trainer.state if (trainer := witnesses.trainer()) else None
         condition = self._condition(paused=paused, process_state=process) if state in HEALTHY else None
-        moving = condition is not None and condition.health not in STANDING
+        moving = condition is not None and condition.moves
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = self._events.events if full else ()
         curves = self._all_curves(full, numbers.told_by.get("loss"), spec.branch if spec else None)

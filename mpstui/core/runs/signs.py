@@ -8,6 +8,7 @@ time that the monotonic clock, which stands still in sleep on Linux and macOS al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,10 @@ HUNG_MARGIN_SECONDS = 60.0
 QUIET_LOG_SECONDS = 300.0
 """How long an output without a heartbeat may be silent, or ``QUIET_TIMES`` its usual pause, before it is stalled."""
 QUIET_TIMES = 10.0
+QUIET_BEAT_SECONDS, QUIET_STEPS = 10.0, 5.0
+"""A training that was not heard of for so long, and for so many of its steps, is said to be silent."""
+QUIET_LINE_SECONDS, QUIET_LINES = 60.0, 5.0
+"""The same of what it prints."""
 STUCK_SECONDS = 60.0
 STUCK_STEPS = 20.0
 STOPPED = "T"
@@ -264,6 +269,13 @@ class Condition(NamedTuple):
 
     health: Health | None
     note: str = ""
+    silent: bool = False
+    """Nothing was heard for longer than usual, though it has promised no more yet."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether its speed and remaining time still hold, whatever they were before."""
+        return not (self.silent or self.health in (Health.STALLED, Health.HUNG))
 
 
 def assess(signs: Signs) -> Condition:
@@ -307,6 +319,9 @@ def _training(signs: Signs) -> Condition:
         note = f"no step for {duration(age)}"
         hung = age > HUNG_TIMES * max(STUCK_SECONDS, STUCK_STEPS * usual) and not _output_moves(signs, STUCK_SECONDS)
         return Condition(Health.HUNG if hung else Health.STALLED, f"{note}, it still beats")
+    heard = min(signs.beat_age or 0.0, math.inf if signs.output_age is None else signs.output_age)
+    if heard > max(QUIET_BEAT_SECONDS, QUIET_STEPS * (usual or 0.0)):
+        return Condition(Health.TRAINING, f"nothing heard for {duration(heard)}", silent=True)
     return Condition(Health.TRAINING, _woken(signs))
 
 
@@ -331,6 +346,8 @@ def _by_output(signs: Signs) -> Condition:
             return Condition(Health.WARMING, f"nothing printed for {duration(age)}")
         # A pause that was never timed may take that long.
         return Condition(Health.TRAINING if usual is None else Health.STALLED, f"no output for {duration(age)}")
+    if signs.steps_done and usual is not None and age > max(QUIET_LINE_SECONDS, QUIET_LINES * usual):
+        return Condition(Health.TRAINING, f"no output for {duration(age)}", silent=True)
     begins = "no step seen" if _so_far(signs) else ""
     return Condition(Health.TRAINING) if signs.steps_done else Condition(Health.WARMING, begins + _so_far(signs))
 

@@ -14,7 +14,7 @@ from ..model.snapshot import RunSnapshot, State
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .files import LocalMachine
-from .follower import STANDING, RunFollower
+from .follower import RunFollower
 from .planned import asked_totals
 from .signs import Condition, duration
 
@@ -121,7 +121,7 @@ class WatchedReader(RunFollower):
         if len(told) != len(self._arguments):
             self._arguments = masked(told)
             self._asked = {**asked_totals((), told), **(self._asked or {})}
-        numbers = self._numbers(moving=exception is None and condition.health not in STANDING)
+        numbers = self._numbers(moving=exception is None and condition.moves)
         if numbers.done or exception is not None or updated is None:
             condition = Condition(None)  # silence behind an end means nothing
         return RunSnapshot(
