@@ -4,16 +4,63 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
 
 from ..wire import heartbeat, storage
+from ..wire.heartbeat import CheckpointNote
 from ..wire.records import LaunchRecord, Spec
 from .reporter import place_of
 
 LONGEST_SECONDS = 300.0
 _HOOK = "mpstui_save"
 NO_HOOK = f"this program saves by its own rules: its main script has no function `{_HOOK}` to call"
+
+
+_PARAMETERS = ("weight", "bias")
+_DEEPEST = 3
+
+
+class Written:
+    """The checkpoints that were written, and which of them nobody has been told of."""
+
+    def __init__(self) -> None:
+        self.newest: CheckpointNote | None = None
+        self._untold: dict[str, tuple[CheckpointNote, bool]] = {}
+
+    def add(self, path: str, step: int | None, moment: float | None = None, *, weights_only: bool = False) -> None:
+        """One was written at ``moment`` (Unix seconds; now); ``weights_only``: without an optimizer's state."""
+        path = os.path.abspath(path)  # noqa: PTH100
+        self.newest = CheckpointNote(path, step, moment or time.time())
+        self._untold.pop(path, None)
+        self._untold[path] = self.newest, weights_only
+
+    def untold(self) -> list[tuple[CheckpointNote, bool]]:
+        """Those since the last time, the newest of each file, and whether it has weights alone."""
+        found, self._untold = list(self._untold.values()), {}
+        return found
+
+
+def parts_saved(obj: Any) -> tuple[bool, bool]:
+    """Whether what is saved has a network's weights, and an optimizer's state: names alone are looked at."""
+    weights = state = False
+    for one in _parts(obj, 0):
+        if isinstance(one, Mapping):
+            state = state or "param_groups" in one
+            weights = weights or any(isinstance(name, str) and name.endswith(_PARAMETERS) for name in one)
+        else:
+            weights = weights or hasattr(one, "named_parameters")
+            state = state or hasattr(one, "param_groups")
+    return weights, state
+
+
+def _parts(obj: Any, depth: int) -> Iterator[Any]:
+    yield obj
+    if depth < _DEEPEST and isinstance(obj, (Mapping, list, tuple)):
+        for one in obj.values() if isinstance(obj, Mapping) else obj[:100]:
+            if isinstance(one, (Mapping, list, tuple)) or hasattr(one, "named_parameters"):
+                yield from _parts(one, depth + 1)
 
 
 def hook() -> Callable[[], Any] | None:

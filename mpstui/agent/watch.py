@@ -65,9 +65,7 @@ class Watch:
         self._eval_at: float | None = None
         self._idle_batches = 0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
-        self._checkpoint: CheckpointNote | None = None
-        self._untold: list[CheckpointNote] = []
-        """Checkpoints that no event has told of."""
+        self._written = saving.Written()
         self.saves_folder = False  # what is saved now is a part of a checkpoint
         self._newest_memory = MemoryReading()
         self._pace = Pace()
@@ -123,8 +121,8 @@ class Watch:
         return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
     def _stepped(self, optimizer: Any) -> None:
-        network, joins = self.steps.network(optimizer), self.steps.joins(optimizer)
-        self.passes.stepped(self.losses.passes_per_step, network, joins=joins)
+        joins = self.steps.joins(optimizer)
+        self.passes.stepped(self.losses.passes_per_step, self.steps.network(optimizer), joins=joins)
         self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
         self._worked()
         if not self._trains:
@@ -228,7 +226,7 @@ class Watch:
             "steps_per_second": self._pace.steps_per_second,
             "samples_per_second": self._pace.samples_per_second,
             "accumulate": passes if passes >= 1 and not further and settled else None,
-            "checkpoint": self._checkpoint,
+            "checkpoint": self._written.newest,
             **self.steps.facts(),
             **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
             **told,
@@ -249,18 +247,15 @@ class Watch:
 
     def saved(self, note: CheckpointNote) -> None:
         """A framework wrote a checkpoint that a training can go on from."""
-        step = self.steps.count if note.step is None else note.step
-        self._checkpoint = CheckpointNote(note.path, step, note.time or time.time())
-        self._untold.append(self._checkpoint)
+        self._written.add(note.path, self.steps.count if note.step is None else note.step, note.time)
         if self._reporter is not None and not self._reporter.is_spoken_for():
             self._tell_of_checkpoints()
 
     def _tell_of_checkpoints(self) -> None:
         """An event for each; where the program tells of its own, it has by the next beat."""
-        untold, self._untold = self._untold, []
-        for note in untold:
+        for note, weights_only in self._written.untold():
             if self._reporter is not None:
-                self._reporter.saved(note)
+                self._reporter.saved(note, weights_only=weights_only)
 
     def _worked(self) -> None:
         """A backward pass or a step: it trains."""
@@ -361,12 +356,14 @@ class Watch:
         if self._reporter is None or not path or self._thread != _thread.get_ident():
             return
         if self.trainer is None and not self.saves_folder:  # which would be told of as a whole
-            self._checkpoint = CheckpointNote(os.path.abspath(path), self.steps.count, time.time())  # noqa: PTH100
+            weights, state = saving.parts_saved(obj)
+            if weights or state:
+                self._written.add(path, self.steps.count, weights_only=not state)
         self._saved_at = self._monotonic()
         if self._phase == "save" and self._pid == os.getpid():
             with self._writing:
                 self._phase = "train" if self._eval_at is None else "eval"
-                self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self._checkpoint)
+                self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self._written.newest)
 
     def _memory(self) -> MemoryReading:
         """The device's counters; they touch no tensor."""

@@ -84,7 +84,10 @@ def owner_of(path: Path) -> str | None:
 
 
 def told(events: Path) -> list[Path]:
-    """What a training has said of its checkpoints that is still there, the newest word first."""
+    """What a training has said of its checkpoints that is still there, the newest word first.
+
+    Weights alone, which the agent has seen being saved, are nothing that a training is known to go on from.
+    """
     try:
         with storage.open_file(events) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
@@ -98,7 +101,8 @@ def told(events: Path) -> list[Path]:
         except storage.UnreadableRecord:
             continue
         path = record.get("path")
-        if record.get("event") == "checkpoint" and isinstance(path, str) and os.path.isabs(path):  # noqa: PTH117
+        whole = record.get("event") == "checkpoint" and record.get("weights_only") is not True
+        if whole and isinstance(path, str) and os.path.isabs(path):  # noqa: PTH117
             found.setdefault(Path(path))
     return [path for path in found if storage.stat_of(path)]
 

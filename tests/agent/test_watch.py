@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from mpstui.agent.watch import Watch
+from mpstui.wire import checkpoints
 from mpstui.wire.rundir import RunDir
 from tests.agent.programs import BOOT, SCRIPT, beat, ran, run
 
@@ -45,7 +46,7 @@ def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
         "print(told()['phase']); step(); print(told()['phase'])\n"
         "class Slow:\n"
         "    def __reduce__(self): return (str, (told()['phase'],))\n"
-        "torch.save({'at': Slow()}, 'step4.pt'); print(torch.load('step4.pt', weights_only=False)['at'])\n"
+        "torch.save({'at': Slow(), 'weight': 1}, 'step4.pt'); print(torch.load('step4.pt', weights_only=False)['at'])\n"
         "print(told()['phase'])\n"
         "import io; torch.save(x, io.BytesIO())\n"
     )
@@ -111,6 +112,26 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     )
     last = ran(script, tmp_path)[1]
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
+
+
+def test_each_checkpoint_that_is_saved_is_told_with_its_step_and_what_is_none_is_not(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "step(); torch.save(net.state_dict(), 'epoch1.pt')\n"
+        "step(); torch.save(net, 'epoch2.pt'); torch.save({'scores': torch.ones(3), 'epoch': 2}, 'scores.pt')\n"
+        "step(); torch.save(net.state_dict(), 'best.pt'); step()\n"
+        "both = {'epoch': 2, 'model': net.state_dict(), 'optim': optimizer.state_dict()}\n"
+        "torch.save(net.state_dict(), 'best.pt'); torch.save(both, 'last.pt'); torch.save([x], 'x.pt')\n"
+    )
+    last = ran(script, tmp_path)[1]
+    found = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    told = {Path(one["path"]).name: one for one in found if one["event"] == "checkpoint"}
+    steps = {"epoch1.pt": 1, "epoch2.pt": 2, "best.pt": 4, "last.pt": 4}
+    assert {name: one["step"] for name, one in told.items()} == steps
+    assert [name for name, one in told.items() if not one.get("weights_only")] == ["last.pt"]
+    assert last["checkpoint"]["path"] == str(tmp_path / "last.pt")
+    assert checkpoints.told(RunDir(tmp_path).events) == [tmp_path / "last.pt"], (
+        "a restart goes on from no weights alone"
+    )
 
 
 @pytest.mark.parametrize(("critics", "steps"), [(1, 8), (2, 8)])
