@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,13 +15,16 @@ def wait_until(
 ) -> T:
     """Ask ``every`` so many seconds until the answer is truthy, and return it.
 
+    A file that is not there yet is a no.
+
     Raises:
         AssertionError: the time is up.
     """
     deadline = time.monotonic() + timeout
     while True:
-        found = condition()
-        if found:
-            return found
+        with contextlib.suppress(FileNotFoundError):
+            found = condition()
+            if found:
+                return found
         assert time.monotonic() < deadline, f"{what} did not come about within {timeout:.0f} s"
         time.sleep(every)

@@ -104,7 +104,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--{name} {value:g} is not above 0")
     # A hangup or SIGTERM ends what was started and keeps what was measured, as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
+            signal.signal(number, signal.default_int_handler)
     session, machine = Session(), this_machine()
     if args.profiles:
         from .bench_modes import race

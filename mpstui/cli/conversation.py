@@ -89,7 +89,8 @@ class Conversation:
         """Until it ends; its exit code."""
         threading.Thread(target=self._attend, daemon=True).start()
         on_main = threading.current_thread() is threading.main_thread()
-        before = {number: signal.signal(number, self._pass_on) for number in _ASKS_AGAIN} if on_main else {}
+        heard = [number for number in _ASKS_AGAIN if on_main and signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._pass_on) for number in heard}  # nohup stays nohup
         try:
             return self._listen()
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -92,7 +93,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(elsewhere: str) -> None:
         assert process.stderr
         process.stdout.read(100)
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == b""
 
 
@@ -155,8 +156,8 @@ def test_a_log_of_another_machine_is_watched(elsewhere: str) -> None:
     assert main(["watch", "--where", "none.log"]) == 2
 
 
-def waiting(host: str, run: str, **options: object) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
-    process = subprocess.Popen([*COMMAND, "logs", "-f", run, "--host", host], bufsize=0, stdout=-1, stderr=-1)
+def waiting(host: str, run: str, *before: str) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    process = subprocess.Popen([*before, *COMMAND, "logs", "-f", run, "--host", host], bufsize=0, stdout=-1, stderr=-1)
     try:
         assert process.stdout
         assert process.stdout.read(4) == b"said"
@@ -193,8 +194,26 @@ def test_whoever_ends_it_here_ends_it_there(elsewhere: str, running: str, number
         below = seen.children(recursive=True)
         assert len(below) == 2
         process.send_signal(number)
-        assert process.wait(20) == code
+        assert process.wait(60) == code
         wait_for_end(*below)
+
+
+def test_with_nohup_it_goes_on_without_its_terminal(elsewhere: str, running: str) -> None:
+    log = next(Path(elsewhere.partition(":")[2]).glob(f"runs/{running}/attempts/1/output.log"))
+    for process, _ in waiting(elsewhere, running, "nohup"):
+        process.send_signal(signal.SIGHUP)
+        with log.open("a") as file:
+            file.write("and goes on\n")
+        assert process.stdout
+        assert process.stdout.readline() + process.stdout.readline() == b"\nand goes on\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+
+
+def carries(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):  # a zombie has no command line
+        return "relay" in process.cmdline()
+    return False
 
 
 def wait_for_line(near: psutil.Process) -> None:
@@ -229,18 +248,18 @@ def test_what_follows_goes_on_where_it_was_cut(elsewhere: str, tmp_path: Path) -
         for other in (waits, reports, follows):
             psutil.Process(other.pid).children()[0].terminate()  # as a machine does that shuts down
         run.release().exit(code=0).status("ended")
-        rest, said = process.communicate(timeout=20)
+        rest, said = process.communicate(timeout=60)
         assert (b"said" + rest).split(b"\n") == output.read_bytes().split(b"\n")
         assert process.returncode == 0
         assert [line.count(b" since ") for line in said.splitlines()] == [1, 1]
-        told += [json.loads(line) for line in follows.communicate(timeout=20)[0].splitlines()]
+        told += [json.loads(line) for line in follows.communicate(timeout=60)[0].splitlines()]
         lines = [one["text"] for one in told if one["kind"] == "log"]
         assert lines == output.read_bytes().decode("utf-8", "replace").removesuffix("\n").split("\n")
         assert [one["state"] for one in told if one["kind"] == "state"][-1] == "finished"
-        ended, said = waits.communicate(timeout=20)
+        ended, said = waits.communicate(timeout=60)
         assert ended.split()[1:] == [b"finished", b"(exit", b"code", b"0)"]
         assert (waits.returncode, said.count(b"\n")) == (0, 1)
-        assert reports.communicate(timeout=20)[0] == f"{page}\n".encode()
+        assert reports.communicate(timeout=60)[0] == f"{page}\n".encode()
         assert 'name="reload"' not in page.read_text()
 
 
@@ -254,7 +273,7 @@ def test_what_acts_is_asked_again_and_done_once(
     def cut_first(kind: bytes, data: bytes) -> None:
         cut.append(data)
         if len(cut) == 1:
-            far_end = next(one for one in me.children() if "relay" in one.cmdline())
+            far_end = next(one for one in me.children() if carries(one))
             far_end.kill()
             raise HostError(elsewhere, "cut", "the line is cut", "runs there go on")
 

@@ -73,7 +73,7 @@ def test_a_pipe_gets_a_line_a_change_and_ends_when_nobody_reads(home: Home) -> N
         states = ([row["state"] for row in json.loads(line)] for line in watched.stdout)
         assert next(one for one in states if one != ["running"]) == ["finished"]
         watched.stdout.close()  # nothing changes any more: no word is written that would fail
-        assert watched.wait(30) == 0
+        assert watched.wait(60) == 0
 
 
 def test_closed_streams_are_no_error(home: Home) -> None:

@@ -31,12 +31,13 @@ PATIENCE_SECONDS = 60.0
 
 
 def wait_for(condition: Callable[[], T | None], what: str = "condition", seconds: float = PATIENCE_SECONDS) -> T:
-    """Poll until ``condition`` is true, and give back what it returned."""
+    """Poll until ``condition`` is true, and give back what it returned. A file that is not there yet is a no."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
+        with suppress(FileNotFoundError):
+            found = condition()
+            if found:
+                return found
         time.sleep(0.02)
     raise AssertionError(f"waited {seconds} s in vain for {what}")
 

@@ -189,12 +189,30 @@ def test_pixels_can_be_refused(tmp_path: Path) -> None:
         assert not terminal.asked
 
 
-def heard(answers: str, environ: dict[str, str], waited: float = 0.0) -> list[Graphics | None]:
-    """What is made of answers."""
+class Clock:
+    """Stands still, else a busy machine would be a slow line."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic", made)
+    return made
+
+
+def heard(answers: str, environ: dict[str, str], clock: Clock | None = None) -> list[Graphics | None]:
+    """What is made of answers; with a clock, of those that come 0.16 s later."""
     found: list[Graphics | None] = []
     listener = Answers(found.append, environ)
     listener.question()
-    time.sleep(waited)
+    if clock is not None:
+        clock.now += 0.16
     assert listener.without(f"x{answers}y") == "xy"
     return found
 
@@ -221,14 +239,14 @@ def test_what_a_terminal_says_decides() -> None:
     assert iterm.kind == "iterm"
 
 
-def test_over_ssh_the_line_has_to_be_fast() -> None:
+def test_over_ssh_the_line_has_to_be_fast(clock: Clock) -> None:
     cell, can, remote = "\x1b[6;18;9t", "\x1b[?62;4;22c", {"TERM": "foot", "SSH_CONNECTION": "1 2 3 4"}
     assert heard(cell + can, remote)[0] is not None
-    assert heard(cell + can, remote, waited=0.16) == [None]
-    assert heard(cell + can, {"TERM": "foot"}, waited=0.16)[0] is not None
+    assert heard(cell + can, remote, clock) == [None]
+    assert heard(cell + can, {"TERM": "foot"}, clock)[0] is not None
 
 
-def test_an_answer_in_pieces_is_no_key_and_no_key_is_lost() -> None:
+def test_an_answer_in_pieces_is_no_key_and_no_key_is_lost(clock: Clock) -> None:
     found: list[Graphics | None] = []
     answers = Answers(found.append, {"TERM": "xterm-kitty"})
     assert answers.question() == KITTY_QUESTION + QUESTION
@@ -239,20 +257,19 @@ def test_an_answer_in_pieces_is_no_key_and_no_key_is_lost() -> None:
     assert answers.without("\x1b[A\x1b[200~c\x1b[201~\x1b[<0;5;5M") == "\x1b[A\x1b[200~c\x1b[201~\x1b[<0;5;5M"
     answers.question()
     assert answers.without("\x1b") == ""
-    time.sleep(0.11)
+    clock.now += 0.11
     assert answers.late() == "\x1b", "and little while one is awaited"
     assert answers.without("\x1b[?62;4") == ""
-    time.sleep(0.11)
+    clock.now += 0.11
     assert answers.late() == "", "what cannot be a key never is one"
     assert answers.without("cx") == "x"
 
 
-def test_a_terminal_that_never_answers_delays_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_never_answers_delays_no_key(clock: Clock) -> None:
     answers = Answers(print, {"TERM": "foot"})
     answers.question()
     assert answers.without("\x1b") == ""
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 5)
+    clock.now += 5
     assert answers.late() == "\x1b"
     assert answers.without("\x1b") == "\x1b"
 
@@ -292,13 +309,12 @@ def test_a_png_says_its_size() -> None:
     assert struct.unpack(">II", png(raster.columns, raster.palette)[16:24]) == (30, 40)
 
 
-def test_pictures_take_their_time_on_the_average() -> None:
+def test_pictures_take_their_time_on_the_average(clock: Clock) -> None:
     slow, fast = Graphics("kitty", Cell(7, 15), remote=True), Graphics("kitty", Cell(7, 15))
     for graphics, rate in ((slow, 450), (fast, 700)):
-        begin = time.monotonic()
         for size in (4000, 0, 2000):
             graphics.sent(size)
-        assert graphics.next - begin == pytest.approx(6000 / rate, abs=0.1)
+        assert graphics.next - clock.now == pytest.approx(6000 / rate, abs=0.1)
 
 
 def test_an_image_of_kitty_is_replaced_before_the_old_one_goes() -> None:

@@ -462,14 +462,14 @@ def test_a_line_that_is_frozen_keeps_no_key_waiting_and_a_start_goes_on_with_the
             return Preview("", host="gpu1")
 
         def examine(self, values: Mapping[str, str]) -> Preview:
-            frozen.wait(20)
+            frozen.wait(60)
             return replace(super().preview(values), host="gpu1")
 
     class FarLauncher(fakes.FakeLauncher):
         asks = "gpu1"
 
         def draft(self, name: str) -> fakes.FakeDraft:
-            frozen.wait(20)
+            frozen.wait(60)
             frozen.clear()
             return self.form
 

@@ -14,7 +14,8 @@ from ..formats.console import strip_controls
 from ..model.errors import OperationError, UsageError
 from ..model.home import HINT_OWN
 
-_PATIENCE_SECONDS = 2.0
+_PATIENCE_SECONDS = 10.0
+"""Whoever changes them at this moment may write to a slow disk, or be one of many."""
 
 
 def rename(run: RunDir, name: str) -> Labels:

@@ -26,6 +26,8 @@ from .find import run_name
 from .waiting import is_waiting
 
 _CALLS_KEPT = 50
+PATIENCE_SECONDS = 10.0
+"""Whoever edits a group at this moment may write to a slow disk, or be one of many."""
 DIRECTIONS = ("up", "down", "first", "last")
 
 
@@ -305,7 +307,7 @@ def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
     """Change a group; whoever edits it at this moment is waited for."""
     if why := distrust_of_any(files.folder.parent, files.folder, strict=True):
         raise OperationError(f"queue group {files.group} cannot be changed: {why}", HINT_OWN)
-    deadline = time.monotonic() + 2.0
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return queues.edit(files, change)

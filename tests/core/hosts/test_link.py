@@ -98,8 +98,7 @@ def running(home: Home, name: str = "resnet", created: float = 1.7e9) -> RunBuil
 def test_what_happens_there_is_known_here(bench: Bench) -> None:
     run = running(bench.home)
     with bench.linked() as link:
-        wait_until(lambda: states(link) == {run.run.run: State.RUNNING})
-        assert link.sentence == ""
+        wait_until(lambda: states(link) == {run.run.run: State.RUNNING} and link.sentence == "")
         run.release().exit(code=3, cause="exit").status("ended")
         wait_until(lambda: states(link)[run.run.run] is State.FAILED)
         second = running(bench.home, "vit", 1.7e9 + 5)
@@ -155,7 +154,7 @@ def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_ther
     disk.set()
 
     def hanging(self: Monitor, *of: Any, **more: Any) -> Any:
-        assert disk.wait(30)
+        assert disk.wait(60)
         return refresh(self, *of, **more)
 
     monkeypatch.setattr(Monitor, "refresh", hanging)

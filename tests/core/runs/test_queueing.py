@@ -148,7 +148,7 @@ def test_two_processes_that_change_one_group_lose_nothing(home: Home) -> None:
         queued(home, run, QueueRule("mps"))
     arguments = [("a", "0"), ("d", "5")]
     movers = [subprocess.Popen([sys.executable, "-c", MOVER, str(home.state), *words]) for words in arguments]
-    assert [mover.wait(30) for mover in movers] == [0, 0]
+    assert [mover.wait(60) for mover in movers] == [0, 0]
     assert sorted(order(home)) == ["a", "b", "c", "d"]
     assert order(home).index("b") < order(home).index("c")
     assert find_group(home, "mps").slots == 5

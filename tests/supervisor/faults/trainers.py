@@ -7,7 +7,7 @@ import os, signal, subprocess, sys, time
 def note(name, text=''):
     with open(name, 'a') as file: file.write(text + '\\n')
 note('starts', str(os.getpid()))
-def until(name, seconds=30):
+def until(name, seconds=300):
     end = time.time() + seconds
     while not os.path.exists(name) and time.time() < end: time.sleep(0.01)
 """
