@@ -9,6 +9,9 @@ PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
 PEERS  := .venv-integrations
+# What frameworks are tried on. PyPI's torchvision, which ultralytics needs, is made for PyPI's build of torch and is not imported
+# beside another one (2.13.0+cpu): so this build and no other, also where pip finds several. On Linux it brings CUDA, 7 GB in all.
+PEER_TORCH := torch===2.13.0
 FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite wandb mlflow trackio tensorboard
 
 .PHONY: run demo test lint types contracts unit sshd setup torch bytecode clean bench bench-agent bench-reporting bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
@@ -71,10 +74,13 @@ faults: setup
 cluster: setup
 	MPSTUI_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 -rs tests/cluster $(CLUSTER)
 
-# The callbacks of mpstui/integrations inside the real frameworks, and what export writes read by the real trackers, in an environment of their own, some ten minutes.
+# The callbacks of mpstui/integrations inside the real frameworks, and what export writes read by the real trackers, in an
+# environment of their own: some ten minutes, and the time that 7 GB take. PEER_TORCH names another build of torch where its
+# torchvision is found too.
 integrations: setup
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python $(PIP) $(TORCH) $(FRAMEWORKS)
+	$(PEERS)/bin/python $(PIP) '$(PEER_TORCH)' $(FRAMEWORKS)
+	@$(PEERS)/bin/python -c 'import torchvision' || { echo "This torchvision does not belong to this torch: name a build that has one, make integrations PEER_TORCH=..." >&2; exit 1; }
 	MPSTUI_INTEGRATIONS=$(PEERS)/bin/python $(BIN)/python -m pytest -n 0 -rs tests/integrations
 
 # A minute of damage to records, and one of damage to everything else that is read; SEED= repeats a run.
@@ -94,7 +100,7 @@ bench: setup
 	$(BIN)/python -m tests.bench.following
 	$(if $(HARNESS),$(BIN)/python -m tests.bench.peers $(HARNESS) $(BENCH))
 
-# Beside the trackers that .venv-integrations has: `make integrations`, then pip install wandb trackio tensorboard mlflow-skinny.
+# Beside the trackers that .venv-integrations has, after `make integrations`.
 bench-reporting:
 	$(PEERS)/bin/python -m tests.bench.reporting $(BENCH)
 

@@ -16,7 +16,8 @@ from tests.end_to_end.conftest import mpstui as mpstui  # a fixture of theirs
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = os.environ.get("MPSTUI_INTEGRATIONS", "")
+NAMED = os.environ.get("MPSTUI_INTEGRATIONS", "")
+PYTHON = str(Path(NAMED).absolute()) if NAMED else ""
 
 Shown = Mapping[str, Any]
 
