@@ -50,6 +50,8 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
         )
     if package == "fastai":
         fastai = _shared(Fastai, watch)
+        if module.endswith(".schedule"):
+            return (("Learner", "fine_tune", fastai.before_fine_tune, None),)
         return (("Learner", "__call__", fastai.before_event, None), ("Learner", "save", None, fastai.after_save))
     if package == "stable_baselines3":
         algorithm = _shared(StableBaselines, watch)

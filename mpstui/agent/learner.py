@@ -21,12 +21,29 @@ class Fastai:
         self._watch = watch
         self._learner: Any = None
         self._count = self._fitted = self._told = 0
+        self._planned = 0
+        """Epochs of a whole ``fine_tune``; 0: the newest training is none of one."""
+        self._fits: list[int] = []
+        """Epochs of each training of it, to the newest."""
+        self._ended: list[tuple[int, dict[str, float]]] = []
+        """What trainings before the newest one measured and nobody has told."""
+
+    def before_fine_tune(self, learner: Any, epochs: int, *args: Any, **kwargs: Any) -> None:
+        """Before ``Learner.fine_tune``, which trains twice: with most of the model frozen, and all of it."""
+        frozen = kwargs.get("freeze_epochs", args[1] if len(args) > 1 else 1)
+        self._planned, self._fits = epochs + frozen, []
 
     def before_event(self, learner: Any, event: Any, *args: Any, **kwargs: Any) -> None:
         """Before ``Learner.__call__``."""
-        if event == "before_fit":
+        if event == "before_fit" and hasattr(learner, "lr_finder"):
+            self._watch.trainer = None
+        elif event == "before_fit":
+            self._ended += self._fresh() if self._learner is not None else []
+            if sum(self._fits) + learner.n_epoch > self._planned:
+                self._planned, self._fits = 0, []
+            self._fits.append(learner.n_epoch)
             self._learner, self._fitted, self._told = learner, self._count, 0
-            self._watch.trainer = None if hasattr(learner, "lr_finder") else self.read
+            self._watch.trainer = self.read
         elif event == "after_step" and self._watch.trainer is not None:
             self._count += 1
         elif event == "before_validate" and self._watch.trainer is not None:
@@ -39,25 +56,35 @@ class Fastai:
 
     def read(self) -> dict[str, Any]:
         """Fields of a heartbeat, and the metrics of each epoch that is over."""
-        learner, rows = self._learner, self._rows()
-        of_epoch = None if hasattr(learner, "gradient_accumulation") else len(learner.dls.train)
-        epoch = min(getattr(learner, "epoch", 0) + 1, learner.n_epoch)
+        learner, of_epoch, rows = self._learner, self._epoch_steps(), self._rows()
+        before, epoch = sum(self._fits[:-1]), min(getattr(self._learner, "epoch", 0) + 1, self._learner.n_epoch)
+        epochs = self._planned or learner.n_epoch
         done = self._count - self._fitted - (epoch - 1) * (of_epoch or 0)
         known = of_epoch is not None and 0 <= done <= of_epoch
-        ends = [self._fitted + (at + 1) * of_epoch if of_epoch else self._count for at in range(len(rows))]
-        fresh, self._told = list(zip(ends, rows))[self._told :], len(rows)  # noqa: B905
+        points, self._ended = [*self._ended, *self._fresh()], []
         opt = getattr(learner, "opt", None)
         return {
             "step": self._count,
-            "steps": self._fitted + learner.n_epoch * of_epoch if of_epoch else None,
-            "epoch": epoch,
-            "epochs": learner.n_epoch,
+            "steps": self._fitted + (epochs - before) * of_epoch if of_epoch else None,
+            "epoch": before + epoch,
+            "epochs": epochs,
             "epoch_step": done if known else None,
             "epoch_steps": of_epoch if known else None,
             "lr": None if opt is None else float(opt.hypers[-1]["lr"]),
             "metrics": rows[-1] if rows else {},
-            "points": fresh,
+            "points": points,
         }
+
+    def _epoch_steps(self) -> int | None:
+        """Steps of an epoch; nobody knows where gradients are accumulated."""
+        return None if hasattr(self._learner, "gradient_accumulation") else len(self._learner.dls.train)
+
+    def _fresh(self) -> list[tuple[int, dict[str, float]]]:
+        """The rows that were not told yet, by their steps."""
+        of_epoch, rows = self._epoch_steps(), self._rows()
+        ends = [self._fitted + (at + 1) * of_epoch if of_epoch else self._count for at in range(len(rows))]
+        fresh, self._told = list(zip(ends, rows))[self._told :], len(rows)  # noqa: B905
+        return fresh
 
     def _rows(self) -> list[dict[str, float]]:
         """Of each epoch that is over, as Recorder has them."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
+from fastai.callback import schedule
 from fastai.callback.core import Callback, CancelFitException
 
 from ..reporting import report
@@ -28,7 +30,15 @@ class MpstuiCallback(Callback):
         super().__init__()
         self._save_as = save_as
         self._count = self._fitted = self._began_at = 0
+        self._planned = 0
+        """Epochs of a whole ``fine_tune``; 0: the newest training is none of one."""
+        self._fits: list[int] = []
+        """Epochs of each training of it, to the newest."""
         self._began = 0.0
+
+    def plans(self, epochs: int) -> None:
+        """Say of how many epochs the trainings that follow are, together."""
+        self._planned, self._fits = epochs, []
 
     def before_fit(self) -> None:
         self.run = not hasattr(self.learn, "lr_finder") and not hasattr(self, "gather_preds")
@@ -37,6 +47,9 @@ class MpstuiCallback(Callback):
         report.takes("save", "clear_cache", "stop")
         self._tell_of_checkpoints()
         self._fitted = self._count
+        if sum(self._fits) + self.n_epoch > self._planned:
+            self._planned, self._fits = 0, []
+        self._fits.append(self.n_epoch)
         self._totals()
         report(device=str(getattr(self.dls, "device", None) or "cpu"))
         self._go_on()
@@ -79,9 +92,9 @@ class MpstuiCallback(Callback):
         report.phase("training")
 
     def _totals(self) -> None:
-        of_epoch, epoch = len(self.dls.train), min(self.epoch + 1, self.n_epoch)
-        steps = self._fitted + self.n_epoch * of_epoch
-        report(epoch=epoch, epochs=self.n_epoch, steps=steps, epoch_steps=of_epoch, epoch_step=0)
+        of_epoch, epochs, before = len(self.dls.train), self._planned or self.n_epoch, sum(self._fits[:-1])
+        epoch, steps = before + min(self.epoch + 1, self.n_epoch), self._fitted + (epochs - before) * of_epoch
+        report(epoch=epoch, epochs=epochs, steps=steps, epoch_steps=of_epoch, epoch_step=0)
 
     def _tell_of_checkpoints(self) -> None:
         save = self.learn.save
@@ -97,3 +110,20 @@ class MpstuiCallback(Callback):
 
         saved.tells = True  # type: ignore[attr-defined]
         self.learn.save = saved
+
+
+def _planned(fine_tune: Any) -> Any:
+    """The same, which says first of how many epochs its two trainings are: frozen, and as a whole."""
+
+    @functools.wraps(fine_tune)
+    def planned(learner: Any, epochs: int, *args: Any, **kwargs: Any) -> Any:
+        frozen = kwargs.get("freeze_epochs", args[1] if len(args) > 1 else 1)
+        for one in learner.cbs:
+            if isinstance(one, MpstuiCallback):
+                one.plans(epochs + frozen)
+        return fine_tune(learner, epochs, *args, **kwargs)
+
+    return planned
+
+
+schedule.Learner.fine_tune = _planned(schedule.Learner.fine_tune)

@@ -283,6 +283,33 @@ for learner.epoch in range(2):
     assert not any("saw no step" in one["text"] for one in events)
 
 
+def test_a_fine_tune_of_fastai_is_one_training_of_two_parts(tmp_path: Path) -> None:
+    source = "class Learner:\n    def __call__(self, event): pass\n"
+    _written(tmp_path, "fastai.learner", source)
+    schedule = "def fine_tune(self, epochs, base_lr=2e-3, freeze_epochs=1): self.fit(freeze_epochs); self.fit(epochs)\n"
+    schedule = f"from fastai.learner import Learner\n{schedule}Learner.fine_tune = fine_tune\n"
+    _written(tmp_path, "fastai.callback.schedule", schedule)
+    program = """
+from types import SimpleNamespace as Record
+seen, learner = [], fastai.callback.schedule.Learner()
+recorder = Record(metric_names=['epoch', 'train_loss', 'valid_loss', 'time'], values=[])
+learner.opt, learner.dls, learner.recorder = Record(hypers=[{'lr': 0.5}]), Record(train=range(5)), recorder
+def fit(epochs):
+    learner.n_epoch = epochs
+    learner('before_fit'); recorder.values = []
+    for learner.epoch in range(epochs):
+        for _ in range(5):
+            ((net(x) - 1) ** 2).mean().backward(); learner('after_step')
+        recorder.values.append([0.5, 0.25])
+learner.fit = fit
+learner.fine_tune(2)
+"""
+    _, beat = ran("import fastai.callback.schedule\n" + SCRIPT + program, tmp_path)
+    told = {"step": 15, "steps": 15, "epoch": 3, "epochs": 3, "epoch_step": 5, "epoch_steps": 5}
+    assert {name: beat[name] for name in told} == told
+    assert [one["step"] for one in _points(tmp_path) if "valid_loss" in one] == [5, 10, 15]
+
+
 def test_stable_baselines_counts_what_its_environments_do_and_knows_how_long_it_learns(tmp_path: Path) -> None:
     algorithm = """
 class BaseAlgorithm:

@@ -28,6 +28,7 @@ _WATCHED = {
     "keras.src.callbacks.callback_list",
     "keras.src.models.model",
     "fastai.learner",
+    "fastai.callback.schedule",
     "stable_baselines3.common.base_class",
     "stable_baselines3.common.logger",
     *(
