@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from math import inf
 
 from ..core.hosts.offering import FarOffering, Launches, launches_of
-from ..core.hosts.sending import Sender, fetched, sender
+from ..core.hosts.progress import Wish
+from ..core.hosts.sending import CALLED_OFF, Sender, fetched, sender
 from ..core.hosts.ssh import LOCAL, connect
 from ..core.hosts.talk import Place
 from ..core.launching.branching import branch_at
@@ -23,6 +24,7 @@ from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..core.settings import load_settings
 from ..wire.records import Branch
+from .carrying import carried
 from .session import Session, agreed, print_json, say_lines, warn
 
 
@@ -71,7 +73,9 @@ def beginning(session: Session, args: argparse.Namespace, profile: Profile) -> B
     with Place(connect(source, hosts, ("transfer",), environ=session.environ)) as place:
         asked = {"run": run, "at": args.at, "name": None, "device": None, "sets": {}, "env": {}}
         if not args.dry_run:
-            return fetched(place, asked, session.home)
+            wish = Wish(CALLED_OFF)
+            with carried(wish.take_back) as tell:
+                return fetched(place, asked, session.home, tell, wish)
         left = Branch(*FarOffering(place).branch(asked).branch or ())
         say_lines(f"from step {whole(left.step)} of {args.start}: {left.checkpoint}", beside=args.json)
         return None
@@ -96,7 +100,8 @@ def send(sending: Sender, host: str, launches: Launches, args: argparse.Namespac
     asks = sys.stdin.isatty() and sys.stderr.isatty() and found.sends and not args.yes
     if asks and not agreed(f"send it, and launch {count} run{'' if count == 1 else 's'} on {host}?"):
         raise UsageError("nothing was sent or launched", "the list above says what would travel")
-    answer = sending.launch(found)
+    with carried(sending.cancel) as tell:
+        answer = sending.launch(found, tell)
     for warning in answer["warnings"]:
         warn(str(warning))
     runs = [str(run) for run in answer["runs"]]

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
-import time
-from collections.abc import Iterator
 
-from ..core.hosts.moving import MovePlan, Mover, mover
-from ..core.hosts.progress import Progress
+from ..core.hosts.moving import MovePlan, mover
 from ..core.hosts.ssh import LOCAL
 from ..core.launching.choice import job_options
 from ..core.model.errors import UsageError
 from ..core.settings import load_settings
-from .session import Session, add_repeatable, agreed, print_json, say, say_lines, say_over, warn
-
-_LINE_SECONDS = 30.0
-"""Between two lines where nobody sees one change."""
+from .carrying import carried
+from .session import Session, add_repeatable, agreed, print_json, say, say_lines, warn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,46 +31,8 @@ If anything fails it goes on, or can go on, where it was; so it does after ctrl+
     parser.add_argument("--json", action="store_true", help='print {"run": ID, "host": HOST, "attempt": N, "step": N}')
 
 
-class _Teller:
-    """How far it is, on standard error: one line that changes on a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._changes = sys.stderr.isatty()
-        self._last = Progress("")
-        self._told_at = 0.0
-
-    def tell(self, now: Progress) -> None:
-        is_new, moment = now.doing != self._last.doing, time.monotonic()
-        self._last = now
-        if self._changes:
-            say_over(now.sentence)
-        elif is_new or moment - self._told_at >= _LINE_SECONDS:
-            self._told_at = moment
-            say_lines(now.sentence, beside=True)
-
-    def end(self) -> None:
-        """Leave the line to what is said next."""
-        if self._changes and self._last.doing:
-            say_over("")
-
-
-@contextlib.contextmanager
-def _cancelled_by_interrupt(carrier: Mover) -> Iterator[None]:
-    """Ctrl+c cancels the move, which is waited for; once more it ends this program, and both machines see that."""
-
-    def interrupted(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        carrier.cancel()
-
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def run(args: argparse.Namespace) -> int:
-    session, teller = Session(), _Teller()
+    session = Session()
     head, colon, name = args.run.rpartition(":")
     source = head if colon else LOCAL
     carrier = mover(source, args.to, load_settings(session.home).hosts, session.environ)
@@ -93,10 +48,8 @@ def run(args: argparse.Namespace) -> int:
                 raise UsageError("nothing was moved", "--yes does not ask")
             for warning in planned.warnings:
                 warn(warning)
-            with contextlib.ExitStack() as stack:
-                stack.callback(teller.end)
-                stack.enter_context(_cancelled_by_interrupt(carrier))
-                answer = carrier.carry_out(planned, teller.tell)
+            with carried(carrier.cancel) as tell:
+                answer = carrier.carry_out(planned, tell)
         else:
             answer = planned
             done = "was moved already" if answer["begun"] else "was about to move, and does now"

@@ -18,13 +18,13 @@ where it went. So there are never two of it, and never none: `mpstui move` once 
 from __future__ import annotations
 
 import platform
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
-from threading import Event
 from typing import Any, BinaryIO
 
 from ...wire.moves import Move
@@ -33,7 +33,7 @@ from ..present import size, whole
 from ..settings import HostSettings, HostsSettings
 from .line import HostError
 from .parcel import items_of
-from .progress import Cancelled, Meter, Progress
+from .progress import Cancelled, Meter, Progress, Wish
 from .sources import Staying, stays
 from .ssh import LOCAL, connect, is_local
 from .talk import PAUSE_SECONDS, SILENT_SECONDS, TRIES, Place, opened_again
@@ -140,18 +140,14 @@ class Mover:
         self._open_source, self._open_target = source, target
         self._source, self._target = source(), target()
         self._names, self._paths, self._clock, self._pause = names, list(paths), clock, pause_seconds
-        self._cancelled, self._meter = Event(), Meter()
+        self._wish, self._meter = Wish(), Meter()
 
     def cancel(self) -> None:
         """Have a move that is being carried out by another thread, or below a signal handler, end.
 
         The run goes on where it was. Not any more once that has been decided; :attr:`.Progress.can_cancel` says so.
         """
-        self._cancelled.set()
-
-    def _require_wanted(self) -> None:
-        if self._cancelled.is_set():
-            raise Cancelled("it was cancelled")
+        self._wish.take_back()
 
     def close(self) -> None:
         """End both far processes."""
@@ -215,7 +211,7 @@ class Mover:
         token, survey, run = token_hex(8), planned.survey, planned.run
         places, cwd, is_leaving = [*self._paths], "", False
         for place in (self._source, self._target):
-            place.cancel_by(self._require_wanted)
+            place.cancel_by(self._wish.require)
         try:
             if survey["code"]:
                 folder = planned.code["folder"] or self._send_code(planned)
@@ -226,7 +222,7 @@ class Mover:
             is_leaving = True
             listed = self._source.ask("depart", {"run": run, "to": self._names[1]})
             self._settle(listed, {**asked, "places": places, **planned.wishes})
-            self._require_wanted()
+            self._wish.require()
         except ReportedError as error:
             raise self._kept(planned, error, is_leaving=is_leaving) from error
         self._meter.begin(f"{self._names[1]} takes it over", can_cancel=False)
@@ -262,14 +258,14 @@ class Mover:
                     raise
                 self._meter.begin(f"the line to {error.host} is cut, and opened again")
                 self._target = opened_again(self._target, self._opened_if_wanted, self._pause)
-                self._target.cancel_by(self._require_wanted)
+                self._target.cancel_by(self._wish.require)
                 # Its far end may not have seen yet that the line ended.
                 asked["patience"] = SILENT_SECONDS
             else:
                 return
 
     def _opened_if_wanted(self) -> Place:
-        self._require_wanted()
+        self._wish.require()
         return self._open_target()
 
     def _leave(self, planned: MovePlan, move: Move) -> None:
@@ -296,10 +292,7 @@ class Mover:
 
         def take(reads: BinaryIO) -> None:
             def hand(out: BinaryIO) -> None:
-                while data := reads.read(_CHUNK_BYTES):
-                    self._require_wanted()
-                    out.write(data)
-                    self._meter.passes(data)
+                shutil.copyfileobj(reads, self._meter.sink(out, self._wish), _CHUNK_BYTES)
                 self._meter.all_passed()
 
             answer.update(self._target.ask(to, told, send=hand))

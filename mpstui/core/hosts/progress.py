@@ -1,12 +1,15 @@
-"""How far a move is: what it is doing, how much has travelled, at which rate; and that it may be cancelled."""
+"""How far something is that travels: what is done, how much has arrived, how fast; and that it may be cancelled."""
 
 from __future__ import annotations
 
+import io
 import time
 import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
+from typing import Any, BinaryIO, cast
 
 from ..model.errors import OperationError
 from ..present import duration, size
@@ -18,10 +21,31 @@ _GZIP = 31
 
 
 class Cancelled(OperationError):
-    """Whoever asked for a move has taken that back."""
+    """Whoever asked for it has taken that back."""
 
     exit_code = 130
     """As of whatever ends by ctrl+c."""
+
+
+class Wish:
+    """Something that was asked for and takes its time, until whoever asked takes that back."""
+
+    def __init__(self, sentence: str = "it was cancelled") -> None:
+        """``sentence``: what is said of it then."""
+        self._sentence, self._is_over = sentence, Event()
+
+    def take_back(self) -> None:
+        """From another thread than the one that carries it out, or below a signal handler."""
+        self._is_over.set()
+
+    def require(self) -> None:
+        """Go on only where it is still wanted.
+
+        Raises:
+            Cancelled: it was taken back.
+        """
+        if self._is_over.is_set():
+            raise Cancelled(self._sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +61,7 @@ class Progress:
     rate: float | None = None
     """Bytes a second; None: not known yet."""
     can_cancel: bool = True
-    """Not any more once the run has been given away."""
+    """Not any more once the run has been given away, or the launch been asked for."""
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -102,6 +126,42 @@ class Meter:
             self._told_at = now
             self._tell(self._now)
 
+    def sink(self, out: BinaryIO, wish: Wish) -> BinaryIO:
+        """A file that hands on what is written to it as long as that is wanted, and measures it."""
+        return cast(BinaryIO, _Sink(self, out, wish))
+
+    def tap(self, reads: BinaryIO, wish: Wish) -> BinaryIO:
+        """The same of a file that is read."""
+        return cast(BinaryIO, _Tap(self, reads, wish))
+
     def all_passed(self) -> None:
         """The parcel has been handed over; what has arrived is looked at now."""
         self._tell(self._now)
+
+
+class _Sink(io.RawIOBase):
+    def __init__(self, meter: Meter, out: BinaryIO, wish: Wish) -> None:
+        self._meter, self._out, self._wish = meter, out, wish
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._wish.require()
+        self._out.write(data)
+        self._meter.passes(bytes(data))
+        return len(data)
+
+
+class _Tap(io.RawIOBase):
+    def __init__(self, meter: Meter, reads: BinaryIO, wish: Wish) -> None:
+        self._meter, self._reads, self._wish = meter, reads, wish
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        self._wish.require()
+        data = self._reads.read(size)
+        self._meter.passes(data)
+        return data

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from ...wire import rundir
 from ...wire.records import Branch
@@ -21,9 +21,12 @@ from .line import HostError
 from .moving import paths_between
 from .offering import FarOffering, Launches, Offer, Offering, Source
 from .parcel import Item, items_of
+from .progress import Meter, Progress, Wish
 from .sources import stays
 from .ssh import LOCAL, connect
 from .talk import TRIES, Place, opened_again
+
+CALLED_OFF = "the launch was cancelled; nothing was launched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,7 @@ class Sender:
         self._host, self._source, self._target, self._paths = host, source, target, paths
         self._come_from, self._behind = come_from or platform.node(), f"on {come_from}" if come_from else "here"
         self._places, self._again = places, again
+        self._wish, self._meter = Wish(CALLED_OFF), Meter()
 
     def look(self, launches: Launches) -> Shipment:
         """What would travel, and what it would start there.
@@ -173,17 +177,34 @@ class Sender:
         """The launch of a branch of a run of the source; see :class:`.Source`."""
         return self._source.branch(asked)
 
-    def launch(self, found: Shipment) -> dict[str, Any]:
+    def cancel(self) -> None:
+        """Have a launch that is being carried out by another thread, or below a signal handler, end: none is begun.
+
+        Not any more once it was asked for; :attr:`.Progress.can_cancel` says so.
+        """
+        self._wish.take_back()
+
+    def launch(self, found: Shipment, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
         """Send what is missing and start the runs there; ``runs`` and ``warnings`` of the answer.
 
+        Args:
+            tell: told how far it is, by the thread that calls this.
+
         Raises:
+            Cancelled: nothing was launched.
             OperationError, UsageError: they cannot be started there; none was. HostError: the line broke; the sentence
                 says whether any was.
         """
+        self._meter = Meter(tell)
+        for place in (self._target, *self._places):
+            place.cancel_by(self._wish.require)
         try:
             asked = self._sent(found)
+            self._wish.require()
         except HostError as error:
             raise _told(error, "nothing was launched") from error
+        self._target.cancel_by(lambda: None)
+        self._meter.begin("it is launched", can_cancel=False)
         for _ in range(TRIES):
             try:
                 return self._target.ask("launch", {**asked, "call": found.call})
@@ -202,14 +223,23 @@ class Sender:
         """What to ask for, once all that it needs has arrived."""
         folder = found.folder
         if folder is None and found.offer.code is not None:
-            told = self._target.ask("stow", found.offer.code, lambda out: self._source.send(found.lacking, out))
-            folder = str(told["folder"])
+            self._meter.begin("its code is sent", found.lacking_bytes)
+            folder = self._handed("stow", found.offer.code, found.lacking)
         asked, held = self._asked(found.launches, found.offer, folder or ""), found.held
         if found.offer.checkpoint is not None and held is None:
             lacking = sorted({Item(*one).digest for one in found.offer.checkpoint["files"]})
-            told = self._target.ask("hold", found.offer.checkpoint, lambda out: self._source.send(lacking, out))
-            held = str(told["folder"])
+            self._meter.begin("its checkpoint is sent", found.checkpoint_bytes)
+            held = self._handed("hold", found.offer.checkpoint, lacking)
         return {**asked, "held": held}
+
+    def _handed(self, to: str, told: Mapping[str, Any], lacking: Sequence[str]) -> str:
+        """The folder there in which files of the source are by then."""
+
+        def hand(out: BinaryIO) -> None:
+            self._source.send(lacking, self._meter.sink(out, self._wish))
+            self._meter.all_passed()
+
+        return str(self._target.ask(to, told, send=hand)["folder"])
 
     def _asked(self, launches: Launches, offer: Offer, folder: str) -> dict[str, Any]:
         cwd, places = "", [list(one) for one in self._paths]
@@ -235,10 +265,21 @@ def _told(error: HostError, what: str, hint: str = "") -> HostError:
     return HostError(error.host, error.kind, f"{error.why}; {what}", hint)
 
 
-def fetched(place: Place, asked: Mapping[str, Any], home: Home) -> Branch:
+def fetched(
+    place: Place,
+    asked: Mapping[str, Any],
+    home: Home,
+    tell: Callable[[Progress], None],
+    wish: Wish,
+) -> Branch:
     """A checkpoint of a run of another machine, brought here; ``asked`` as :meth:`.Source.branch` has it.
 
+    Args:
+        tell: told how far it is.
+        wish: what takes it back ends it.
+
     Raises:
+        Cancelled: it was taken back.
         UsageError: there is no such run. OperationError: it cannot be branched, or did not arrive.
     """
     source = FarOffering(place)
@@ -248,8 +289,15 @@ def fetched(place: Place, asked: Mapping[str, Any], home: Home) -> Branch:
     manifest = source.offer(Launches((), "", branch=branch)).checkpoint or {}
     folder = held(manifest, home)
     if folder is None:
-        lacking, kept = sorted({one.digest for one in items_of(manifest)}), list[Path]()
-        place.ask("offered", {"lacking": lacking}, receive=lambda reads: kept.append(hold(manifest, reads, home)))
+        items, kept, meter = items_of(manifest), list[Path](), Meter(tell)
+        place.cancel_by(wish.require)
+        meter.begin("the checkpoint is brought here", sum(one.size for one in items))
+
+        def receive(reads: BinaryIO) -> None:
+            kept.append(hold(manifest, meter.tap(reads, wish), home))
+
+        place.ask("offered", {"lacking": sorted({one.digest for one in items})}, receive=receive)
+        meter.all_passed()
         (folder,) = kept
     return left._replace(checkpoint=str(folder / Path(left.checkpoint).name))
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
+import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mpstui.core.hosts.holding import checkpoint_files
 from mpstui.core.hosts.line import HostError
 from mpstui.core.hosts.offering import FarOffering, Offering, launches_of
+from mpstui.core.hosts.parcel import pack
+from mpstui.core.hosts.progress import Cancelled, Progress, Wish
 from mpstui.core.hosts.relocation import Places, choice_message, relocated
-from mpstui.core.hosts.sending import Sender, Shipment
+from mpstui.core.hosts.sending import CALLED_OFF, Sender, Shipment, fetched
 from mpstui.core.hosts.ssh import connect
 from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.choice import LaunchChoice
@@ -24,7 +30,7 @@ from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.settings import HostsSettings
 from mpstui.wire import storage
-from mpstui.wire.records import ExitRecord, LaunchRecord, Provenance
+from mpstui.wire.records import Branch, ExitRecord, LaunchRecord, Provenance
 from mpstui.wire.rundir import RunDir, run_dirs
 from tests.waiting import wait_until
 
@@ -181,6 +187,84 @@ def test_a_launch_whose_line_breaks_is_asked_again_and_done_once(
         (run,) = sender.launch(looked_at(sender, choice(tmp_path / "project")))["runs"]
     ended(far, run)
     assert (len(broken), [one.run for one in run_dirs(far.runs)]) == (2, [run])
+
+
+LARGE_BYTES = 16 << 20
+
+
+def large(folder: Path) -> tuple[LaunchChoice, Path]:
+    """A launch that begins from a checkpoint which takes a while."""
+    weights = folder / "weights.pt"
+    weights.write_bytes(random.Random(5).randbytes(LARGE_BYTES))
+    made = choice(folder / "project")
+    resumes = replace(made.profile, resume_args=("--resume", "{checkpoint}"), checkpoints="*.pt")
+    left = Branch(run="parent", step=7, checkpoint=str(weights))
+    return replace(made, profile=resumes, branch=left), weights
+
+
+def test_a_launch_that_sends_much_tells_how_far_it_is_and_can_be_called_off(
+    tmp_path: Path, near: Home, far: Home, sender: Sender
+) -> None:
+    made, weights = large(tmp_path)
+    heard = list[Progress]()
+
+    def call_off(now: Progress) -> None:
+        heard.append(now)
+        if now.doing == "its checkpoint is sent" and now.done_bytes:
+            assert now.can_cancel
+            sender.cancel()
+
+    with pytest.raises(Cancelled, match="the launch was cancelled; nothing was launched"):
+        sender.launch(looked_at(sender, made), call_off)
+    sender.close()
+    assert list(dict.fromkeys(one.doing for one in heard)) == ["its code is sent", "its checkpoint is sent"]
+    wait_until(lambda: not [*far.runs.glob("*"), *far.runs.glob(".held-*")], what="nothing of it there")
+    heard.clear()
+    line = connect(f"local:{far.state}", HostsSettings(), ("transfer",), environ=os.environ)
+    with Sender("gpu1", Offering(near), Place(line), ()) as again:
+        (run,) = again.launch(looked_at(again, made), heard.append)["runs"]
+    assert (ended(far, run).path / "brought" / "weights.pt").read_bytes() == weights.read_bytes()
+    sent = [one for one in heard if one.doing == "its checkpoint is sent"]
+    assert (sent[0].total_bytes, sent[-1].done_bytes) == (LARGE_BYTES, LARGE_BYTES)
+    assert (heard[-1].doing, heard[-1].can_cancel) == ("it is launched", False)
+
+
+def test_a_checkpoint_that_is_brought_here_tells_how_far_it_is_and_can_be_called_off(
+    tmp_path: Path, near: Home
+) -> None:
+    made, weights = large(tmp_path)
+    files, packed = checkpoint_files(weights), io.BytesIO()
+    pack(files, [one.digest for one, _ in files], packed)
+    answers: dict[str, dict[str, Any]] = {
+        "branch": {"launches": list(launches_of([made]))},
+        "offer": {"root": "", "code": None, "staying": [], "checkpoint": {"files": [list(one) for one, _ in files]}},
+        "offered": {},
+    }
+
+    class Far:
+        host = "gpu1"
+
+        def cancel_by(self, require_wanted: Callable[[], None]) -> None:
+            pass
+
+        def ask(self, what: str, fields: Any, receive: Any = None) -> dict[str, Any]:
+            if receive is not None:
+                receive(io.BytesIO(packed.getvalue()))
+            return answers[what]
+
+    heard, wish = list[Progress](), Wish(CALLED_OFF)
+
+    def call_off(now: Progress) -> None:
+        if now.done_bytes:
+            wish.take_back()
+
+    with pytest.raises(Cancelled, match="nothing was launched"):
+        fetched(Far(), {}, near, call_off, wish)  # type: ignore[arg-type]
+    assert not [*near.runs.glob(".held-*")]
+    left = fetched(Far(), {}, near, heard.append, Wish())  # type: ignore[arg-type]
+    assert (left.host, Path(left.checkpoint).read_bytes()) == ("gpu1", weights.read_bytes())
+    assert {(one.doing, one.total_bytes) for one in heard} == {("the checkpoint is brought here", LARGE_BYTES)}
+    assert heard[-1].done_bytes == LARGE_BYTES
 
 
 @pytest.mark.parametrize("path", [None, Path("/p/toy.toml")])

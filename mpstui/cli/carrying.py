@@ -1,0 +1,58 @@
+"""What takes its time on the way to another machine: told while it does, and cancelled by ctrl+c."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from ..core.hosts.progress import Progress
+from .session import say_lines, say_over
+
+_LINE_SECONDS = 30.0
+"""Between two lines where nobody sees one change."""
+
+
+@contextlib.contextmanager
+def carried(cancel: Callable[[], object]) -> Iterator[Callable[[Progress], None]]:
+    """Something that is carried there: what tells of it.
+
+    Ctrl+c cancels it, which is waited for; once more it ends this program, and both machines see that.
+    """
+
+    def interrupted(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        cancel()
+
+    teller = _Teller()
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield teller.tell
+    finally:
+        signal.signal(signal.SIGINT, before)
+        teller.end()
+
+
+class _Teller:
+    """How far it is, on standard error: one line that changes on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._changes = sys.stderr.isatty()
+        self._last = Progress("")
+        self._told_at = 0.0
+
+    def tell(self, now: Progress) -> None:
+        is_new, moment = now.doing != self._last.doing, time.monotonic()
+        self._last = now
+        if self._changes:
+            say_over(now.sentence)
+        elif is_new or moment - self._told_at >= _LINE_SECONDS:
+            self._told_at = moment
+            say_lines(now.sentence, beside=True)
+
+    def end(self) -> None:
+        """Leave the line to what is said next."""
+        if self._changes and self._last.doing:
+            say_over("")
