@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from .workers.requests import RequestWorker
 
 
-class MoveUnderWay(Protocol):
-    """A run that is being carried to another machine."""
+class UnderWay(Protocol):
+    """What is on its way to another machine: a run, or a launch and its checkpoint."""
 
     over: bool
 
     def cancel(self) -> None:
-        """Have it end; the run goes on where it was."""
+        """Have it end; the run goes on where it was, the launch is none."""
 
     @property
     def before_leaving(self) -> Question:
@@ -81,8 +81,8 @@ class AppState:
         """How the terminal shows pixels, where it was asked and can."""
         self.troubles: tuple[str, ...] = ()
         """What is wrong with the ways to other machines."""
-        self.carriage: MoveUnderWay | None = None
-        """The move that was begun last."""
+        self.carriage: UnderWay | None = None
+        """What was begun last; one at a time is shown."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain

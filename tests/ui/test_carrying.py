@@ -110,7 +110,7 @@ def test_how_far_it_is_can_be_seen_left_and_seen_again_until_it_is_cancelled(
         await driver.press("escape")
         await driver.until(lambda: "its files are sent" not in driver.text)
         await driver.press("q")
-        await driver.sees("The move ends, and the run goes on where it was.")
+        await driver.sees("It ends: the run goes on where it was.")
         await driver.press("escape", "M")
         await driver.sees("its files are sent")
         await driver.press("c")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -14,6 +14,7 @@ from mpstui.core.diagnosis.model import Finding, Remedy
 from mpstui.core.hosts.line import HostError
 from mpstui.core.hosts.offering import Launches, Offer
 from mpstui.core.hosts.placing import PlacedLauncher
+from mpstui.core.hosts.progress import Cancelled, Progress
 from mpstui.core.hosts.sending import Sender, Shipment
 from mpstui.core.hosts.sources import Staying
 from mpstui.core.launching.choice import LaunchChoice
@@ -344,6 +345,10 @@ class FakeSender(Sender):
     def __init__(self, failure: str = "") -> None:
         self.launched: list[str] = []
         self.looks, self.closed, self.failure = 0, 0, failure
+        self.steps: list[Progress] = []
+        self.goes_on = Event()
+        """After each of its steps it waits for this."""
+        self.is_cancelled = False
 
     def look(self, launches: Launches) -> Shipment:
         self.looks += 1
@@ -362,9 +367,18 @@ class FakeSender(Sender):
         offer = Offer("/home/me/project", code, (Staying(".env", "secret"),))
         return Shipment("gpu1", launches, offer, [{**told, "command": command}], None, ["0" * 64], 1024)
 
-    def launch(self, found: Shipment) -> dict[str, Any]:
+    def launch(self, found: Shipment, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
+        for now in self.steps:
+            tell(now)
+            assert self.goes_on.wait(60)
+            if self.is_cancelled:
+                raise Cancelled("the launch was cancelled; nothing was launched")
         self.launched.append(found.host)
         return {"runs": ["20261121-115959-new"], "warnings": []}
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self.goes_on.set()
 
     def close(self) -> None:
         self.closed += 1
@@ -403,6 +417,38 @@ def test_a_launch_on_another_machine_shows_what_is_sent_before_it_is(
 
     drive(world, play, size=size)
     assert (sender.launched, world.launcher.form.launched) == (["gpu1"], [])
+    assert sender.closed, "the line was left open"
+
+
+@pytest.mark.parametrize("size", [(60, 15), (120, 40)])
+@pytest.mark.parametrize("cancels", [True, False])
+def test_how_far_what_a_launch_sends_is_can_be_seen_until_it_is_cancelled_or_there(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], *, cancels: bool
+) -> None:
+    world, sender = fakes.world(()), FakeSender()
+    placed(monkeypatch, world, sender)
+    sender.steps = [Progress("its checkpoint is sent", 3 << 30, 4 << 30, 64 << 20)]
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("‹this machine›")
+        await driver.press("down", "right")
+        await driver.sees("gpu1 gets 1 file of /home/me/project")
+        await driver.press("ctrl+s")
+        await driver.sees("Start 1 run on gpu1?")
+        await driver.press("y")
+        await driver.sees("3.0 GiB of 4.0 GiB, 64.0 MiB/s, 16s left")
+        await driver.sees("c cancel: nothing is launched")
+        if cancels:
+            await driver.press("c")
+            await driver.hears("the launch was cancelled; nothing was launched")
+            await driver.until(lambda: "its checkpoint is sent" not in driver.text)
+        else:
+            sender.goes_on.set()
+            await driver.hears("started on gpu1: 20261121-115959-new")
+
+    drive(world, play, size=size)
+    assert sender.launched == ([] if cancels else ["gpu1"])
     assert sender.closed, "the line was left open"
 
 

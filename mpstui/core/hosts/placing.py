@@ -21,6 +21,7 @@ from ..model.snapshot import RunSnapshot
 from ..profiles.library import ProfileEntry
 from .line import HostError
 from .offering import Launches, launches_of
+from .progress import Cancelled, Progress
 from .sending import Sender, Shipment
 from .ssh import LOCAL
 
@@ -178,8 +179,20 @@ class PlacedDraft:
             return self._inner.launches(values)  # type: ignore[no-any-return]
         return launches_from(self._inner.choices(values), values)
 
-    def launch(self, values: Mapping[str, str]) -> str:
-        """Start all its runs, and return the first one's id, ``HOST:RUN`` of another machine."""
+    def cancel(self) -> None:
+        """Have a launch that another thread carries out end: nothing is launched."""
+        if (sender := self._sender) is not None:
+            sender.cancel()
+
+    def launch(self, values: Mapping[str, str], tell: Callable[[Progress], None] = lambda now: None) -> str:
+        """Start all its runs, and return the first one's id, ``HOST:RUN`` of another machine.
+
+        Args:
+            tell: told how far it is with what is sent.
+
+        Raises:
+            Cancelled: nothing was launched.
+        """
         to, rest = self._where(values)
         if to is None:
             return self._inner.launch(rest)  # type: ignore[no-any-return]
@@ -189,7 +202,10 @@ class PlacedDraft:
             assert self._sender is not None
             assert self._shipment is not None
             try:
-                run = str(self._sender.launch(self._shipment[1])["runs"][0])
+                run = str(self._sender.launch(self._shipment[1], tell)["runs"][0])
+            except Cancelled:
+                self.close()
+                raise
             except HostError:
                 self._unsure = self._shipment
                 self.close()

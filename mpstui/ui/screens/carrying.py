@@ -1,26 +1,28 @@
-"""Carrying a run to another machine: which one, what would travel, and then doing it. Loaded by its own key alone."""
+"""Carrying a run to another machine: which one, what would travel, and then doing it; and what a launch sends there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.screen import ModalScreen
 
 from ...core import present as shown
 from ...core.actions import Question
-from ...core.hosts.moving import MovePlan, Mover
+from ...core.hosts.moving import MovePlan
 from ...core.hosts.progress import Cancelled, Progress
-from ..messages import MoveExamined, Toast
+from ..messages import Launched, MoveExamined, Toast
 from ..rows import EMPTY, Row, bar, clean, fit, row, wrap
 from ..widgets.lines import LinePanel
 from .dialogs import Confirm
 from .palette import Entry, Palette
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
+    from textual.app import App, ComposeResult
 
     from ...core.model.snapshot import RunSnapshot
+    from ..context import Context
     from .acting import ActingScreen
 
 _NONE = "no other machine is known: name one in [hosts.NAME] of settings.toml (docs/moving.md)"
@@ -28,44 +30,57 @@ _WIDTH, _SHARE = 64, 7
 _LOOK_SECONDS = 0.25
 
 
-class Carriage:
-    """A move that is being carried out."""
+class Words(NamedTuple):
+    """What is said of something that is carried."""
 
-    def __init__(self, mover: Mover, planned: MovePlan, to: str) -> None:
-        self._mover, self._planned, self.to = mover, planned, clean(to, 60)
-        self.name = clean(planned.name, 60)
+    title: str
+    leaving: str
+    """The question before the screen is left."""
+    called_off: str
+    """What comes of it where it is cancelled, and where the screen is left."""
+    decided: str
+    """What comes of it where the screen is left once it cannot be cancelled any more."""
+
+
+class Carriage:
+    """A move that is being carried out, or a launch whose checkpoint or code is sent."""
+
+    def __init__(
+        self,
+        words: Words,
+        work: Callable[[Callable[[Progress], None]], Launched | Toast],
+        cancel: Callable[[], object],
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``work`` does it, and tells of it."""
+        self._work, self._cancel, self._close, self.words = work, cancel, close, words
         self.now = Progress("it begins")
         """How far it is."""
         self.over = self._is_cancelled = False
 
-    def carry_out(self) -> Toast:
+    def carry_out(self) -> Launched | Toast:
         """Do it; for a worker."""
         try:
-            done = self._mover.carry_out(self._planned, self._hear)
+            return self._work(self._hear)
         except Cancelled as cancelled:
             return Toast(clean(cancelled.sentence, 600), "warning")
         finally:
             self.over = True
-            self._mover.close()
-        return Toast(f"{self.name} goes on on {self.to}: attempt {done['attempt']}, from step {done['step']}")
+            self._close()
 
     def _hear(self, now: Progress) -> None:
         self.now = now
 
     def cancel(self) -> None:
-        """Have it end as soon as it can; the run goes on where it was."""
+        """Have it end as soon as it can."""
         self._is_cancelled = True
-        self._mover.cancel()
+        self._cancel()
 
     @property
     def before_leaving(self) -> Question:
         """What leaving the screen would do to it."""
-        after = (
-            "The move ends, and the run goes on where it was."
-            if self.now.can_cancel
-            else f"It was given away: `mpstui move` once more finishes it, where {self.to} has not taken it over."
-        )
-        return Question(f"Leave while {self.name} is moved to {self.to}?", (after,), "leave")
+        after = f"It ends: {self.words.called_off}." if self.now.can_cancel else self.words.decided
+        return Question(self.words.leaving, (after,), "leave")
 
     def lines(self, width: int) -> list[Row]:
         """How far it is, and what can be done."""
@@ -74,9 +89,9 @@ class Carriage:
         drawn = row(*bar(share, width - _SHARE), (fit(shown.percent(share), _SHARE, "right"), "")) if share else EMPTY
         keys = [row(("esc", "key strong"), " leave it to itself, M shows it again")]
         if now.can_cancel and not self._is_cancelled:
-            keys.insert(0, row(("c", "key strong"), " cancel: the run goes on where it was"))
+            keys.insert(0, row(("c", "key strong"), f" cancel: {self.words.called_off}"))
         elif self._is_cancelled:
-            keys.insert(0, row(("cancelled: the run goes on where it was", "strong")))
+            keys.insert(0, row((f"cancelled: {self.words.called_off}", "strong")))
         doing = [row(line) for line in wrap(clean(now.doing), width, 2)]
         return [*doing, drawn, row((clean(now.counts), "dim")), EMPTY, *keys]
 
@@ -90,7 +105,7 @@ class CarriageSheet(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         carriage = self._carriage
-        title = [row((line, "title")) for line in wrap(f"Moving {carriage.name} to {carriage.to}", width, 2)]
+        title = [row((line, "title")) for line in wrap(carriage.words.title, width, 2)]
         lines = [*title, EMPTY, *carriage.lines(width)]
         return lines if len(lines) <= height else [one for one in lines if one != EMPTY]
 
@@ -116,7 +131,8 @@ class Carrying(ModalScreen[None]):
 
     def _look(self) -> None:
         if self._carriage.over:
-            self.dismiss()
+            if self.is_current:  # what was launched may be shown already
+                self.dismiss()
         else:
             self.query_one(CarriageSheet).repaint()
 
@@ -181,10 +197,38 @@ def ask(screen: ActingScreen, message: MoveExamined) -> None:
         if answer != "yes":
             screen.context.moves.do("move", let_go)
             return
-        carriage = screen.context.state.carriage = Carriage(mover, planned, to)
+        name, there = clean(planned.name, 60), clean(to, 60)
+        words = Words(
+            f"Moving {name} to {there}",
+            f"Leave while {name} is moved to {there}?",
+            "the run goes on where it was",
+            f"It was given away: `mpstui move` once more finishes it, where {there} has not taken it over.",
+        )
+
+        def work(tell: Callable[[Progress], None]) -> Toast:
+            done = mover.carry_out(planned, tell)
+            return Toast(f"{name} goes on on {there}: attempt {done['attempt']}, from step {done['step']}")
+
+        carriage = screen.context.state.carriage = Carriage(words, work, mover.cancel, mover.close)
         screen.context.moves.do("move", carriage.carry_out)
         screen.app.push_screen(Carrying(carriage))
 
     lines = (*(f"{line}." for line in planned.sentences(to)), *planned.warnings)
     asked = Question(f"Move {clean(planned.name, 60)} to {to}?", tuple(clean(line) for line in lines), "move it")
     screen.app.push_screen(Confirm(asked), answered)
+
+
+def send(context: Context, app: App[Any], draft: Any, values: Mapping[str, str], runs: int, to: str) -> None:
+    """Launch on another machine what has to be sent there first, and show how far that is."""
+    there = clean(to, 60)
+    words = Words(
+        f"Sending a launch to {there}",
+        f"Leave while a launch is sent to {there}?",
+        "nothing is launched",
+        f"It was asked for: `mpstui ps --host {there}` tells whether it began.",
+    )
+    carriage = Carriage(words, lambda tell: Launched(draft.launch(values, tell), runs), draft.cancel)
+    if context.state.carriage is None or context.state.carriage.over:
+        context.state.carriage = carriage
+    context.sends.do("launch", carriage.carry_out)
+    app.push_screen(Carrying(carriage))

@@ -329,7 +329,11 @@ class LaunchForm(_LaunchingScreen):
         runs, preview = shown.runs, shown.preview
 
         def launch(answer: str | None = "yes") -> None:
-            if answer == "yes":
+            if answer == "yes" and preview is not None and preview.sends:
+                from .carrying import send
+
+                send(self.context, self.app, draft, values, runs, preview.host or "")
+            elif answer == "yes":
                 elsewhere = preview is not None and preview.host is not None
                 worker = self.context.sends if elsewhere else self.context.requests
                 self.context.say(f"Starting {runs} runs…" if runs > 1 else "Starting…")
