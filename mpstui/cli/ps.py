@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
@@ -62,12 +62,17 @@ Lists every run that is active, and the newest {NEWEST} in any case; with --host
   mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'
   mpstui ps --watch
   mpstui ps ./wandb --filter failed
+  mpstui ps ./wandb --all --filter 'lr>=0.01'
   mpstui ps --watch --json | jq -c 'map(select(.state == "failed") | .name)'
 With --watch a terminal shows the list as it is now; a pipe gets it at each change, with --json one array a line."""
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="list what lies there instead: a store of runs, a log, a folder"
     )
-    parser.add_argument("--all", action="store_true", help=f"list ended runs beyond the newest {NEWEST} too")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"list ended runs beyond the newest {NEWEST} too; of a PATH those beyond 1,000",
+    )
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
     parser.add_argument("--watch", action="store_true", help="go on until ctrl+c, and show what changes")
@@ -107,7 +112,9 @@ def print_rows(rows: Sequence[Row], left_out: int) -> None:
 
 def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row], int]:
     session = Session()
-    if args.paths:
+    if args.paths and args.all:
+        rows, left_out = [row for one in args.paths for row in _every_row(one, wanted)], 0
+    elif args.paths:
         from ..core.runs.monitor import Monitor
 
         monitor = Monitor(session.home)
@@ -118,6 +125,19 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
         respawn_missing_supervisors(session)
         rows, left_out = list_rows(session.home, None if args.all else NEWEST)
     return [row for row in rows if wanted is None or wanted.matches(row.findable())], left_out
+
+
+def _every_row(word: str, wanted: Query | None) -> Iterator[Row]:
+    """The rows of all runs at a path that match; none of the others is held."""
+    from ..core.formats.stores import require_path
+    from ..core.runs.files import LocalMachine
+    from ..core.runs.stored import every_run
+
+    path = Path(word).expanduser().absolute()
+    require_path(path)
+    machine = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
+    rows = map(row_of, every_run(path, machine))
+    return (row for row in rows if wanted is None or wanted.matches(row.findable()))
 
 
 def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:

@@ -75,7 +75,7 @@ def keys_of_path(monitor: Monitor, word: str) -> list[str]:
         require_path(path)
     keys = monitor.watch_all(path)
     if monitor.watched.left_out:
-        warn(f"{monitor.watched.left_out:,} older runs of {word} are left out: name a folder further down for them")
+        warn(f"{monitor.watched.left_out:,} older runs of {word} are left out: `mpstui ps {word} --all` lists them")
     return keys
 
 

@@ -77,9 +77,8 @@ class LocalServices:
             made.watch(self._watching)
             if made.watched.left_out and not self._told_left_out:
                 self._told_left_out = True
-                self.notices.append(
-                    f"{made.watched.left_out:,} older runs are not listed: name a folder further down for them"
-                )
+                found = "`mpstui ps PATH --all --filter WORDS` finds them"
+                self.notices.append(f"{made.watched.left_out:,} older runs are not listed: {found}")
         return made
 
     def machines(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +52,8 @@ class StoredReader(RunFollower):
         self._told = RunTold()
         self._settings: Mapping[str, str] = {}
         """What it was configured with, secrets masked."""
+        self._glanced_at: float | None = None
+        """When its file was changed that was looked at the end of."""
         self._told_at: object = None
         """What its files were like then."""
 
@@ -96,6 +98,8 @@ class StoredReader(RunFollower):
             self._whole, self._full, self.external = False, False, None
 
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
+        if not full and self.snapshot is not None and self._is_quiet():
+            return self.snapshot
         if self._begun_again:
             self._begun, self.external, self._whole = len(self.stored.parts), None, False
         if self.external is None or (full and not self._whole):
@@ -111,10 +115,19 @@ class StoredReader(RunFollower):
         self._full, self._outdated = full, False
         return self._made(full)
 
-    def _glance(self, external: ExternalMetrics) -> None:
+    def _is_quiet(self) -> bool:
+        """Whether a run that has ended is in the list as it is."""
+        external = self.external
+        if self._full or external is None or not (self.settled and self.caught_up):
+            return False
         before = external.file.changed_at
         external.poll()
-        if not external.newest or external.file.changed_at != before:
+        return external.file.changed_at == before and (self._passes_over or not external.pending_bytes)
+
+    def _glance(self, external: ExternalMetrics) -> None:
+        external.poll()
+        if not external.newest or external.file.changed_at != self._glanced_at:
+            self._glanced_at = external.file.changed_at
             external.preview()
             external.glance()
 
@@ -279,6 +292,16 @@ class StoreFolder:
             self._shown += len(fresh)
             self._look_at = begun + max(LOOK_SECONDS, (machine.monotonic() - begun) / LOOKING_SHARE)
         return fresh
+
+
+def every_run(path: Path, machine: LocalMachine) -> Iterator[RunSnapshot]:
+    """Each run of a store as a list shows it, one after the other, however many there are; the newest first."""
+    for run in find_runs(path):
+        reader, budget = reader_of(run, machine), Budget(LOOK_SECONDS)
+        seen = reader.refresh(full=False, budget=budget)
+        while not reader.caught_up and not budget.spent:
+            seen = reader.refresh(full=False, budget=budget)
+        yield seen
 
 
 def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:

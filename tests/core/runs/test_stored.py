@@ -189,6 +189,25 @@ def test_a_list_shows_the_newest_values_of_a_long_run_without_reading_it(
     assert monitor.refresh(whole.run)
 
 
+@pytest.mark.parametrize("most", [1000, 4 << 20])
+def test_a_run_that_has_ended_is_listed_as_it_is_until_its_file_changes(
+    monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: FakeClock, most: int
+) -> None:
+    monkeypatch.setattr(stored, "LIST_BYTES", most)
+    for name in "ab":
+        path = run_of(tmp_path, name, 0.5, w.exited(0), count=2600) / f"run-{name}.wandb"
+    monitor.watch(tmp_path)
+    before = by_name(monitor)
+    clock.advance(10)
+    assert all(by_name(monitor)[name] is one for name, one in before.items())
+    run_of(tmp_path, "b", 0.5, w.exited(3), count=2700)
+    os.utime(path, (clock(), clock()))
+    clock.advance(10)
+    after = by_name(monitor)
+    assert after["a"] is before["a"]
+    assert (after["b"].state, after["b"].numbers.step) == (State.FAILED, 2699)
+
+
 @pytest.mark.parametrize("command", ["show", "export", "report"])
 def test_the_commands_take_a_path(
     home: Home, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -236,8 +255,9 @@ def command(
 def test_ps_and_results_list_the_runs_of_a_path(
     command: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, lr, code in (("a", 0.5, 0), ("b", 0.1, 3)):
-        run_of(tmp_path / "wandb", name, lr, w.exited(code))
+    for place, (name, lr, code) in enumerate((("a", 0.5, 0), ("b", 0.1, 3))):
+        path = run_of(tmp_path / "wandb", name, lr, w.exited(code))
+        os.utime(path, (w.START + place, w.START + place))  # two folders may be made within one tick of its clock
     monkeypatch.chdir(tmp_path)
     code, told, _ = command("ps", "./wandb")
     assert (code, [line.split()[:3] for line in told.splitlines()[1:]]) == (
@@ -262,7 +282,10 @@ def test_runs_that_are_too_many_are_told(
     services = LocalServices(home, {}, cwd=tmp_path, clock=FakeClock(), watching=tmp_path / "wandb")
     for _ in range(2):
         services.monitor()
-    assert list(services.notices) == ["3 older runs are not listed: name a folder further down for them"]
+    assert list(services.notices) == ["3 older runs are not listed: `mpstui ps PATH --all --filter WORDS` finds them"]
+    assert len(command("ps", str(tmp_path / "wandb"), "--all")[1].splitlines()) == 6
+    told = json.loads(command("ps", str(tmp_path / "wandb"), "--all", "--json", "--filter", "r3")[1])
+    assert [(one["name"], one["state"], one["step"]) for one in told] == [("r3", "finished", 1)]
 
 
 @pytest.mark.parametrize("words", [["note", "text"], ["tag", "+a"], ["rename", "x"], ["wait"], ["stop"], ["logs"]])

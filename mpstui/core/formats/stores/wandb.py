@@ -41,11 +41,11 @@ class WandbRun(StoredRun):
         self._log = log
         self._argv: tuple[str, ...] | None = None
         self._parts: tuple[WandbRun, ...] = (self,)
+        self._joins = f"{self.path.parent}/{log.stem}" if _NAMED_BY_TIME.fullmatch(self.path.name) else ""
 
     @property
     def joins(self) -> str:
-        folder = self.path
-        return f"{folder.parent}/{self._log.stem}" if _NAMED_BY_TIME.fullmatch(folder.name) else ""
+        return self._joins
 
     @property
     def parts(self) -> Sequence[WandbRun]:
