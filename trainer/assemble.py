@@ -136,6 +136,7 @@ def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> O
         lr=usual if asked.lr is None else asked.lr,
         weight_decay=tuned.weight_decay if asked.weight_decay is None else asked.weight_decay,
         fused=wish.device.fuses(asked.optimizer),
+        recorded=wish.device.replays_kernels,  # eagerly too: the numbers are then the same
     )
 
 
@@ -146,8 +147,13 @@ def _network(wish: Request, layout: Layout, total_steps: int, reports: Reports) 
         compiled, refusal = False, "a sharded training is not compiled: training eagerly" if asked == "on" else None
     if refusal:
         reports.notify("note", refusal, unmet="compile")
+    return Network(layout.network(), compiled=compiled, one_shape=_replays(wish))
+
+
+def _replays(wish: Request) -> bool:
+    """Whether whole steps are recorded; several ranks exchange gradients in between."""
     alone = wish.group.ranks.world_size == 1
-    return Network(layout.network(), compiled=compiled, replayed=alone and wish.device.replays_kernels)
+    return wish.options.replay == "auto" and alone and wish.device.replays_kernels
 
 
 def _stepper(
@@ -167,6 +173,7 @@ def _stepper(
         clip=wish.options.clip,
         ranks=wish.group.ranks,
         notify=reports.notify,
+        replayed=_replays(wish) and numeric.dtype is not torch.float16,  # its scaler decides on the CPU
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -32,7 +32,7 @@ class Device:
     shares_memory: ClassVar[bool] = True
     """Whether tensors live in this process's ordinary memory, so that there is no cache to return."""
     replays_kernels: ClassVar[bool] = False
-    """Whether the kernels of a compiled pass can be recorded and issued as one."""
+    """Whether the kernels of a step can be recorded (:meth:`record`) and issued as one."""
 
     def __init__(self, index: int = 0) -> None:
         self.torch = torch.device(self.type) if self.type != "cuda" else torch.device("cuda", index)
@@ -99,6 +99,18 @@ class Device:
         """The process-group backend that carries this device's tensors."""
         return "gloo"
 
+    def fill(self, kept: torch.Tensor, values: torch.Tensor) -> None:
+        """Copy values of the CPU, or of this device, into a tensor that stays where it is."""
+        kept.copy_(values)
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Record what some work launches, which runs nothing; returns what issues it. Where ``replays_kernels`` only.
+
+        Raises:
+            RuntimeError: the work waits for the device, or there is no memory.
+        """
+        raise NotImplementedError
+
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(self.torch)
 
@@ -109,6 +121,10 @@ class CudaDevice(Device):
     type = "cuda"
     shares_memory = False
     replays_kernels = True
+
+    def __init__(self, index: int = 0) -> None:
+        super().__init__(index)
+        self._pool: Any = None
 
     @property
     def name(self) -> str:
@@ -162,6 +178,20 @@ class CudaDevice(Device):
     def distributed_backend(self) -> str:
         """NCCL."""
         return "nccl"
+
+    def fill(self, kept: torch.Tensor, values: torch.Tensor) -> None:
+        """Through pinned memory, without waiting; torch keeps that memory until the copy is done."""
+        pinned = values.pin_memory() if values.device.type == "cpu" else values
+        kept.copy_(pinned, non_blocking=True)
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """A CUDA graph. All share one pool of memory: they run one after the other, and no step reads another's."""
+        graph = torch.cuda.CUDAGraph()
+        # What another thread asks of CUDA meanwhile does not end the recording.
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            work()
+        self._pool = graph.pool()
+        return graph.replay
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "cpu":

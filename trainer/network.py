@@ -73,18 +73,14 @@ _LONG_RUN_STEPS = 20_000
 
 
 class Network(nn.Module):
-    """Calls the compiled model as long as compiling works, the plain one otherwise.
+    """Calls the compiled model as long as compiling works, the plain one otherwise."""
 
-    A replayed one issues the kernels of a pass as one CUDA graph: a step of small kernels otherwise waits for the CPU
-    that launches them. The next pass overwrites what the graph gave, gradients too.
-    """
-
-    def __init__(self, inner: nn.Module, *, compiled: bool, replayed: bool = False) -> None:
+    def __init__(self, inner: nn.Module, *, compiled: bool, one_shape: bool = False) -> None:
+        """``one_shape``: code for each shape of its own, as a recorded step has it, and not for any size."""
         super().__init__()
         self.inner = inner
         self.compiled = compiled
-        self.replayed = compiled and replayed
-        self._call: Any = _compile(inner, replayed) if compiled else inner
+        self._call: Any = _compile(inner, one_shape) if compiled else inner
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Whatever the model takes and gives."""
@@ -92,17 +88,16 @@ class Network(nn.Module):
 
     def run_eagerly(self) -> None:
         """Give up compiling for good."""
-        self.compiled = self.replayed = False
+        self.compiled = False
         self._call = self.inner
 
 
-def _compile(model: nn.Module, replayed: bool) -> Any:
+def _compile(model: nn.Module, one_shape: bool) -> Any:
     # A decorator where such a function is written would load the compiler, a second and more, for every eager run too.
     for module in model.modules():
         for name in getattr(module, "UNTRACED", ()):
             setattr(module, name, torch.compiler.disable(getattr(module, name)))  # type: ignore[no-untyped-call]
-    # A graph is recorded for one shape: a smaller last step of an epoch gets its own, not one of code for any size.
-    return torch.compile(model, mode="reduce-overhead", dynamic=False) if replayed else torch.compile(model)
+    return torch.compile(model, dynamic=False) if one_shape else torch.compile(model)
 
 
 def wants_compiling(asked: str, device: Device, total_steps: int) -> tuple[bool, str | None]:

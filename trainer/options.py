@@ -39,6 +39,7 @@ class Options:
     device: str
     precision: str
     compile: str
+    replay: str
     deterministic: bool
     """Only algorithms that give the same result every time."""
     shard: bool
@@ -127,6 +128,12 @@ def _add_device(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--device", choices=device.NAMES, default="auto")
     group.add_argument("--precision", choices=PRECISIONS, default="auto")
     group.add_argument("--compile", choices=("auto", "on", "off"), default="auto")
+    group.add_argument(
+        "--replay",
+        choices=("auto", "off"),
+        default="auto",
+        help="record a step's kernels and issue them as one (CUDA, one process, not fp16); the numbers stay the same",
+    )
     group.add_argument(
         "--deterministic",
         action="store_true",

@@ -16,9 +16,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from .distributed import Group
+from .gradients import Gradients, gradient_norm
 from .optimizers import load_state
 from .parts import Rows
-from .step import Gradients, gradient_norm
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule

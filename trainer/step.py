@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch.optim import Optimizer
 
 from .device import Device, is_out_of_memory
 from .distributed import Ranks, unsynchronised
+from .gradients import clip_gradients, gradient_norm, gradients_of, guard_for
 from .network import Network, Precision
+from .replay import RecordingFailed, Replay
 from .tasks import Batch, Task
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class _Failure:
 
     text: str
     out_of_memory: bool
+    recording: bool
 
 
 class Stepper:
@@ -54,7 +57,9 @@ class Stepper:
         clip: float,
         ranks: Ranks,
         notify: Callable[..., None],
+        replayed: bool = False,
     ) -> None:
+        """``replayed``: record the steps and issue each as one, on a device that can."""
         self.micro_batch = micro_batch
         self.scaler = precision.scaler()
         self._task = task
@@ -71,6 +76,12 @@ class Stepper:
         self._sums: dict[str, torch.Tensor] = {}
         self._samples = 0
         self._norm: torch.Tensor | None = None
+        self._replay = Replay(self._work, self._parameters, device) if replayed else None
+
+    @property
+    def replayed(self) -> bool:
+        """Whether steps are recorded and issued as one."""
+        return self._replay is not None
 
     def step(self, batch: Batch, total: int, number: int) -> None:
         """Update the weights once.
@@ -93,7 +104,7 @@ class Stepper:
         until the queue is empty, and then the GPU waits for us. So sums and flags stay on the device between reports.
         """
         names = list(self._sums)
-        if not names:
+        if not self._samples:
             return Reading(0)
         values = [self._sums[name] / self._samples for name in names]
         norm = gradient_norm(gradients_of(self._parameters)) if self._norm is None else self._norm
@@ -103,7 +114,9 @@ class Stepper:
             reading = Reading(self._samples, found, first_bad_step=int(bad))
         else:
             reading = Reading(self._samples, {**found, "grad_norm": grad_norm})
-        self._sums, self._samples = {}, 0
+        for total in self._sums.values():  # in place: recorded steps add to these very tensors
+            total.zero_()
+        self._samples = 0
         return reading
 
     def _try(self, batch: Batch, total: int, number: int) -> _Failure | None:
@@ -112,28 +125,42 @@ class Stepper:
         The exception's frames hold every activation of the failed pass. They are freed when this function returns, so
         that the next attempt finds the memory.
         """
-        # Forget the gradients of the step before. None instead of zeros: the backward pass then writes, not adds.
-        self._optimizer.zero_grad(set_to_none=True)
-        if self._network.replayed and _samples(batch) > self.micro_batch:
-            # Each replayed pass overwrites what the one before gave: add up in memory of our own.
-            for weight in self._parameters:
-                weight.grad = torch.zeros_like(weight)
+        self._guard.begin(number)
+        replay = self._replay
         try:
-            sums, samples = self._backward(batch, total)
-            self._update(sums["loss"], number)
+            if replay:
+                replay.step(batch, total, self.micro_batch)
+            else:
+                self._work(batch, total)
         except (RuntimeError, MemoryError) as error:
-            is_memory = is_out_of_memory(error)
+            recording = isinstance(error, RecordingFailed)
+            is_memory = error.out_of_memory if isinstance(error, RecordingFailed) else is_out_of_memory(error)
+            if is_memory and replay and replay.holds_memory:
+                recording = True  # that of the graphs may be what is missing
+            survivable = self._network.compiled or (is_memory and self.micro_batch > 1) or recording
             # Of several ranks the others already wait for this one inside a collective operation.
-            if self._ranks.world_size > 1 or not (self._network.compiled or (is_memory and self.micro_batch > 1)):
+            if self._ranks.world_size > 1 or not survivable:
                 raise
             first_line = str(error).strip().partition("\n")[0]
-            return _Failure(f"{type(error).__name__}: {first_line}"[:_LONGEST_FAILURE], is_memory)
-        for name, value in sums.items():
-            self._sums[name] = self._sums[name] + value if name in self._sums else value
-        self._samples += samples
+            text = first_line if isinstance(error, RecordingFailed) else f"{type(error).__name__}: {first_line}"
+            return _Failure(text[:_LONGEST_FAILURE], is_memory, recording)
+        self._samples += _samples(batch)
         return None
 
-    def _backward(self, batch: Batch, total: int) -> tuple[dict[str, torch.Tensor], int]:
+    def _work(self, batch: Batch, total: int) -> None:
+        """All that the device does in a step. What is read later is written in place: a replay writes there again."""
+        # Forget the gradients of the step before. None instead of zeros: the backward pass then writes, not adds.
+        self._optimizer.zero_grad(set_to_none=True)
+        sums = self._backward(batch, total)
+        norm = self._update(sums["loss"])
+        if norm is not None:
+            self._norm = norm.clone() if self._norm is None else self._norm.copy_(norm)
+        for name, value in sums.items():
+            if name not in self._sums:
+                self._sums[name] = torch.zeros_like(value)
+            self._sums[name].add_(value)
+
+    def _backward(self, batch: Batch, total: int) -> dict[str, torch.Tensor]:
         """Forward and backward passes, one micro-batch after the other; their gradients add up."""
         samples = _samples(batch)
         weight = self._ranks.weight(total)
@@ -146,7 +173,7 @@ class Stepper:
         if self._layout.divided and self._passes(samples) < self._passes(self._ranks.largest_share(total)):
             # The others call the divided model once more and wait for this rank: its first samples again, for nothing.
             self._micro(self._part(batch, 0), 0, weight, sums)
-        return sums, samples
+        return sums
 
     def _part(self, batch: Batch, start: int) -> Batch:
         """The micro-batch that begins with this sample, on the device."""
@@ -167,25 +194,32 @@ class Stepper:
             addend = value.detach().float() * count
             sums[name] = sums[name] + addend if name in sums else addend
 
-    def _update(self, loss: torch.Tensor, number: int) -> None:
-        """From gradients to new weights, with nothing that waits for the device."""
+    def _update(self, loss: torch.Tensor) -> torch.Tensor | None:
+        """From gradients to new weights, with nothing that waits for the device; their norm if it was needed."""
         self._layout.take_gradients()
         gradients = gradients_of(self._parameters)
         if self.scaler.is_enabled():
             self._layout.spread_overflow(gradients)
             self.scaler.unscale_(self._optimizer)  # before clipping, which is about true sizes
         # Raise the guard's flag where the loss or a gradient is NaN or infinite; `read` sees it with the next report.
-        loss, self._norm = self._layout.judged(loss, gradients)
-        self._guard.watch(loss, gradients, number, self._norm)
+        loss, norm = self._layout.judged(loss, gradients)
+        self._guard.watch(loss, gradients, norm)
         # Clip the gradient: a rare huge one must not throw the weights far away.
         if self._clip:
-            self._norm = clip_gradients(gradients, self._clip, self._norm)
+            norm = clip_gradients(gradients, self._clip, norm)
         # Keep the weights from a non-finite step, then step the optimizer (the scaler skips a step that overflowed).
         self._guard.protect(self._optimizer, gradients)
         self.scaler.step(self._optimizer)
         self.scaler.update()
+        return norm
 
     def _recover(self, failure: _Failure) -> None:
+        if failure.recording:
+            self._replay = None
+            self._optimizer.zero_grad(set_to_none=True)
+            self._device.empty_cache()
+            self._notify("note", f"steps are not replayed ({failure.text}): launching each kernel", unmet="replay")
+            return
         if self._network.compiled and (not failure.out_of_memory or self.micro_batch == 1):
             self._network.run_eagerly()
             self._notify("note", f"compiling failed ({failure.text}): training without it", unmet="compile")
@@ -203,110 +237,3 @@ class Stepper:
 
 def _samples(batch: Batch) -> int:
     return len(next(iter(batch.values())))
-
-
-Gradients = list[torch.Tensor]
-
-
-class FiniteGuard(Protocol):
-    """A flag on the device that the first non-finite step raises, for good; from then on the weights stand still.
-
-    To ask at every step whether the loss is finite would wait for the device at every step. The flag is read late, with
-    the next report; the weights are safe until then, since the device itself skips the updates.
-    """
-
-    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int, norm: torch.Tensor | None = None) -> None:
-        """Take in the loss (a scalar) and the gradients of a step, or instead of these their norm where it is known."""
-
-    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
-        """Call between :meth:`watch` and the optimizer's step."""
-
-    def first_bad(self) -> torch.Tensor:
-        """The first step that was not finite, below 0 for none so far: a float scalar on the device."""
-
-
-class KernelGuard:
-    """For fused optimizers: one kernel looks at all gradients, and the optimizer's own skips its step (``found_inf``).
-
-    Both are what torch's GradScaler is made of; here nothing is scaled. Gradients must be float32.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._found = torch.zeros((), device=device)
-        self._scale = torch.ones((), device=device)
-        self._bad_steps = torch.zeros((), device=device)
-        self._step = 0
-
-    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int, norm: torch.Tensor | None = None) -> None:
-        """See :class:`FiniteGuard`."""
-        looked_at = [*gradients, loss] if norm is None else [norm, loss]
-        torch._amp_foreach_non_finite_check_and_unscale_(looked_at, self._found, self._scale)
-        self._bad_steps.add_(self._found)  # the kernel raises its flag and never lowers it
-        self._step = step
-
-    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
-        """See :class:`FiniteGuard`."""
-        optimizer.grad_scale = None  # type: ignore[attr-defined]
-        optimizer.found_inf = self._found  # type: ignore[attr-defined]
-
-    def first_bad(self) -> torch.Tensor:
-        """See :class:`FiniteGuard`."""
-        return torch.where(self._bad_steps > 0, self._step + 1 - self._bad_steps, -1.0)
-
-
-class GradientGuard:
-    """For every other optimizer: its gradients become zero. (Momentum may still move weights, by finite amounts.)"""
-
-    def __init__(self, device: torch.device, *, gradients_may_overflow: bool = False) -> None:
-        """Gradients that may overflow (those of fp16: its loss scaler skips such steps) are not watched."""
-        self._finite = torch.ones((), dtype=torch.bool, device=device)
-        self._suspect = torch.full((), -1.0, device=device)
-        self._gradients_may_overflow = gradients_may_overflow
-
-    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int, norm: torch.Tensor | None = None) -> None:
-        """See :class:`FiniteGuard`."""
-        value = loss
-        if not self._gradients_may_overflow:
-            value = loss + (gradient_norm(gradients) if norm is None else norm)
-        self._suspect.masked_fill_(self._finite, step)
-        self._finite.logical_and_(torch.isfinite(value))
-
-    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
-        """See :class:`FiniteGuard`."""
-        for gradient in gradients:
-            gradient.masked_fill_(~self._finite, 0.0)
-
-    def first_bad(self) -> torch.Tensor:
-        """See :class:`FiniteGuard`."""
-        return torch.where(self._finite, -1.0, self._suspect)
-
-
-def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
-    """The cheapest guard that holds."""
-    weights = (weight for group in optimizer.param_groups for weight in group["params"])
-    if optimizer.defaults.get("fused") and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
-        return KernelGuard(device)
-    return GradientGuard(device, gradients_may_overflow=loss_scaling)
-
-
-def gradients_of(parameters: Sequence[torch.Tensor]) -> Gradients:
-    """The gradients that a backward pass left; a rank may have no row of a small parameter."""
-    return [parameter.grad for parameter in parameters if parameter.grad is not None and parameter.grad.numel()]
-
-
-def gradient_norm(gradients: Gradients) -> torch.Tensor:
-    """2-norm over all gradients together, a scalar on their device."""
-    norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    return norm
-
-
-def clip_gradients(gradients: Gradients, most: float, norm: torch.Tensor | None = None) -> torch.Tensor:
-    """Scale all gradients so that their common norm is ``most`` at the highest; returns what it was. No read-back.
-
-    Args:
-        norm: theirs and that of other ranks' gradients together, where these are only a part.
-    """
-    norm = gradient_norm(gradients) if norm is None else norm
-    if gradients:
-        torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
-    return norm

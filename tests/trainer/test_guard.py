@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from trainer.step import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for
+from trainer.gradients import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for
 
 GUARDS: list[Callable[[], FiniteGuard]] = [
     lambda: KernelGuard(torch.device("cpu")),
@@ -29,14 +29,16 @@ def test_the_first_bad_step_is_remembered_whatever_follows(
     for step in range(41, 47):
         bad = step == 43
         gradients = [torch.ones(3), torch.full((2,), value if bad and spoiled == "gradient" else 1.0)]
-        guard.watch(_loss(value if bad and spoiled == "loss" else 1.0), gradients, step)
+        guard.begin(step)
+        guard.watch(_loss(value if bad and spoiled == "loss" else 1.0), gradients)
         assert guard.first_bad().item() == (43 if step >= 43 else -1)
 
 
 @pytest.mark.parametrize("make", GUARDS)
 def test_the_very_first_step_can_be_the_bad_one(make: Callable[[], FiniteGuard]) -> None:
     guard = make()
-    guard.watch(_loss(float("nan")), [torch.ones(3)], 7)
+    guard.begin(7)
+    guard.watch(_loss(float("nan")), [torch.ones(3)])
     assert guard.first_bad().item() == 7
 
 
@@ -49,7 +51,8 @@ def test_weights_stand_still_from_a_bad_step_on(fused: bool) -> None:
     weights = []
     for step, value in enumerate((1.0, float("inf"), 1.0), start=1):
         weight.grad = torch.full((4,), value)
-        guard.watch(_loss(), [weight.grad], step)
+        guard.begin(step)
+        guard.watch(_loss(), [weight.grad])
         guard.protect(optimizer, [weight.grad])
         optimizer.step()
         weights.append(weight.tolist())
@@ -59,9 +62,11 @@ def test_weights_stand_still_from_a_bad_step_on(fused: bool) -> None:
 def test_gradients_that_a_loss_scaler_may_overflow_are_left_to_it() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, fused=True)
     guard = guard_for(optimizer, torch.device("cpu"), loss_scaling=True)
-    guard.watch(_loss(), [torch.tensor([float("inf")])], 1)
+    guard.begin(1)
+    guard.watch(_loss(), [torch.tensor([float("inf")])])
     assert guard.first_bad().item() == -1
-    guard.watch(_loss(float("nan")), [torch.ones(1)], 2)
+    guard.begin(2)
+    guard.watch(_loss(float("nan")), [torch.ones(1)])
     assert guard.first_bad().item() == 2
 
 

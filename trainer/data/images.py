@@ -101,10 +101,14 @@ def cropped(bordered: torch.Tensor, samples: torch.Tensor, crops: torch.Tensor) 
     return bordered[samples[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def drawn_crops(count: int, seed: int) -> torch.Tensor:
-    """Crops from ``seed`` alone: int64, shape (count, 3), top and left from 0 to 2 * CROP_PADDING, and 1 to mirror."""
+def drawn_crops(count: int, seed: int, shift: int = CROP_PADDING) -> torch.Tensor:
+    """Crops from ``seed`` alone: int64, shape (count, 3), top and left, and 1 to mirror.
+
+    Args:
+        shift: how far top and left are from the middle, CROP_PADDING, at most.
+    """
     generator = torch.Generator().manual_seed(seed)
-    corners = torch.randint(0, 2 * CROP_PADDING + 1, (count, 2), generator=generator)
+    corners = torch.randint(CROP_PADDING - shift, CROP_PADDING + shift + 1, (count, 2), generator=generator)
     return torch.cat([corners, torch.randint(0, 2, (count, 1), generator=generator)], dim=1)
 
 

@@ -26,6 +26,8 @@ class Recipe:
     weight_decay: float
     make: type[Optimizer]
     settings: Mapping[str, Any]
+    capturable: bool = False
+    """Whether torch must be told to keep its counters on the device, so that a step can be recorded."""
 
 
 REFERENCE_STEP_SIZE = 128
@@ -33,9 +35,9 @@ REFERENCE_STEP_SIZE = 128
 
 RECIPES: dict[str, Recipe] = {
     "sgd": Recipe(0.1, 1.0, 5e-4, SGD, {"momentum": 0.9, "nesterov": True}),
-    "adam": Recipe(1e-3, 0.5, 0.0, Adam, {}),
-    "adamw": Recipe(1e-3, 0.5, 0.05, AdamW, {}),
-    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {"decoupled_weight_decay": True}),
+    "adam": Recipe(1e-3, 0.5, 0.0, Adam, {}, capturable=True),
+    "adamw": Recipe(1e-3, 0.5, 0.05, AdamW, {}, capturable=True),
+    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {"decoupled_weight_decay": True}, capturable=True),
     "lion": Recipe(2e-4, 0.5, 0.2, Lion, {}),
     "muon": Recipe(0.02, 0.5, 0.01, Muon, {}),
 }
@@ -53,22 +55,37 @@ def default_lr(name: str, step_size: int, reference: float | None = None) -> flo
 
 
 def build(
-    name: str, groups: Iterable[dict[str, Any]], *, lr: float, weight_decay: float | None, fused: bool
+    name: str,
+    groups: Iterable[dict[str, Any]],
+    *,
+    lr: float,
+    weight_decay: float | None,
+    fused: bool,
+    recorded: bool = False,
 ) -> Optimizer:
-    """An optimizer over a task's parameter groups; ``lr_scale`` of a group multiplies its learning rate."""
+    """An optimizer over a task's parameter groups; ``lr_scale`` of a group multiplies its learning rate.
+
+    Args:
+        recorded: whether steps are to be recorded on the device: learning rates and counters are then tensors there.
+    """
     recipe = RECIPES[name]
-    peak = lr
     settings = {**recipe.settings, **({"fused": True} if fused else {})}
+    if recorded and recipe.capturable:
+        settings["capturable"] = True
     decay = recipe.weight_decay if weight_decay is None else weight_decay
-    ready = [_ready(group, peak) for group in groups]
-    return without_compiler(recipe.make)(ready, lr=peak, weight_decay=decay, **settings)
+    ready = [_ready(group, lr, recorded=recorded) for group in groups]
+    return without_compiler(recipe.make)(ready, lr=lr, weight_decay=decay, **settings)
 
 
 def set_learning_rate(optimizer: Optimizer, factor: float) -> float:
     """Scale every group's peak learning rate; returns that of the first group."""
     for group in optimizer.param_groups:
-        group["lr"] = group["peak_lr"] * factor
-    return float(optimizer.param_groups[0]["lr"])
+        now = group["peak_lr"] * factor
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(now)
+        else:
+            group["lr"] = now
+    return float(optimizer.param_groups[0]["peak_lr"] * factor)
 
 
 def load_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
@@ -105,6 +122,7 @@ def _laid_out(value: Any, weight: torch.Tensor) -> Any:
     return torch.empty_like(weight, dtype=value.dtype).copy_(value)
 
 
-def _ready(group: dict[str, Any], peak: float) -> dict[str, Any]:
+def _ready(group: dict[str, Any], peak: float, *, recorded: bool) -> dict[str, Any]:
     own = peak * float(group.get("lr_scale", 1.0))
-    return {**group, "lr": own, "peak_lr": own}
+    lr = torch.full((), own, device=group["params"][0].device) if recorded and group["params"] else own
+    return {**group, "lr": lr, "peak_lr": own}

@@ -29,6 +29,13 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "muon": False})
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Older checkpoints count in Python."""
+        super().__setstate__(state)
+        for weight, kept in self.state.items():
+            if isinstance(kept.get("count"), int):
+                kept["count"] = torch.full((), float(kept["count"]), device=weight.device)
+
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """One update; a closure is evaluated first, as torch's own optimizers do."""
@@ -61,26 +68,31 @@ class Muon(Optimizer):
             updates = [
                 matrix.reshape(weight.shape).to(weight.dtype) for matrix, (weight, _) in zip(found, pairs, strict=True)
             ]
-            torch._foreach_add_([weight for weight, _ in pairs], updates, alpha=-group["lr"] * scale)
+            torch._foreach_mul_(updates, group["lr"] * -scale)  # the rate may be a tensor, which `alpha` may not
+            torch._foreach_add_([weight for weight, _ in pairs], updates)
 
     def _update_adamw(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         states = [self.state[weight] for weight in weights]
         for weight, state in zip(weights, states, strict=True):
             if not state:
-                state.update(count=0, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
-            state["count"] += 1
+                count = torch.zeros((), device=weight.device)
+                state.update(count=count, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
+        torch._foreach_add_([state["count"] for state in states], 1)
+        count = states[0]["count"]  # of all: they begin together
         lr = group["lr"] * _ADAM_LR_RATIO
         slow, slower = _ADAM_BETAS
         torch._foreach_lerp_(firsts, gradients, 1 - slow)
         torch._foreach_mul_(seconds, slower)
         torch._foreach_addcmul_(seconds, gradients, gradients, value=1 - slower)
-        spreads = torch._foreach_div(seconds, [1 - slower ** state["count"] for state in states])
+        spreads = torch._foreach_div(seconds, 1 - slower**count)
         torch._foreach_sqrt_(spreads)
         torch._foreach_add_(spreads, 1e-8)
         torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
-        torch._foreach_addcdiv_(weights, firsts, spreads, [-lr / (1 - slow ** state["count"]) for state in states])
+        updates = torch._foreach_div(firsts, spreads)
+        torch._foreach_mul_(updates, -lr / (1 - slow**count))
+        torch._foreach_add_(weights, updates)
 
 
 def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,13 +15,17 @@ from ..data import cifar, images
 from ..device import Device
 from ..inspection import Inspection
 from ..models.resnet import ResNet, WideResNet
+from ..models.whitened import WhitenedNet
 from ..optimizers import with_weight_decay_on_matrices
 from ..options import fraction, positive, whole
 from ..order import mixed
 from . import Batch, Defaults, Loss, Task, Tuned
 
-MODELS = ("resnet18", "wrn-16-4", "tiny")
-_DEFAULT_WIDTHS = {"resnet18": 64, "wrn-16-4": 4, "tiny": 16}
+_DEFAULT_WIDTHS = {"resnet18": 64, "wrn-16-4": 4, "tiny": 16, "whitened-6": 64, "whitened-9": 128}
+MODELS = tuple(_DEFAULT_WIDTHS)
+_WHITENED = {"whitened-6": (2, (1, 4, 4)), "whitened-9": (3, (1, 3, 4))}
+"""Convolutions of a stage, and the widths of the three as multiples of the first."""
+_WHITENING_IMAGES = 5_000
 _EVALUATION_BATCH = 500
 # The product of rate and decay is what shrinks a weight in a step; for AdamW and its kin that of Loshchilov and Hutter
 # (2019, section 4) on CIFAR-10, for Lion the same product at its smaller rate (Chen et al., 2023, section 5).
@@ -55,6 +59,17 @@ class Cifar(Task):
         parser.add_argument(
             "--cutout", type=whole, default=0, metavar="PIXELS", help="side of a square left out, 0: none"
         )
+        parser.add_argument(
+            "--shift",
+            type=whole,
+            choices=range(images.CROP_PADDING + 1),
+            default=images.CROP_PADDING,
+            metavar="PIXELS",
+            help=f"random crops: by how much an image moves at most, 0 to {images.CROP_PADDING} (default)",
+        )
+        parser.add_argument(
+            "--mirror", action="store_true", help="judge a validation image by the mean over it and its mirror image"
+        )
         parser.add_argument("--no-augment", action="store_true", help="neither random crops nor flips")
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -67,10 +82,10 @@ class Cifar(Task):
         # A mirrored grating is a grating of another class; a mirrored cat is a cat.
         self._flips = args.data is not None
         self._augment = not args.no_augment
-        # A plain `.to(device)` would wait for everything queued there, once a step.
-        self._put: Callable[[torch.Tensor], torch.Tensor] = _unmoved
+        self._on_device = False
         self._mean, self._deviation = found.statistics()
         self._images, self._labels = images.padded(found.train_images, self._mean), found.train_labels
+        self._first_images = found.train_images[:_WHITENING_IMAGES]
         self._validation = (found.validation_images, found.validation_labels)
         self.train_size = len(self._labels)
         self.synthetic = args.data is None
@@ -90,45 +105,55 @@ class Cifar(Task):
         """The network that was asked for."""
         if self._args.model == "wrn-16-4":
             return WideResNet(16, self._width, self._classes)
+        if self._args.model in _WHITENED:
+            convolutions, multiples = _WHITENED[self._args.model]
+            model = WhitenedNet([self._width * multiple for multiple in multiples], convolutions, self._classes)
+            model.whiten(images.normalised(self._first_images, self._mean, self._deviation))
+            return model
         blocks = (2, 2, 2, 2) if self._args.model == "resnet18" else (1, 1, 1)
         return ResNet(blocks, self._width, self._classes)
 
     def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """Convolutions and the head decay, norms and biases do not."""
-        return with_weight_decay_on_matrices(model)
+        return model.parameter_groups() if isinstance(model, WhitenedNet) else with_weight_decay_on_matrices(model)
 
     def to_device(self, device: Device) -> None:
         """The whole data set (240 MB for CIFAR) lives on an accelerator, so that a step copies a few indices only."""
         self._mean, self._deviation = device.put((self._mean, self._deviation))
         if device.type != "cpu" and self._args.workers == 0:
-            self._put = device.put
+            self._on_device = True
             self._images, self._labels = device.put((self._images, self._labels))
             self._validation = device.put(self._validation)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """Cropped and mirrored images of the step, their labels, and where a square is cut out of each."""
-        crops = images.drawn_crops(len(samples), seed)
-        if not self._augment:
-            crops[:, :2] = images.CROP_PADDING
+        """Cropped and mirrored images of the step, their labels, and where a square is cut out of each.
+
+        Where all images are on the device: which they are and how each is cropped, shape (n, 4), for :meth:`loss`.
+        """
+        crops = images.drawn_crops(len(samples), seed, self._args.shift if self._augment else 0)
         if not (self._augment and self._flips):
             crops[:, 2] = 0
-        # One copy to the device: each of them costs more than the crops themselves.
-        numbers = self._put(torch.cat([samples[:, None], crops], dim=1))
-        chosen = numbers[:, 0]
-        batch = {"images": images.cropped(self._images, chosen, numbers[:, 1:]), "labels": self._labels[chosen]}
+        # One tensor, for one copy to the device: each of them costs more than the crops themselves.
+        numbers = torch.cat([samples[:, None], crops], dim=1)
+        batch = {"crops": numbers} if self._on_device else self._cropped(numbers)
         if self._args.cutout:
             batch["centres"] = images.drawn_centres(len(samples), mixed(seed, 1))
         return batch
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Cross-entropy; reports the training accuracy too."""
-        pixels = self._normalised(batch["images"])
+        shown = self._cropped(batch["crops"]) if "crops" in batch else batch
+        pixels = self._normalised(shown["images"])
         if self._args.cutout:
             pixels = images.cut_out(pixels, batch["centres"], self._args.cutout)
         logits = model(pixels)
-        value = F.cross_entropy(logits.float(), batch["labels"], label_smoothing=self._smoothing)
-        hits = (logits.detach().argmax(dim=1) == batch["labels"]).float().mean()
+        value = F.cross_entropy(logits.float(), shown["labels"], label_smoothing=self._smoothing)
+        hits = (logits.detach().argmax(dim=1) == shown["labels"]).float().mean()
         return Loss(value, {"accuracy": hits})
+
+    def _cropped(self, numbers: torch.Tensor) -> Batch:
+        chosen = numbers[:, 0]
+        return {"images": images.cropped(self._images, chosen, numbers[:, 1:]), "labels": self._labels[chosen]}
 
     def evaluate(self, model: nn.Module, device: Device) -> Iterator[dict[str, float] | None]:
         """Loss and accuracy over every validation image."""
@@ -137,7 +162,11 @@ class Cifar(Task):
         for start in range(0, len(labels), _EVALUATION_BATCH):
             chunk = slice(start, start + _EVALUATION_BATCH)
             shown, wanted = device.put((pixels[chunk], labels[chunk]))
-            logits = model(self._normalised(shown)).float()
+            pixels_shown = self._normalised(shown)
+            logits = model(pixels_shown).float()
+            if self._args.mirror:
+                logits = logits + model(pixels_shown.flip(3)).float()
+                logits = logits / 2
             hits = (logits.argmax(dim=1) == wanted).sum()
             total += torch.stack([F.cross_entropy(logits, wanted, reduction="sum"), hits])
             yield None
@@ -147,10 +176,6 @@ class Cifar(Task):
     def _normalised(self, pixels: torch.Tensor) -> torch.Tensor:
         # Channels-last from the start: the convolutions keep the layout they are given.
         return images.normalised(pixels.contiguous(memory_format=torch.channels_last), self._mean, self._deviation)
-
-
-def _unmoved(numbers: torch.Tensor) -> torch.Tensor:
-    return numbers
 
 
 def _read(args: argparse.Namespace) -> images.ImageSet:

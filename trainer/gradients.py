@@ -1,0 +1,126 @@
+"""Gradients as a whole: their norm, clipping, and the guard that keeps weights from a step that is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch.optim import Optimizer
+
+Gradients = list[torch.Tensor]
+
+
+class FiniteGuard(Protocol):
+    """A flag on the device that the first non-finite step raises, for good; from then on the weights stand still.
+
+    To ask at every step whether the loss is finite would wait for the device at every step. The flag is read late, with
+    the next report; the weights are safe until then, since the device itself skips the updates.
+    """
+
+    def begin(self, step: int) -> None:
+        """Say which step comes. Not part of what is recorded of a step: whatever else there is here is."""
+
+    def watch(self, loss: torch.Tensor, gradients: Gradients, norm: torch.Tensor | None = None) -> None:
+        """Take in the loss (a scalar) and the gradients of a step, or instead of these their norm where it is known."""
+
+    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
+        """Call between :meth:`watch` and the optimizer's step."""
+
+    def first_bad(self) -> torch.Tensor:
+        """The first step that was not finite, below 0 for none so far: a float scalar on the device."""
+
+
+class KernelGuard:
+    """For fused optimizers: one kernel looks at all gradients, and the optimizer's own skips its step (``found_inf``).
+
+    Both are what torch's GradScaler is made of; here nothing is scaled. Gradients must be float32.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._found = torch.zeros((), device=device)
+        self._scale = torch.ones((), device=device)
+        self._bad_steps = torch.zeros((), device=device)
+        self._step = 0
+
+    def begin(self, step: int) -> None:
+        """See :class:`FiniteGuard`."""
+        self._step = step
+
+    def watch(self, loss: torch.Tensor, gradients: Gradients, norm: torch.Tensor | None = None) -> None:
+        """See :class:`FiniteGuard`."""
+        looked_at = [*gradients, loss] if norm is None else [norm, loss]
+        torch._amp_foreach_non_finite_check_and_unscale_(looked_at, self._found, self._scale)
+        self._bad_steps.add_(self._found)  # the kernel raises its flag and never lowers it
+
+    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
+        """See :class:`FiniteGuard`."""
+        optimizer.grad_scale = None  # type: ignore[attr-defined]
+        optimizer.found_inf = self._found  # type: ignore[attr-defined]
+
+    def first_bad(self) -> torch.Tensor:
+        """See :class:`FiniteGuard`."""
+        return torch.where(self._bad_steps > 0, self._step + 1 - self._bad_steps, -1.0)
+
+
+class GradientGuard:
+    """For every other optimizer: its gradients become zero. (Momentum may still move weights, by finite amounts.)"""
+
+    def __init__(self, device: torch.device, *, gradients_may_overflow: bool = False) -> None:
+        """Gradients that may overflow (those of fp16: its loss scaler skips such steps) are not watched."""
+        self._finite = torch.ones((), dtype=torch.bool, device=device)
+        self._suspect = torch.full((), -1.0, device=device)
+        self._step = torch.zeros((), device=device)
+        self._gradients_may_overflow = gradients_may_overflow
+
+    def begin(self, step: int) -> None:
+        """See :class:`FiniteGuard`."""
+        self._step.fill_(step)
+
+    def watch(self, loss: torch.Tensor, gradients: Gradients, norm: torch.Tensor | None = None) -> None:
+        """See :class:`FiniteGuard`."""
+        value = loss
+        if not self._gradients_may_overflow:
+            value = loss + (gradient_norm(gradients) if norm is None else norm)
+        self._suspect.copy_(torch.where(self._finite, self._step, self._suspect))
+        self._finite.logical_and_(torch.isfinite(value))
+
+    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
+        """See :class:`FiniteGuard`."""
+        for gradient in gradients:
+            gradient.masked_fill_(~self._finite, 0.0)
+
+    def first_bad(self) -> torch.Tensor:
+        """See :class:`FiniteGuard`."""
+        return torch.where(self._finite, -1.0, self._suspect)
+
+
+def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
+    """The cheapest guard that holds."""
+    weights = (weight for group in optimizer.param_groups for weight in group["params"])
+    if optimizer.defaults.get("fused") and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
+        return KernelGuard(device)
+    return GradientGuard(device, gradients_may_overflow=loss_scaling)
+
+
+def gradients_of(parameters: Sequence[torch.Tensor]) -> Gradients:
+    """The gradients that a backward pass left; a rank may have no row of a small parameter."""
+    return [parameter.grad for parameter in parameters if parameter.grad is not None and parameter.grad.numel()]
+
+
+def gradient_norm(gradients: Gradients) -> torch.Tensor:
+    """2-norm over all gradients together, a scalar on their device."""
+    norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    return norm
+
+
+def clip_gradients(gradients: Gradients, most: float, norm: torch.Tensor | None = None) -> torch.Tensor:
+    """Scale all gradients so that their common norm is ``most`` at the highest; returns what it was. No read-back.
+
+    Args:
+        norm: theirs and that of other ranks' gradients together, where these are only a part.
+    """
+    norm = gradient_norm(gradients) if norm is None else norm
+    if gradients:
+        torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
+    return norm

@@ -1,0 +1,94 @@
+"""Whole steps as graphs of the device: what a step launches is recorded once and issued as one from then on.
+
+A step of small kernels waits for the CPU that launches them, one by one: some 1,500 of them in a ResNet-18 with Muon.
+Replayed, the same kernels run on the same memory in the same order, so the numbers are those of the eager step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .device import Device, is_out_of_memory
+from .tasks import Batch
+
+_EAGER_STEPS = 3
+"""Before a recording: kernels are chosen, and the optimizer's state comes to be, in memory that outlives the graph."""
+_MOST_GRAPHS = 8
+"""Each keeps the memory of its step; a task whose batches have ever new shapes gains nothing from more."""
+
+_Key = tuple[object, ...]
+Work = Callable[[Batch, int], None]
+"""A step on a batch that is one of so many samples over all ranks."""
+
+
+class RecordingFailed(RuntimeError):
+    """A step could not be recorded, or had no memory for it; nothing of it has happened."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}")
+        self.out_of_memory = is_out_of_memory(cause)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    replay: Callable[[], None]
+    inputs: Batch
+    """What the graph reads: a step's samples are copied there."""
+    gradients: list[torch.Tensor | None]
+    """Where the graph leaves them, in the order of the parameters."""
+
+
+class Replay:
+    """Takes steps: eagerly at first and for shapes that are rare, as one graph each from then on.
+
+    What differs between two steps of one graph must be in tensors: samples, learning rates, the number of the step. All
+    that the work does in Python happens when it is recorded, and then no more.
+    """
+
+    def __init__(self, work: Work, parameters: Sequence[torch.Tensor], device: Device) -> None:
+        self._work = work
+        self._parameters = parameters
+        self._device = device
+        self._seen: Counter[_Key] = Counter()
+        self._recorded: dict[_Key, _Recorded] = {}
+        self._last: _Recorded | None = None
+
+    @property
+    def holds_memory(self) -> bool:
+        """Whether there is any graph yet."""
+        return bool(self._recorded)
+
+    def step(self, batch: Batch, total: int, micro_batch: int) -> None:
+        """Take one step.
+
+        Raises:
+            RecordingFailed: the step was not taken; it can be, eagerly.
+        """
+        key = (total, micro_batch, *((name, part.shape, part.dtype) for name, part in batch.items()))
+        recorded = self._recorded.get(key)
+        if recorded is None:
+            self._seen[key] += 1
+            if self._seen[key] <= _EAGER_STEPS or len(self._recorded) == _MOST_GRAPHS:
+                self._last = None
+                self._work(batch, total)
+                return
+            self._recorded[key] = recorded = self._record(batch, total)
+        for name, part in batch.items():
+            self._device.fill(recorded.inputs[name], part)
+        recorded.replay()
+        if recorded is not self._last:
+            for parameter, gradient in zip(self._parameters, recorded.gradients, strict=True):
+                parameter.grad = gradient
+            self._last = recorded
+
+    def _record(self, batch: Batch, total: int) -> _Recorded:
+        try:
+            inputs = {name: torch.zeros_like(part, device=self._device.torch) for name, part in batch.items()}
+            replay = self._device.record(lambda: self._work(inputs, total))
+        except (RuntimeError, MemoryError) as error:
+            raise RecordingFailed(error) from error
+        return _Recorded(replay, inputs, [parameter.grad for parameter in self._parameters])
