@@ -44,7 +44,8 @@ class Feed:
 
     def _key(self, order: torch.Tensor, epoch: int, step: int) -> Key:
         share = self._ranks.share(self.order.step(order, step))
-        return share, mixed(self.order.seed, epoch, step, self._ranks.rank)
+        # Whatever is to happen to a sample every other epoch goes by the lowest bit.
+        return share, mixed(self.order.seed, epoch, step, self._ranks.rank) & ~1 | epoch & 1
 
 
 class _Keys(Sampler[Key]):

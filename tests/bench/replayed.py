@@ -31,6 +31,7 @@ SMALL = {
     "twotower": ("--width", "32", "--layers", "1", "--embedding", "16"),
 }
 EXACT = ("--precision", "fp32", "--matmul-precision", "highest", "--report-every", "1", "--eval-every", "1000000")
+EXACT += ("--deterministic",)  # else the fastest of several kernels is chosen by a race, each time anew
 
 
 def trained(args: argparse.Namespace, task: str, optimizer: str, *how: str) -> tuple[list[float], float, str]:

@@ -1,13 +1,13 @@
 """`make bench-train`: the shared loop against the bare one, same model, batch and precision, turn about in one run.
 
     python -m tests.bench.train --device cuda --batch-size 512 --precision bf16 --compile --epochs 6 --turns 3
-    python -m tests.bench.train --device cuda --batch-size 512 --precision bf16 --against lightning transformers
+    python -m tests.bench.train --device cuda --batch-size 128 --precision bf16 --against lightning accelerate titan
     python -m tests.bench.train --device cuda --batch-size 512 --precision bf16 --processes 2
 
-The shared loop runs as users run it: heartbeat, metrics.jsonl and requests on. Prints images per second of everything
-(median and spread over the turns) and the ratio to the bare loop; compiled on CUDA there are two of those, one of which
-issues each pass as one CUDA graph as the shared loop does, and the faster counts. With ``--processes`` also the shared
-loop over so many devices, at the same batch on each, against itself on one.
+The shared loop runs as users run it: heartbeat, metrics.jsonl and requests on, on CUDA with its steps replayed. Prints
+images per second of everything (median and spread over the turns) and the ratio to the bare loop; compiled on CUDA
+there are two of those, one of which issues each pass as one CUDA graph, and the faster counts. With ``--processes``
+also the shared loop over so many devices, at the same batch on each, against itself on one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CIFAR_IMAGES, SYNTHETIC_IMAGES = 50_000, 4_000
+PEERS = {
+    "lightning": "Lightning's Trainer",
+    "transformers": "Hugging Face's Trainer",
+    "accelerate": "a loop with accelerate",
+    "titan": "as torchtitan does it",
+}
 BARE, REPLAYED, SHARED = "bare loop", "bare loop, replayed", "mpstui's loop"
 
 
@@ -63,7 +69,7 @@ def contenders(args: argparse.Namespace) -> dict[str, Callable[[], float]]:
     if args.processes > 1:
         chosen[f"the same on {args.processes}"] = lambda: shared_loop(args, args.processes)
     for peer in args.against:
-        chosen[f"{peer}'s Trainer"] = lambda peer=peer: apart(f"{peer}_cifar", args)  # type: ignore[misc]
+        chosen[PEERS[peer]] = lambda peer=peer: apart(f"{peer}_cifar", args)  # type: ignore[misc]
     return chosen
 
 
@@ -87,7 +93,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--processes", type=int, default=1, help="also over so many devices")
-    parser.add_argument("--against", nargs="*", default=[], choices=("lightning", "transformers"))
+    parser.add_argument("--against", nargs="*", default=[], choices=tuple(PEERS))
     return parser.parse_args()
 
 

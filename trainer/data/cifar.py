@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 
 from ..errors import UsageError
+from . import image_cache
 from .images import ImageSet
 from .restricted_pickle import load_restricted
 
@@ -34,11 +36,16 @@ def read(data: Path, dataset: str) -> ImageSet:
         UsageError: the folder is not CIFAR, or a file of it cannot be read; names it and the remedy.
     """
     folder = _folder(data, dataset)
-    train, validation = _FILES[dataset]
-    train_images, train_labels = _read_files(folder, train, dataset)
-    validation_images, validation_labels = _read_files(folder, validation, dataset)
+    cache = image_cache.default_folder(os.environ)
+
+    def decoded(names: list[str]) -> image_cache.Split:
+        return image_cache.decoded(
+            cache, [folder / name for name in names], lambda: _read_files(folder, names, dataset)
+        )
+
+    train, validation = (decoded(names) for names in _FILES[dataset])
     name = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}[dataset]
-    return ImageSet(name, _CLASSES[dataset], train_images, train_labels, validation_images, validation_labels)
+    return ImageSet(name, _CLASSES[dataset], *train, *validation)
 
 
 def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]]:

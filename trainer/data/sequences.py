@@ -108,7 +108,13 @@ def tokens_of(text: str) -> torch.Tensor:
 
 def reverse_complement(tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """The other strand of each sequence, (batch, length); padding stays at the end."""
-    return COMPLEMENT.to(tokens.device)[reversed_in_place(tokens, lengths)]
+    return _complement_on(tokens.device)[reversed_in_place(tokens, lengths)]
+
+
+@functools.cache
+def _complement_on(device: torch.device) -> torch.Tensor:
+    """Copied once: a step that copies from the CPU cannot be recorded (trainer/replay.py)."""
+    return COMPLEMENT.to(device)
 
 
 def reversed_in_place(values: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

@@ -49,7 +49,7 @@ class WhitenedNet(nn.Module):
         super().__init__()
         directions = channels * _PATCH**2
         self.whitening = nn.Conv2d(channels, 2 * directions, _PATCH)
-        self.whitening.weight.requires_grad_(requires_grad=False)
+        self.whitening.weight.requires_grad_(False)
         self.stages = nn.Sequential(*(Stage(a, b, convolutions) for a, b in pairwise([2 * directions, *widths])))
         self.head = nn.Linear(widths[-1], classes, bias=False)
         for module in self.stages.modules():
@@ -85,5 +85,5 @@ class WhitenedNet(nn.Module):
 
 def _norm(width: int) -> nn.BatchNorm2d:
     norm = nn.BatchNorm2d(width)
-    norm.weight.requires_grad_(requires_grad=False)
+    norm.weight.requires_grad_(False)
     return norm

@@ -68,7 +68,17 @@ class Cifar(Task):
             help=f"random crops: by how much an image moves at most, 0 to {images.CROP_PADDING} (default)",
         )
         parser.add_argument(
-            "--mirror", action="store_true", help="judge a validation image by the mean over it and its mirror image"
+            "--flips",
+            choices=("random", "alternate"),
+            default="random",
+            help="mirror an image by chance, or every other epoch (Jordan, 2024)",
+        )
+        parser.add_argument(
+            "--views",
+            type=int,
+            choices=(1, 2, 6),
+            default=1,
+            help="judge a validation image alone (1), together with its mirror image (2), with both moved too (6)",
         )
         parser.add_argument("--no-augment", action="store_true", help="neither random crops nor flips")
 
@@ -84,8 +94,10 @@ class Cifar(Task):
         self._augment = not args.no_augment
         self._on_device = False
         self._mean, self._deviation = found.statistics()
-        self._images, self._labels = images.padded(found.train_images, self._mean), found.train_labels
+        self._images, self._labels = found.train_images, found.train_labels
         self._first_images = found.train_images[:_WHITENING_IMAGES]
+        generator = torch.Generator().manual_seed(mixed(args.seed or 0, 0xF11B))
+        self._mirrored_first = torch.randint(0, 2, (len(self._labels),), generator=generator)
         self._validation = (found.validation_images, found.validation_labels)
         self.train_size = len(self._labels)
         self.synthetic = args.data is None
@@ -120,10 +132,11 @@ class Cifar(Task):
     def to_device(self, device: Device) -> None:
         """The whole data set (240 MB for CIFAR) lives on an accelerator, so that a step copies a few indices only."""
         self._mean, self._deviation = device.put((self._mean, self._deviation))
-        if device.type != "cpu" and self._args.workers == 0:
-            self._on_device = True
+        self._on_device = device.type != "cpu" and self._args.workers == 0
+        if self._on_device:
             self._images, self._labels = device.put((self._images, self._labels))
             self._validation = device.put(self._validation)
+        self._images = images.padded(self._images, self._mean)  # where they are by now: a GPU takes no time for it
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """Cropped and mirrored images of the step, their labels, and where a square is cut out of each.
@@ -133,6 +146,8 @@ class Cifar(Task):
         crops = images.drawn_crops(len(samples), seed, self._args.shift if self._augment else 0)
         if not (self._augment and self._flips):
             crops[:, 2] = 0
+        elif self._args.flips == "alternate":
+            crops[:, 2] = self._mirrored_first[samples] ^ (seed & 1)
         # One tensor, for one copy to the device: each of them costs more than the crops themselves.
         numbers = torch.cat([samples[:, None], crops], dim=1)
         batch = {"crops": numbers} if self._on_device else self._cropped(numbers)
@@ -162,11 +177,8 @@ class Cifar(Task):
         for start in range(0, len(labels), _EVALUATION_BATCH):
             chunk = slice(start, start + _EVALUATION_BATCH)
             shown, wanted = device.put((pixels[chunk], labels[chunk]))
-            pixels_shown = self._normalised(shown)
-            logits = model(pixels_shown).float()
-            if self._args.mirror:
-                logits = logits + model(pixels_shown.flip(3)).float()
-                logits = logits / 2
+            judged = [model(view).float() for view in images.views(self._normalised(shown), self._args.views)]
+            logits = torch.stack(judged).mean(dim=0)
             hits = (logits.argmax(dim=1) == wanted).sum()
             total += torch.stack([F.cross_entropy(logits, wanted, reduction="sum"), hits])
             yield None
