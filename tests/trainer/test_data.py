@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainer.building import train
+from tests.trainer.building import job, train
 from trainer.__main__ import main
 from trainer.data import cifar, images
 from trainer.data.restricted_pickle import load_restricted
@@ -249,6 +249,46 @@ def test_crops_and_flips_move_every_image_by_its_own_amount() -> None:
         padded[:, 4:36, 4:36] = pictures[sample]
         expected = padded[:, top : top + 32, left : left + 32]
         assert torch.equal(result, expected.flip(-1) if flip else expected)
+
+
+def test_a_shift_bounds_how_far_images_move() -> None:
+    corners = images.drawn_crops(400, seed=1, shift=2)[:, :2]
+    assert (corners.min().item(), corners.max().item()) == (2, 6)
+    assert (images.drawn_crops(9, seed=1, shift=0)[:, :2] == 4).all()
+
+
+def test_views_are_the_image_its_mirror_image_and_both_moved() -> None:
+    pixels = torch.arange(2 * 3 * 16.0).view(2, 3, 4, 4)
+    assert [torch.equal(view, pixels) for view in images.views(pixels, 1)] == [True]
+    plain, mirrored = images.views(pixels, 2)
+    assert torch.equal(mirrored, plain.flip(3))
+    six = images.views(pixels, 6)
+    assert [view.shape for view in six] == [pixels.shape] * 6
+    assert torch.equal(six[2][..., 1:, 1:], pixels[..., :-1, :-1])
+    assert torch.equal(six[4][..., :-1, :-1], pixels[..., 1:, 1:])
+
+
+def test_alternate_flips_show_each_image_both_ways_in_any_two_epochs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = job("--limit", "48", "--flips", "alternate", folder=tmp_path)
+    monkeypatch.setattr(made.task, "_flips", True)  # as on images of things, which are not generated
+    monkeypatch.setattr(made.task, "_cropped", lambda numbers: {"crops": numbers})
+    mirrored = [
+        {int(sample): int(flip) for batch, _ in made.feed.epoch(epoch) for sample, _, _, flip in batch["crops"]}
+        for epoch in (1, 2, 3)
+    ]
+    assert mirrored[0] == mirrored[2]
+    assert all(mirrored[0][sample] + mirrored[1][sample] == 1 for sample in range(48))
+    assert set(mirrored[0].values()) == {0, 1}
+
+
+def test_statistics_are_those_of_the_pixels() -> None:
+    found = images.synthetic(0, train=300, validation=10)
+    pixels = found.train_images.double() / 255
+    mean, deviation = found.statistics()
+    torch.testing.assert_close(mean, pixels.mean(dim=(0, 2, 3)).float())
+    torch.testing.assert_close(deviation, pixels.std(dim=(0, 2, 3)).float())
 
 
 def test_normalised_images_have_mean_0_and_deviation_1() -> None:

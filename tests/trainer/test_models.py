@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from trainer.data import images
 from trainer.models.resnet import ResNet, WideResNet
+from trainer.models.whitened import WhitenedNet
 
 
 @pytest.mark.parametrize(
@@ -15,4 +17,25 @@ from trainer.models.resnet import ResNet, WideResNet
 )
 def test_parameters_and_shapes(model: torch.nn.Module, parameters: int) -> None:
     assert sum(weight.numel() for weight in model.parameters()) == parameters
+    assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_the_first_layer_of_a_whitened_network_gives_patches_equal_variance_in_every_direction() -> None:
+    found = images.synthetic(0, train=400, validation=10)
+    pixels = images.normalised(found.train_images, *found.statistics())
+    model = WhitenedNet((8, 16, 16), 2, 10)
+    model.whiten(pixels)
+    answers = model.whitening(pixels).transpose(0, 1).flatten(1)
+    assert torch.equal(answers[:12], -answers[12:])
+    covariance = answers[:12] @ answers[:12].T / answers.shape[1]
+    torch.testing.assert_close(covariance, torch.eye(12), atol=0.05, rtol=0)
+    assert not model.whitening.weight.requires_grad
+
+
+@pytest.mark.parametrize("convolutions", [2, 3])
+def test_every_trained_weight_of_a_whitened_network_is_in_one_group(convolutions: int) -> None:
+    model = WhitenedNet((8, 16, 16), convolutions, 10)
+    grouped = [weight for group in model.parameter_groups() for weight in group["params"]]
+    assert {id(weight) for weight in grouped} == {id(one) for one in model.parameters() if one.requires_grad}
+    assert len(grouped) == len({id(weight) for weight in grouped})
     assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)

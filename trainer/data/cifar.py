@@ -12,6 +12,7 @@ import torch
 
 from ..errors import UsageError
 from . import image_cache
+from .cache_folder import cache_folder
 from .images import ImageSet
 from .restricted_pickle import load_restricted
 
@@ -36,7 +37,7 @@ def read(data: Path, dataset: str) -> ImageSet:
         UsageError: the folder is not CIFAR, or a file of it cannot be read; names it and the remedy.
     """
     folder = _folder(data, dataset)
-    cache = image_cache.default_folder(os.environ)
+    cache = cache_folder(os.environ, "images")
 
     def decoded(names: list[str]) -> image_cache.Split:
         return image_cache.decoded(

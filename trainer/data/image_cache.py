@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,6 @@ _WORTH_BYTES = 16 << 20
 Values = np.ndarray[Any, Any]
 Split = tuple[torch.Tensor, torch.Tensor]
 """Images, uint8 (n, 3, 32, 32), and labels, int64 (n,)."""
-
-
-def default_folder(environ: Mapping[str, str]) -> Path:
-    """Below the user's cache folder (XDG base directories; the same on a Mac)."""
-    base = environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "mpstui" / "images"
 
 
 def decoded(folder: Path, files: Sequence[Path], decode: Callable[[], Split], worth_bytes: int = _WORTH_BYTES) -> Split:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +14,6 @@ import numpy as np
 from mpstui.wire import storage
 
 from .candles import Candles, Floats
-
-
-def default_folder(environ: Mapping[str, str]) -> Path:
-    """Below the user's cache folder (XDG base directories; the same on a Mac)."""
-    base = environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "mpstui" / "indicators"
 
 
 class IndicatorCache:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -75,10 +76,11 @@ class WhitenedNet(nn.Module):
         self.whitening.weight.copy_(torch.cat([filters, -filters]))
         nn.init.zeros_(self.whitening.bias)  # type: ignore[arg-type]
 
-    def parameter_groups(self) -> list[dict[str, object]]:
-        """Convolutions for Muon; the head decays as they do but has as many rows as classes; nothing else decays."""
-        convolutions = [weight for weight in self.stages.parameters() if weight.ndim == 4]
-        others = [weight for weight in self.parameters() if weight.ndim == 1]
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Convolutions and the head decay, and convolutions suit Muon; biases do neither."""
+        trained = [weight for weight in self.parameters() if weight.requires_grad]
+        convolutions = [weight for weight in trained if weight.ndim == 4]
+        others = [weight for weight in trained if weight.ndim == 1]
         head = {"params": [self.head.weight], "muon": False}
         return [{"params": convolutions, "muon": True}, head, {"params": others, "weight_decay": 0.0}]
 

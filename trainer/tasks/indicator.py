@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ..data import candles, indicator_cache, markets
+from ..data import candles, markets
+from ..data.cache_folder import cache_folder
 from ..data.indicator_cache import IndicatorCache
 from ..data.indicators import INDICATORS, WARM_UP
 from ..device import Device
@@ -245,7 +246,7 @@ def _prepared(args: argparse.Namespace) -> tuple[markets.Market, markets.Split, 
 
 
 def _market(symbols: tuple[candles.Candles, ...], args: argparse.Namespace) -> markets.Market:
-    folder = None if args.no_cache or not args.data else args.cache_dir or indicator_cache.default_folder(os.environ)
+    folder = None if args.no_cache or not args.data else args.cache_dir or cache_folder(os.environ, "indicators")
     return markets.market(symbols, horizon=args.horizon, window=args.window, cache=IndicatorCache(folder))
 
 
