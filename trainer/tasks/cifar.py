@@ -95,6 +95,7 @@ class Cifar(Task):
         self._on_device = False
         self._mean, self._deviation = found.statistics()
         self._images, self._labels = found.train_images, found.train_labels
+        self._padded = False
         self._first_images = found.train_images[:_WHITENING_IMAGES]
         generator = torch.Generator().manual_seed(mixed(args.seed or 0, 0xF11B))
         self._mirrored_first = torch.randint(0, 2, (len(self._labels),), generator=generator)
@@ -136,7 +137,7 @@ class Cifar(Task):
         if self._on_device:
             self._images, self._labels = device.put((self._images, self._labels))
             self._validation = device.put(self._validation)
-        self._images = images.padded(self._images, self._mean)  # where they are by now: a GPU takes no time for it
+        self._pad()
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """Cropped and mirrored images of the step, their labels, and where a square is cut out of each.
@@ -167,8 +168,14 @@ class Cifar(Task):
         return Loss(value, {"accuracy": hits})
 
     def _cropped(self, numbers: torch.Tensor) -> Batch:
+        self._pad()
         chosen = numbers[:, 0]
         return {"images": images.cropped(self._images, chosen, numbers[:, 1:]), "labels": self._labels[chosen]}
+
+    def _pad(self) -> None:
+        """Give the images their border, once, where they are by now: a GPU takes no time for it."""
+        if not self._padded:
+            self._images, self._padded = images.padded(self._images, self._mean), True
 
     def evaluate(self, model: nn.Module, device: Device) -> Iterator[dict[str, float] | None]:
         """Loss and accuracy over every validation image."""
