@@ -30,13 +30,14 @@ SMALL = {
     "indicator": ("--dropout", "0"),  # compiled dropout draws other numbers than eager
     "twotower": ("--width", "32", "--layers", "1", "--embedding", "16"),
 }
-EXACT = ("--precision", "fp32", "--matmul-precision", "highest", "--report-every", "1", "--eval-every", "1000000")
-EXACT += ("--deterministic",)  # else the fastest of several kernels is chosen by a race, each time anew
+# Deterministic: else the fastest of several kernels is chosen by a race, each time anew.
+EXACT = ("--precision", "fp32", "--matmul-precision", "highest", "--deterministic")
+OFTEN = ("--report-every", "1", "--eval-every", "1000000")
 
 
 def trained(args: argparse.Namespace, task: str, optimizer: str, *how: str) -> tuple[list[float], float, str]:
     """The loss of every step, steps a second, and what it said of what it could not do."""
-    words = [*synthetic(task), *SMALL.get(task, ()), *EXACT, "--optimizer", optimizer, *how]
+    words = [*synthetic(task), *SMALL.get(task, ()), *EXACT, *OFTEN, "--optimizer", optimizer, *how]
     words += ["--device", args.device, "--stop-after", str(args.steps), "--epochs", "1000000", "--save-every", "0"]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "attempts" / "1").mkdir(parents=True)
