@@ -27,6 +27,7 @@ from ...wire.secrets import hides
 from ...wire.storage import UnreadableRecord
 from ..machine import is_python
 from ..profiles.written import is_option
+from .source_arguments import arguments_in
 
 LONGEST_SECONDS = 60.0
 """Importing torch and transformers from a cold disk takes half of it."""
@@ -130,7 +131,7 @@ def known_arguments(
         cache: the folder that answers are kept in, by the program's file and interpreter.
         seconds: how long the program may take to build its parser.
         ask: False starts nothing: what was kept is all that is known.
-        complain: told in words how a program ended that was asked and gave no answer.
+        complain: told in words how a program ended that was asked and gave no answer; what its source names is known.
     """
     found = _program(command, cwd, environ)
     if found is None:
@@ -146,11 +147,17 @@ def known_arguments(
         record = storage.read_json(kept) if kept else None
         if record and record["stamp"] == stamp:
             return tuple(_argument(one) for one in record["arguments"])
-    arguments = _asked(python, words, cwd, environ, seconds, complain) if ask else ()
-    if kept is not None and arguments:
+    why: list[str] = []
+    arguments = _asked(python, words, cwd, environ, seconds, why.append) if ask else ()
+    if why and text is not None:
+        arguments = tuple(_argument(one) for one in arguments_in(text))
+        why += [", so they were read in its source"] if arguments else []
+    elif kept is not None and arguments:
         with contextlib.suppress(OSError):
             storage.make_private_folder(kept.parent)
             storage.write_json(kept, {"stamp": stamp, "arguments": [asdict(one) for one in arguments]})
+    if why:
+        complain("".join(why))
     return arguments
 
 

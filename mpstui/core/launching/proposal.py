@@ -89,7 +89,7 @@ def propose(
     shown = _shown(cwd, snapshot, _others(cwd, snapshot, home)) if snapshot else _Shown()
     words = list(typed.command)
     written = {folded(one.key): one.key for one in written_options(words)}
-    device, device_args, telling = _device(words, known, style)
+    typed, device, device_args, telling = _device(words, typed, known, style)
     resume, resuming = _resuming(known, style, shown)
     sources = [f"{len(known)} arguments that it knows"] if known else []
     sources += [f"run {snapshot.run}"] if snapshot else []
@@ -189,16 +189,21 @@ def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str
 
 
 def _device(
-    words: list[str], known: Mapping[str, Argument], style: str
-) -> tuple[str | None, dict[str, list[str]], str]:
-    """The device that was typed, taken out of the words; how the program is told each; the argument that tells it."""
+    words: list[str], typed: Profile, known: Mapping[str, Argument], style: str
+) -> tuple[Profile, str | None, dict[str, list[str]], str]:
+    """What was typed without a device; that device, taken out of the words too; how the program is told each; the
+    argument that tells it."""
     args, telling = _device_args(known, style)
     asked = {folded(one.key): one.value for one in written_options(words)}
     device = asked.get(telling)
     if device in ("cpu", "mps", "cuda"):
         replace_option(words, telling, False)
-        return device, args, telling
-    return None, {} if telling in asked else args, telling
+        return typed, device, args, telling
+    switches = {folded(flags[0]): name for name, flags in args.items() if len(flags) == 1}
+    meant = [name for key, name in switches.items() if key in map(folded, typed.args)]
+    others = {key: value for key, value in typed.args.items() if folded(key) not in switches}
+    means_one = len(meant) == 1 and len(switches) == len(args)
+    return replace(typed, args=others), meant[0] if means_one else None, {} if telling in asked else args, telling
 
 
 def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, list[str]], str]:
@@ -213,7 +218,10 @@ def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, l
             return {"cpu": [flag]}, name
         if one.kind == "switch" and _TO_GPU.fullmatch(name):
             gpus = [device for device in ("mps", "cuda") if device in name] or ["mps", "cuda"]
-            return {device: [flag] for device in gpus}, name
+            off = next((other for other in one.flags if other.startswith("--no")), "")
+            if one.default == "True" and not off:  # a flag that switches off what is on without it
+                return {"cpu": [flag]}, name
+            return {device: [flag] for device in gpus} | ({"cpu": [off]} if off else {}), name
     return {}, ""
 
 
@@ -285,6 +293,8 @@ def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float
                 watch["heartbeat"] = str(inside)
         elif path.suffix in (".jsonl", ".csv") and re.search("metric|log|hist|result", path.stem):
             watch["metrics"] = str(inside)
+    elsewhere = (one for one in snapshot.checkpoints if not one.path.is_relative_to(cwd))  # it has told of them
+    weights += [(one.time, one.path) for one in elsewhere if one.complete and began <= one.time <= ended + 60]
     return _Shown(_pattern([path for _, path in sorted(weights)]), watch)
 
 

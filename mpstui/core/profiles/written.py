@@ -12,7 +12,10 @@ _ASSIGNMENT = re.compile(r"(?P<head>(?:--?|\+{1,2})?(?P<key>[A-Za-z][\w.-]*)=)(?
 _FLAG = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)")
 _NUMBER = re.compile(r"-\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-\.\d+")
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
-    "batch_size": ("batch_size", "train_batch_size", "per_device_train_batch_size", "bs"),
+    "batch_size": (
+        *("batch_size", "train_batch_size", "per_device_train_batch_size", "bs", "batchSize", "batchsize", "bsz"),
+        *("train_batch", "train_bs", "trainBatchSize", "mini_batch_size"),
+    ),
     "accumulate": (
         *("accumulate", "gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"),
         "accumulate_grad_batches",

@@ -37,6 +37,8 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     from ..formats.points import as_number
     from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
 
+    if any("timesteps" in name for name in told):  # of an environment: the steps beside them are those of a rollout
+        told = {name: value for name, value in told.items() if "step" not in name}
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
     usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]

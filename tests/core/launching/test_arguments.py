@@ -214,13 +214,59 @@ def test_a_program_of_absl_tells_its_own_flags(ask: Ask, tmp_path: Path) -> None
         ("raise SystemExit", None),
     ],
 )
-def test_a_program_that_cannot_be_asked_tells_how_it_ended(ask: Ask, before: str, said: str | None) -> None:
+def test_a_program_that_cannot_be_asked_tells_how_it_ended_and_its_source_its_arguments(
+    ask: Ask, before: str, said: str | None
+) -> None:
     told: list[str] = []
-    assert not ask(f"{before}\n{PLAIN}", complain=told.append, seconds=0.5 if "sleep" in before else 30.0)
-    assert told == ([said] if said else [])
+    found = ask(f"{before}\n{PLAIN}", complain=told.append, seconds=0.5 if "sleep" in before else 30.0)
+    assert told == ([f"{said}, so they were read in its source"] if said else [])
+    if said is None:
+        assert not found
+        return
+    assert list(found) == ["config", "batch-size", "lr", "arch", "amp", "betas", "wandb-token", "out"]
+    assert (found["batch-size"].kind, found["batch-size"].default) == ("int", "64")
+    assert (found["arch"].choices, found["amp"].kind, found["amp"].default) == (("a", "b"), "switch", None)
+    assert (found["betas"].many, found["betas"].default, found["out"].required) == (True, "0.9 0.99", True)
+    assert found["wandb-token"].default is None
+
+
+TYRO = """
+import tyro
+class Args: pass
+args = tyro.cli(Args)
+open("trained", "w")
+"""
+TYRO_PACKAGE = """
+import argparse
+def cli(made_of): raise AssertionError("the parser is asked, not the program")
+class extras:
+    def get_parser(made_of):
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--lr", nargs=1, metavar="FLOAT", help="rate (default: 0.1)")
+        parser.add_argument("--arch", nargs=1, metavar="{a,b}", choices=["a", "b"], help="(required)")
+        parser.add_argument("--cuda", action=argparse.BooleanOptionalAction, help="use it (default: True)")
+        parser.add_argument("--name", nargs=1, metavar="{None}|STR", help="(default: None)")
+        return parser
+"""
+
+
+def test_a_program_of_tyro_tells_what_its_help_says(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "tyro.py").write_text(TYRO_PACKAGE)
+    (tmp_path / "train.py").write_text(TYRO)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    told = {one.name: one for one in known_arguments((sys.executable, "train.py"), cwd=tmp_path, environ=environ)}
+    assert not (tmp_path / "trained").exists()
+    assert {name: (one.kind, one.default, one.choices) for name, one in told.items()} == {
+        "lr": ("float", "0.1", ()),
+        "arch": ("text", None, ("a", "b")),
+        "cuda": ("switch", "True", ()),
+        "name": ("text", None, ()),
+    }
+    assert (told["cuda"].flags, told["lr"].help, told["arch"].required) == (("--cuda", "--no-cuda"), "rate", True)
 
 
 def test_an_interpreter_that_is_not_there_is_told(ask: Ask) -> None:
     told: list[str] = []
-    assert not ask(PLAIN, command=("/no/such/python3", "train.py"), complain=told.append)
-    assert told == ["/no/such/python3 could not be started: No such file or directory"]
+    assert "lr" in ask(PLAIN, command=("/no/such/python3", "train.py"), complain=told.append)
+    why = "/no/such/python3 could not be started: No such file or directory"
+    assert told == [f"{why}, so they were read in its source"]

@@ -13,7 +13,7 @@ from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.planning import plan, spec_json
 from mpstui.core.launching.proposal import propose
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
+from mpstui.core.model.snapshot import Checkpoint, Numbers, RunSnapshot, State
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.core.profiles.parse import parse_profile
 from mpstui.wire import storage
@@ -100,6 +100,34 @@ def test_arguments_roles_and_devices_come_from_the_parser(place: Place) -> None:
 def test_a_switch_can_be_the_device(place: Place, flag: str, args: dict[str, tuple[str, ...]]) -> None:
     profile = place.made(ARGPARSE.replace("DEVICE", f"parser.add_argument('{flag}', action='store_true')"))
     assert profile.device_args == args
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "args", "device"),
+    [
+        ("'store_false'", (), {"cpu": ("--cuda",)}, "auto"),
+        ("'store_false'", ("--cuda",), {"cpu": ("--cuda",)}, "cpu"),
+        ("argparse.BooleanOptionalAction, default=True", (), {"cuda": ("--cuda",), "cpu": ("--no-cuda",)}, "auto"),
+        (
+            "argparse.BooleanOptionalAction, default=True",
+            ("--no-cuda",),
+            {"cuda": ("--cuda",), "cpu": ("--no-cuda",)},
+            "cpu",
+        ),
+    ],
+)
+def test_a_switch_that_turns_the_device_off_is_not_taken_for_one_that_turns_it_on(
+    place: Place, action: str, words: tuple[str, ...], args: dict[str, tuple[str, ...]], device: str
+) -> None:
+    text = ARGPARSE.replace("DEVICE", f"parser.add_argument('--cuda', help='use CUDA', action={action})")
+    profile = place.made(text, *words, "--lr", "1")
+    assert (profile.device_args, profile.device, profile.args) == (args, device, {"lr": 1})
+
+
+def test_checkpoints_that_a_run_told_of_are_known_wherever_they_lie(place: Place, tmp_path: Path) -> None:
+    ran, there = place.left("net.log"), tmp_path.parent / "elsewhere" / "epoch_7.pt"
+    ran = replace(ran, checkpoints=(Checkpoint(there, 4, 1050.0, complete=True),))
+    assert place.made(ARGPARSE.replace("DEVICE", ""), snapshot=ran).checkpoints == str(there.with_name("epoch_*.pt"))
 
 
 @pytest.mark.parametrize(

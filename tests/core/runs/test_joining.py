@@ -347,6 +347,7 @@ def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: H
     [
         ("torchrun t.py --epochs 20 --lr 0.1", {"epochs": 20}),
         ("python t.py --nepoch 3", {"epochs": 3}),
+        ("python ppo.py --total-timesteps 6000 --num-steps 128", {}),
         ("python t.py --nEpochs=3 --epochs_warmup 9", {"epochs": 3}),
         ("python t.py --max_epoch 3 --save_epoch 1 --epoch 7", {"epochs": 3}),
         ("python t.py --train-iters 300", {"steps": 300}),
