@@ -27,8 +27,8 @@ class RunFacts:
     """Why the next attempt cannot run on CPU."""
     not_resumable: str = ""
     """Why the next attempt can only begin from scratch."""
-    unheard: str = ""
-    """Why the trainer itself hears no request."""
+    unheard: Mapping[str, str] = field(default_factory=dict)
+    """Requests that the trainer itself does not hear, each with the reason."""
 
 
 class Question(NamedTuple):
@@ -123,16 +123,16 @@ def _on_cpu_already(snapshot: RunSnapshot) -> str:
     return "it runs on the CPU already: r restarts it" if snapshot.numbers.device.type == "cpu" else ""
 
 
-def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
+def _cannot_hear(action: str, snapshot: RunSnapshot, facts: RunFacts) -> str:
     frozen = "it is paused, and only the running program can do that" if snapshot.is_frozen else ""
-    return _not_running(snapshot, facts) or frozen or facts.unheard
+    return _not_running(snapshot, facts) or frozen or facts.unheard.get(action, "")
 
 
 def _cannot_evaluate(snapshot: RunSnapshot, facts: RunFacts) -> str:
     beat = snapshot.numbers.beat
     knows = beat is None or "evaluate" in beat.answers  # one whose heartbeat was not read is asked: it answers no
     why = "it is evaluating now" if snapshot.health is Health.EVALUATING else ""
-    return _cannot_hear(snapshot, facts) or why or ("" if knows else "this program does not evaluate on request")
+    return _cannot_hear("evaluate", snapshot, facts) or why or ("" if knows else "it does not evaluate on request")
 
 
 def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
@@ -305,7 +305,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="clear_cache",
         name="clear cache",
-        refusal=_cannot_hear,
+        refusal=lambda run, facts: _cannot_hear("clear_cache", run, facts),
         request="clear_cache",
         key="x",
         help="free the device memory it holds in its cache",
@@ -316,7 +316,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="save",
         name="save",
-        refusal=_cannot_hear,
+        refusal=lambda run, facts: _cannot_hear("save", run, facts),
         request="save",
         key="S",
         help="save a checkpoint now",

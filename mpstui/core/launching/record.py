@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from ..machine import Machine
     from .choice import LaunchChoice
 
+_OF_THE_PROGRAM = ("clear_cache", "save", "evaluate")
+"""Requests that only the training itself can carry out."""
+_REPORTS_ALONE = (
+    'this program reports by itself and takes no such request: the agent (agent = true), or report.takes("{}") in its '
+    "code, would"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
@@ -215,13 +222,21 @@ def _facts(snapshot: RunSnapshot) -> RunFacts | None:
     )
 
 
-def _unheard(run: RunDir, attempt: int) -> str:
-    """Why nothing can be asked of the trainer itself; empty when it reports, and so reads requests."""
-    if run.attempt(attempt).heartbeat().exists():
-        return ""
-    if any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
-        return "only the program itself can do that, and it is still starting: try again in a moment"
-    return (
-        "only the program itself can do that, and it has not reported yet: try again in a moment if it has just "
-        "started; else `mpstui show` says why the agent is not loaded in it"
-    )
+def _unheard(run: RunDir, attempt: int) -> dict[str, str]:
+    """What cannot be asked of the trainer itself, and why; what reports reads requests, as far as it says so."""
+    folder = run.attempt(attempt)
+    try:
+        beat = storage.read_json(folder.heartbeat())
+    except (OSError, UnreadableRecord):
+        return {}  # of the moment, or of a newer mpstui: whoever wrote it is asked
+    if beat is not None:
+        alone = beat.get("reported") and not folder.stack_signal.exists()  # no agent answers for it
+        unheard = [one for one in _OF_THE_PROGRAM if one not in (beat.get("answers") or ())] if alone else []
+        return {one: _REPORTS_ALONE.format(one) for one in unheard}
+    why = "only the program itself can do that, and it is still starting: try again in a moment"
+    if not any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
+        why = (
+            "only the program itself can do that, and it has not reported yet: try again in a moment if it has just "
+            "started; else `mpstui show` says why the agent is not loaded in it"
+        )
+    return dict.fromkeys(_OF_THE_PROGRAM, why)

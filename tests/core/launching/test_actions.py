@@ -234,6 +234,21 @@ def test_clear_cache_needs_a_trainer_that_beats(bench: Bench) -> None:
     assert not availability(paused, "pause").ok
 
 
+def test_a_program_that_reports_without_the_agent_is_asked_only_what_it_takes(bench: Bench) -> None:
+    folder = bench.run.attempt(1)
+    storage.make_private_folder(folder.path)
+    beat = {"schema": 1, "time": 1.0, "seq": 1, "reported": ["loss"], "answers": ["save"]}
+    storage.write_json(folder.heartbeat(), beat)
+    found = {action: availability(bench.snapshot(), action) for action in ("clear_cache", "save", "evaluate")}
+    assert [action for action, one in found.items() if one.ok] == ["save"]
+    assert "takes no such request" in found["clear_cache"].why
+    assert 'report.takes("clear_cache")' in found["clear_cache"].why
+    with pytest.raises(OperationError, match="takes no such request"):
+        bench.actions.send(bench.snapshot(), "clear_cache")
+    folder.stack_signal.write_text("10 1 1\n")  # the agent has come, and answers for it
+    assert availability(bench.snapshot(), "clear_cache").ok
+
+
 def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> None:
     bare = Bench(home, LaunchChoice(profile_of('command = ["{python}", "train.py"]\nagent = false\n')), {})
     assert "cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
