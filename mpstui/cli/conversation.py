@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.hosts.line import HostError, Line
+from ..core.hosts.pieces import Pieces, piece
 from ..wire import storage
 from .relay import (
     ASKED,
@@ -27,8 +28,6 @@ from .relay import (
     STILL_SECONDS,
     STILL_THERE,
     TYPED,
-    Pieces,
-    piece,
 )
 from .resuming import Held
 

@@ -1,6 +1,6 @@
 """The far end of ``--host``: one command as if it had been typed here, its streams carried over one line in pieces.
 
-A piece is a letter, a length and so many bytes. The command is a process of its own, whose output is a terminal where
+The command is a process of its own, whose output is a terminal where
 that of the caller is one. It ends with the line: a caller that is gone, or has not been heard of for a while, leaves
 nothing behind but the runs it started, which are nobody's children.
 """
@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.hosts.calls import CallBook
+from ..core.hosts.pieces import Pieces, piece
 from ..core.model.errors import OperationError
 from ..core.model.home import resolve_home
 from ..wire import storage
 from . import resuming
 from .session import warn
 
-HEAD = struct.Struct(">cI")
 ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, PLACE, ENDED = (
     b"R",
     b"I",
@@ -54,37 +54,6 @@ _LAST_WORDS_SECONDS = 0.3
 _PLACES = 3
 """The command's own descriptor, behind its three streams."""
 _PASSED_ON = ("TERM", "COLORTERM", "NO_COLOR")
-
-
-def piece(kind: bytes, data: bytes = b"") -> bytes:
-    """As it travels."""
-    return HEAD.pack(kind, len(data)) + data
-
-
-class Pieces:
-    """What arrives at one end."""
-
-    def __init__(self, read: Callable[[int], bytes | None]) -> None:
-        self._read = read
-        self._unread = b""
-
-    def next(self) -> tuple[bytes, bytes] | None:
-        """A piece, which is waited for; None at the end of the line, and where nothing can be read in time."""
-        while (found := self._whole()) is None:
-            part = self._read(_PART)
-            if not part:
-                return None
-            self._unread += part
-        return found
-
-    def _whole(self) -> tuple[bytes, bytes] | None:
-        if len(self._unread) < HEAD.size:
-            return None
-        kind, length = HEAD.unpack_from(self._unread)
-        if len(self._unread) < HEAD.size + length:
-            return None
-        data, self._unread = self._unread[HEAD.size :][:length], self._unread[HEAD.size + length :]
-        return kind, data
 
 
 class Streams(NamedTuple):

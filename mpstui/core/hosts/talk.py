@@ -1,6 +1,6 @@
 """Questions and answers over a line, one after the other, with files in between.
 
-Everything is a frame: a letter, a length, and so many bytes. Both ends give a sign of life every few seconds, the far
+Everything is a piece. Both ends give a sign of life every few seconds, the far
 one while an answer takes its time; a line that stays silent for longer hangs. Whoever sends files stops as soon as the
 other end says that it wants no more of them.
 """
@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ...wire import storage
 from ..model.errors import OperationError, UsageError
 from .line import HostError, Line
+from .pieces import HEAD, piece
 
 SIGN_SECONDS = 5.0
 SILENT_SECONDS = 30.0
@@ -69,7 +70,7 @@ class Ends(ABC):
     def put(self, kind: bytes, data: bytes = b"") -> None:
         """Send one frame."""
         with self._lock:
-            self._write(kind + len(data).to_bytes(4, "big") + data)
+            self._write(piece(kind, data))
 
     def get(self) -> _Frame:
         """The next frame that is no sign.
@@ -97,11 +98,10 @@ class Ends(ABC):
                 raise _Answered(storage.load_object(frame.data))
 
     def _next(self) -> _Frame:
-        head = self._read(5)
-        length = int.from_bytes(head[1:], "big")
-        if head[:1] not in (_MESSAGE, _DATA, _END, _SIGN) or length > _MOST_FRAME_BYTES:
+        kind, length = HEAD.unpack(self._read(HEAD.size))
+        if kind not in (_MESSAGE, _DATA, _END, _SIGN) or length > _MOST_FRAME_BYTES:
             raise storage.UnreadableRecord("it is no frame")
-        return _Frame(head[:1], self._read(length))
+        return _Frame(kind, self._read(length))
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send one message."""
@@ -316,8 +316,10 @@ class Place:
         """
         try:
             if receive is not None and self._is_unread:
-                self._said(_NOTHING, {})
-            told = self._said(what, fields, send, receive)
+                self.ask(_NOTHING, {})
+            self._asked += 1
+            self._ends.tell({**fields, "ask": what, "number": self._asked})
+            told = self._heard(send, receive)
         except storage.UnreadableRecord as error:
             raise HostError(self.host, "noise", f"what comes over the line is no answer: {error}") from error
         if told.get("ok"):
@@ -326,15 +328,9 @@ class Place:
         sentence, hint = str(told.get("sentence", "no reason was told")), str(told.get("hint", ""))
         raise kind(f"{self.host}: {sentence}", hint, field=told.get("field"))
 
-    def _said(
-        self,
-        what: str,
-        fields: Mapping[str, Any],
-        send: Callable[[BinaryIO], None] | None = None,
-        receive: Callable[[BinaryIO], None] | None = None,
+    def _heard(
+        self, send: Callable[[BinaryIO], None] | None, receive: Callable[[BinaryIO], None] | None
     ) -> dict[str, Any]:
-        self._asked += 1
-        self._ends.tell({**fields, "ask": what, "number": self._asked})
         try:
             if send is not None:
                 with self._ends.sending() as out:
