@@ -58,12 +58,12 @@ class StableBaselines:
 
     def read(self) -> dict[str, Any]:
         """Fields of a heartbeat, and what was logged since the last one."""
-        model = self._model
+        model, step = self._model, int(self._model.num_timesteps)
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         done, seconds = model.num_timesteps - model._num_timesteps_at_start, time.time() - model.start_time / 1e9
         return {
-            "step": int(model.num_timesteps),
-            "steps": int(model._total_timesteps) or None,
+            "step": step,
+            "steps": max(int(model._total_timesteps), step) or None,  # the last rollout goes beyond it
             # Of all that it has done: it gathers for a while and then trains for a while.
             "steps_per_second": done / seconds if seconds > 1 and done > 0 else None,
             "loss": self._newest.get("loss"),

@@ -26,20 +26,64 @@ class Written:
     """The checkpoints that were written, and which of them nobody has been told of."""
 
     def __init__(self) -> None:
-        self.newest: CheckpointNote | None = None
+        self._newest: CheckpointNote | None = None
         self._untold: dict[str, tuple[CheckpointNote, bool]] = {}
+        self._files: dict[str, tuple[int, int, int]] = {}
+        """What tells the file of each of these, whatever its name is."""
+
+    @property
+    def newest(self) -> CheckpointNote | None:
+        """The last one, under the name that it has by now."""
+        self._follow()
+        return self._newest
 
     def add(self, path: str, step: int | None, moment: float | None = None, *, weights_only: bool = False) -> None:
         """One was written at ``moment`` (Unix seconds; now); ``weights_only``: without an optimizer's state."""
+        self._follow()
         path = os.path.abspath(path)  # noqa: PTH100
-        self.newest = CheckpointNote(path, step, moment or time.time())
+        self._newest = CheckpointNote(path, step, moment or time.time())
         self._untold.pop(path, None)
-        self._untold[path] = self.newest, weights_only
+        self._untold[path] = self._newest, weights_only
+        file = _identity(path)
+        if file is not None:
+            self._files[path] = file
 
     def untold(self) -> list[tuple[CheckpointNote, bool]]:
         """Those since the last time, the newest of each file, and whether it has weights alone."""
+        self._follow()
         found, self._untold = list(self._untold.values()), {}
+        self._files = {path: file for path, file in self._files.items() if self._newest and path == self._newest.path}
         return found
+
+    def _follow(self) -> None:
+        """Take the new names of files that were renamed: many write one aside and put it in place as a whole."""
+        for path in [path for path, file in self._files.items() if _identity(path) != file]:
+            place = _found_again(path, self._files.pop(path))
+            if place is not None and self._newest is not None and self._newest.path == path:
+                self._newest = self._newest._replace(path=place)
+            if place is not None and path in self._untold:
+                note, weights_only = self._untold.pop(path)
+                self._untold[place] = note._replace(path=place), weights_only
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    try:
+        there = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return there.st_ino, there.st_mtime_ns, there.st_size
+
+
+def _found_again(path: str, file: tuple[int, int, int]) -> str | None:
+    """Where a file is that was at ``path``, in the same folder; of several names the first; None: it is not there."""
+    folder = os.path.dirname(path)  # noqa: PTH120
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.inode() == file[0])
+        places = [os.path.join(folder, name) for name in names]  # noqa: PTH118
+        return next((place for place in places if _identity(place) == file), None)
+    except OSError:
+        return None
 
 
 def parts_saved(obj: Any) -> tuple[bool, bool]:

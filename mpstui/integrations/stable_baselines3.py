@@ -33,7 +33,8 @@ class MpstuiCallback(BaseCallback):
         report.phase("training")
 
     def _on_step(self) -> bool:
-        report(step=self.model.num_timesteps)
+        step, steps = self.model.num_timesteps, self.model._total_timesteps
+        report(step=step, steps=max(step, steps))  # the last rollout goes beyond it
         clear_cache_if_asked()
         stops = report.requested("stop")
         if report.requested("save") or stops:

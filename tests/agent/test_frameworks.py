@@ -327,7 +327,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 model, model_logger = BaseAlgorithm(), Logger()
 model._logger, model.device, model.start_time = model_logger, x.device, time.time_ns() - 1000 * 10**9
-model._setup_learn(512)
+model._setup_learn(500)
 for rollout in range(2):
     for _ in range(64):
         model.num_timesteps += 4

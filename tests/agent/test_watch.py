@@ -134,6 +134,26 @@ def test_each_checkpoint_that_is_saved_is_told_with_its_step_and_what_is_none_is
     )
 
 
+def test_a_checkpoint_that_is_written_aside_and_put_in_place_has_its_last_name(tmp_path: Path) -> None:
+    script = "import os, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
+    script += (
+        "for number in range(3):\n"
+        "    step(); at[0] += 2\n"
+        "    both = {'model': net.state_dict(), 'optim': optimizer.state_dict()}\n"
+        "    torch.save(both, 'tmp.pt'); os.replace('tmp.pt', f'step-{number}.pt')\n"
+        "    torch.save(both, 'tmp.pt'); os.replace('tmp.pt', 'last.pt')\n"
+        "    torch.save(both, 'gone.pt'); os.remove('gone.pt'); open('log.txt', 'w').close()\n"
+        "    torch.save(both, 'tmp.pt'); os.replace('tmp.pt', 'last.pt')\n"
+    )
+    last = ran(script, tmp_path)[1]
+    found = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    told = [(Path(one["path"]).name, one["step"]) for one in found if one["event"] == "checkpoint"]
+    assert sorted(told) == sorted(
+        (name, at) for at in (1, 2, 3) for name in (f"step-{at - 1}.pt", "gone.pt", "last.pt")
+    )
+    assert (last["checkpoint"]["path"], last["checkpoint"]["step"]) == (str(tmp_path / "last.pt"), 3)
+
+
 @pytest.mark.parametrize(("critics", "steps"), [(1, 8), (2, 8)])
 def test_optimizers_that_take_turns_make_epochs_of_whole_steps(tmp_path: Path, critics: int, steps: int) -> None:
     """A GAN's two make one step with one batch; of a critic that steps more often each step has a batch of its own."""

@@ -72,7 +72,7 @@ def test_an_algorithm_of_stable_baselines_as_it_is(train: Callable[[str, str], T
         + """
 from stable_baselines3.common.callbacks import CheckpointCallback
 model = PPO("MlpPolicy", environment, n_steps=256)
-model.learn(4096, callback=CheckpointCallback(1024, "out"))
+model.learn(4000, callback=CheckpointCallback(1024, "out"))
 """
     )
     training = train("stable_baselines3", "import sys, time\n" + program)
