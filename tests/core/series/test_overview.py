@@ -75,7 +75,7 @@ def test_no_more_is_folded_than_must_be_and_never_a_loss() -> None:
     metrics = [Metric("train/loss"), *groups]
     assert names(arranged(metrics, 12)) == ["train/loss", "a/* 9", *(one.name for one in groups[9:])]
     assert names(arranged(metrics, 2)) == ["train/loss", "a/* 9", "b/* 6", "c/* 3"]
-    losses = [Metric(f"val_{word}") for word in ("loss", "loss", "loss", "loss")]
+    losses = [Metric(f"val_{word}") for word in ("loss", "Loss", "LOSS", "losS")]
     assert arranged(losses, 1) == losses
 
 
