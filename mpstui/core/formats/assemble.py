@@ -66,19 +66,21 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
     ]
     says_more = any(pair.marked and (pair.key.count(" ") < _LONGEST_NAME or _is_all(line, pair)) for pair in named)
+    says_more = says_more or _is_split(named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
-    evaluation = line.startswith("* ") or (bool(named) and all(pair.scope is NameScope.EVAL for pair in named))
+    starred = line.startswith("* ")
+    evaluation = loss is None and bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
     placed = loss is not None or counters.epoch is not None or counters.shown_step is not None
     metrics, eval_metrics = _metrics_of(named if placed or not are_settings(named) else ())
     return LineReading(
         grammar=grammar,
         counters=counters,
-        phase=Phase.EVAL if evaluation and loss is None else Phase.TRAIN,
+        phase=Phase.EVAL if (evaluation and eval_metrics) or (starred and loss is None) else Phase.TRAIN,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
         learning_rate=rate.measured if rate else None,
@@ -97,6 +99,12 @@ def _is_all(line: str, pair: Pair) -> bool:
     """Whether a line is a measure or the learning rate with its value, however many words its name has."""
     known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
     return known and line.startswith(pair.key) and pair.end >= len(line) - 1
+
+
+def _is_split(named: Sequence[Pair]) -> bool:
+    """Whether a line has a value of training and one of an evaluation, by these words alone: ``train 4.2 val 4.3``."""
+    bare = {pair.name.scope for pair in named if "." in pair.text and pair.key.lower() in _SCOPE_WORDS}
+    return bare == {NameScope.TRAIN, NameScope.EVAL}
 
 
 def _are_samples(line: str, counters: Counters) -> bool:
@@ -148,6 +156,8 @@ def _is_named(pair: Pair) -> bool:
     if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate") or pair.unit == "it":
         return False
     key = pair.key.lower()
+    if key.endswith(" to") and key.count(" ") > 1:
+        return False  # ``setting loss scale to: 64.0``
     return pair.marked or not (key.endswith(_GOES_ON) or key.startswith(_STANDS_IN) or pair.counts_things)
 
 
@@ -196,6 +206,8 @@ _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
 """``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
 _FEWEST_SAMPLES = 1000
+_RULES = ("--", "==", "**", "##")
+"""In front of what a line is the heading of: ``---- batch: 010 ----``."""
 _HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
 _SO_FAR = ("progress", "progress on", "completed", "done", "finished")
 
@@ -255,7 +267,7 @@ def _is_no_place(line: str, pair: Pair) -> bool:
     """Whether the only number of a line is the size of a batch (``batch = 405``), or of a part of the program."""
     if pair.name.role is Role.STEP:
         return _HEADING.match(line, pair.end) is not None  # ``Step 7: Writing the model``
-    return pair.name.role is Role.BATCH and pair.marked and not pair.total
+    return pair.name.role is Role.BATCH and pair.marked and not pair.total and not line.startswith(_RULES)
 
 
 def _is_epoch(pair: Pair) -> bool:

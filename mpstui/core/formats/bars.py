@@ -21,6 +21,8 @@ _OTHER_WORK = re.compile(
     r"(?i)\b(?:map|mapping|load\w{0,3}|generat\w{0,3}|download\w{0,3}|fetch\w{0,3}|sav\w{0,3}|tokeni\w{0,5}|format\w{0,4}|filter\w{0,3}|"
     r"cach\w{0,3}|scan\w{0,4}|convert\w{0,3}|extract\w{0,4}|process\w{0,3}|preprocess\w{0,3}|preload\w{0,3}|prepar\w{0,3}|sanity|predict\w{0,3}|"
     r"sampl\w{0,3}|calculat\w{0,3}|comput\w{0,3}|upload\w{0,3}|read\w{0,3}|writ\w{0,3}|shards?|weights|files?|vocab\w{0,5}|applying|adding|packing|truncating|"
+    r"resiz\w{0,3}|pars(?:e|ing)|copy\w{0,3}|transferring|featuri\w{0,5}|standardi\w{0,5}|verify\w{0,3}|checking|counting|augmenting|"
+    r"merging|rendering|crawling|shuffling|"
     r"encod\w{0,3}|decod\w{0,3}|index\w{0,3}|build\w{0,3}|creat\w{0,3}|split\w{0,4}|extracting|inferenc\w{0,3}|rollouts?|collecting|model\.\w+|class|find\w{0,3}|warm.?up|compil\w{0,3}|install\w{0,3})\b"
     r"|\.(?:safetensors|bin|pt|pth|zip|gz|tar|json|parquet|jpg|png|mp4)\b"
 )
@@ -33,6 +35,7 @@ _TRAINING = re.compile(
 _EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
 _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
 
+_A_MOMENT = ("00:00", "00:01")
 _SAMPLES = re.compile(
     r"(?i)^(?:s/)?(?:im|img|image|pic|sample|seq|sequence|sent|sentence|token|tok|frame|clip|utt)s?(?:/s)?$"
 )
@@ -56,6 +59,8 @@ class BarFrame:
     """Its unit is a part of a batch: ``13 img/s``."""
     rank: int
     """0 not training, -1 evaluation, 1 undescribed, 2 described as training."""
+    brief: bool = False
+    """Whether all was done in a moment: so much of a training is not."""
 
 
 def find_bars(text: str) -> list[BarFrame]:
@@ -79,6 +84,7 @@ def find_bars(text: str) -> list[BarFrame]:
             counts_epochs="epoch" in unit.lower(),
             counts_samples=_SAMPLES.match(match["unit"] or unit) is not None,
             rank=rank_of(description, match["unit"] or unit),
+            brief=match["elapsed"] in _A_MOMENT and match["n"] == match["total"] and match["nk"] == match["tk"],
         )
         frames.append(frame)
     return frames
@@ -167,6 +173,14 @@ class BarBook:
         if reading.loss is not None:
             bar.loss = reading.loss
         self._latest = bar
+
+    def forget(self, reading: LineReading) -> bool:
+        """A bar has turned out to be none of training; whether it was drawn before."""
+        bar = self._bars.get(_key(reading))
+        if bar is None or bar.loss is not None or bar.votes:
+            return False
+        self._latest = None if bar is self._latest else self._latest
+        return self._bars.pop(_key(reading)) is bar
 
     def _opens_again(self, bar: TrackedBar) -> bool:
         """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from .loss_series import LossSeries
 from .metric_names import quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
-from .points import LineReading, Phase
+from .points import NOWHERE, Counters, LineReading, Phase
 from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEASURE_WORDS, TRAIN_WORDS
 
 _LONGEST = 200
@@ -56,6 +58,45 @@ def _is_evaluated(pair: Pair) -> bool:
     own = {word for word in words_of(pair.key) if not word.isdigit()} - (TRAIN_WORDS | EVAL_WORDS)
     evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
     return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
+
+
+class Banner(NamedTuple):
+    """What a line of its own has announced: that what follows is an evaluation, or training."""
+
+    phase: Phase = Phase.TRAIN
+    sure: bool = False
+    """Whether it says that the phase is under way; a bare "eval:" may head a list of settings."""
+    told: bool = False
+    """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
+
+    def over(
+        self, reading: LineReading, series: LossSeries | None, current: Counters, *, trained: bool
+    ) -> tuple[LineReading, Banner]:
+        """The reading as it is meant below this banner, and the banner that holds from there on.
+
+        Args:
+            series: of the loss of the reading, if it has had losses in this run.
+            current: the counters that hold.
+            trained: whether any loss was counted.
+        """
+        if self.phase is Phase.TRAIN or reading.bar:
+            return reading, self
+        epoch, step = reading.counters.epoch, reading.counters.shown_step
+        # A bare "eval:" in front of the first loss that is counted headed a list of settings.
+        unsure = not self.sure and not trained and reading.loss is not None and step is not None
+        new_epoch = epoch is not None and epoch != current.epoch
+        before = series.counters if series is not None else NOWHERE
+        same_plan = reading.counters.shown_steps == before.shown_steps
+        goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
+        over = self.told and reading.loss is not None and step is not None
+        if unsure or reading.certain or new_epoch or goes_on or over:
+            return reading, Banner()
+        if reading.loss is None and not reading.metrics:
+            return reading, self._replace(told=self.told or bool(reading.eval_metrics))
+        evaluated = {**reading.metrics, **reading.eval_metrics}
+        return replace(
+            reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, eval_metrics=evaluated
+        ), self
 
 
 class Evaluated:

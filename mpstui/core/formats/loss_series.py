@@ -148,6 +148,8 @@ class EpochSteps:
         """Between the last two steps that were printed."""
         self._alone = False
         """Whether no other step of its epoch came before the last one."""
+        self._open = False
+        """Whether the newest steps may be those of the epoch or of the run."""
 
     def forget_place(self) -> None:
         """Another launch of the program follows."""
@@ -192,4 +194,15 @@ class EpochSteps:
         likely = counters.steps and isinstance(counters.epoch, int) and first
         if not self.anew and (self.through or not likely):
             return counters
+        self._open = not self.anew and _may_be_of_run(counters)
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
+
+    def beyond_doubt(self, counters: Counters) -> Counters:
+        """Without a total that may be that of an epoch or of the run, until a late step or the second epoch tells."""
+        return counters._replace(epoch_steps=None) if self._open and counters.epoch_steps else counters
+
+
+def _may_be_of_run(now: Counters) -> bool:
+    """Whether a step of the first epoch may be counted out of those of the run: epochs divide these."""
+    epochs, steps = or_zero(now.epochs), or_zero(now.steps)
+    return epochs > 1 and steps % epochs == 0 and or_zero(now.step) <= steps / epochs

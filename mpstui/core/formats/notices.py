@@ -18,8 +18,8 @@ from .spelling import spell_ordinals
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
-_DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|[A-Z][a-z]{2} [ \d]\d)"
-_STAMP = rf"{_DATE}[T ,_-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
+_DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|\d{2}\.\d{2}\.\d{2,4}|[A-Z][a-z]{2} [ \d]\d)"
+_STAMP = rf"{_DATE}[T ,_|-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
 _LAUNCHER = re.compile(
     r"\s*(?:"
     r"\[rank ?\d{1,5}\]:?|rank ?\d{1,5}:|\[\d{1,5},mpirank:\d{1,5},[\w-]{1,40}\]<std(?:out|err)>:|"
@@ -216,6 +216,9 @@ _DATA = re.compile(r"(?i)\b(?:set|samples|dataset|data|loader|images?)\b")
 _EVALUATING = re.compile(r"(?i)\b(?:evaluat|validat|test)ing\b")
 _SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
 _VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
+_OF_EPOCH = re.compile(r"(?i)\W{0,8}[a-z]{2,12}[ _-]epoch\s?[:#]?\s?\[?\d{1,6}(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z")
+"""``Eval epoch: 4``, above what that has measured."""
+_BEFORE_TRAINING = re.compile(r"(?i)\b(?:before|prior to|ahead of)(?: the)? (?:any )?(?:fine.?tun|train)\w{0,4}")
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _MAX_LENGTH = 90
 
@@ -227,12 +230,20 @@ class Announcement(NamedTuple):
     sure: bool
 
 
+def is_heading(reading: LineReading) -> bool:
+    """Whether a line names an epoch, and tells nothing of it."""
+    told = reading.metrics or reading.eval_metrics or reading.loss is not None or reading.plan
+    return not told and reading.counters.epoch is not None and reading.counters.shown_step is None
+
+
 def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
     if len(line) > _MAX_LENGTH or not any(map(line.lower().__contains__, _PHASE_HINTS)):
         return None
-    words = words_of(line)
-    if _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words)):  # ``evaluate:dev``
+    line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
+    words, of_epoch = words_of(line), _OF_EPOCH.match(line) is not None
+    is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``
+    if is_setting and not of_epoch:
         return None
     if words[:1] in (["end"], ["ended"]) and not EVAL_WORDS.isdisjoint(words) and "of" not in words:
         return Announcement(Phase.TRAIN, sure=True)
@@ -241,7 +252,7 @@ def announced(line: str) -> Announcement | None:
     evaluation, training = not EVAL_WORDS.isdisjoint(words), not TRAIN_WORDS.isdisjoint(words)
     if evaluation == training:
         return None
-    return Announcement(Phase.EVAL if evaluation else Phase.TRAIN, _UNDER_WAY.search(line) is not None)
+    return Announcement(Phase.EVAL if evaluation else Phase.TRAIN, of_epoch or _UNDER_WAY.search(line) is not None)
 
 
 _END_HINTS = ("poch", "POCH", "poc", "ép", "Ép", "пох", "ПОХ", "ep ", "Ep ", "[ep", "轮", "輪", "エポック", "에폭")

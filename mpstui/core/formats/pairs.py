@@ -12,6 +12,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
+from .labels import told_apart
 from .metric_names import is_duration, is_measure
 from .names import Name, NameScope, Role, classify
 from .points import Number, parse_count, parse_number
@@ -171,7 +172,9 @@ def read_pairs(line: str) -> list[Pair]:
                 continue  # the word "nan" or "inf" within a name: "number of nan iterations"
             pairs.append(pair)
         end = match.end()
-    return _without_counts_of(pairs) if "/" in line else pairs
+    pairs = _without_counts_of(pairs) if "/" in line else pairs
+    names = [pair.key for pair in pairs if pair.key]
+    return told_apart(line, pairs) if len(set(names)) < len(names) else pairs
 
 
 def _is_in_name(line: str, pair: Pair) -> bool:

@@ -128,6 +128,8 @@ class LineReading:
     """How sure it is that a bar is the training loop's: the highest wins, 3 where it shows a training loss."""
     plan: bool = False
     """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
+    brief: bool = False
+    """True for the last frame of a bar without a word on what it counts that was full in a moment."""
     running: bool = False
     """True when a bar's loss is an average that runs through the epoch: one reading per epoch, the last drawn."""
     certain: bool = False

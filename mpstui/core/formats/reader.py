@@ -11,7 +11,7 @@ from .bulk import NOTHING, SILENT, BulkReader, Examined
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
 from .facts import Facts, Openings
 from .grammars import LineGrammar, all_grammars
-from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
+from .notices import SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
 from .settings import Options, is_placed
 from .thrift import SilentKinds, kind_of, passed_over
@@ -161,7 +161,8 @@ class LogReader:
             fact = self._openings.note(line, fact)
         if found is None or is_warning(text, line, found):
             return Examined(readings, announced(line) if line else None, line, fact, claimed)
-        return Examined([*readings, *found], None, line, fact, claimed)
+        phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
+        return Examined([*readings, *found], phase, line, fact, claimed)
 
     def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[LineGrammar]) -> str:
         """Read the bars of a frame and return the text behind them."""
@@ -211,8 +212,6 @@ class LogReader:
         self._options.interrupt()
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
-        if examined.phase is not None:
-            self._tracker.banner(examined.phase)
         points = []
         for reading in examined.readings:
             point = self._tracker.place(reading)
@@ -224,6 +223,8 @@ class LogReader:
                 decimals = _decimals(examined.line)  # none behind a bar, but Keras draws its own in the line
                 self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
                 self._exponent = _EXPONENT.search(examined.line.rstrip()[-5:]) is not None
+        if examined.phase is not None:
+            self._tracker.banner(examined.phase)
         if examined.fact is not None:
             self._tracker.learn(examined.fact)
         return points

@@ -24,8 +24,13 @@ _OPTION = re.compile(
     r"(?P<value>[^\s:=]\S{0,160}+|['\"][^\n]{0,160}['\"]|[\[({][^\n]{0,160}[\])}]|[^\d:=]{1,80})\s{0,40}"
 )
 _NUMBER = re.compile(r"[-+]?[\d.][\d.,_]{0,24}(?:e[-+]?\d{1,4})?\s?%?,?|[-+]?(?:nan|inf)", re.IGNORECASE)
-_RECORD = re.compile(r"[^:=]{1,80}[:=]\s{0,8}[-+]?[\d.]")
-_BETWEEN = re.compile(r"[\w .-]{1,60}:|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}")
+_RECORD = re.compile(r"[^:=]{1,80}[:=]\s{0,8}[-+]?[\d.]|\A[\[(]?\d{1,9}\s?/\s?\d{1,9}[\])]?\Z")
+"""The value of an option is no further option, and no count out of a count: ``Test iter: [3/14]``."""
+_SIDE_BY_SIDE = re.compile(r"(?<=[^\s:=])\s{2,60}(?=[A-Za-z][\w./\x2d]{0,30}(?: [\w./\x2d]{1,30}){0,4}:\s{1,40}\S)")
+"""Between two options on one line, as Informer and what came of it print them."""
+_BETWEEN = re.compile(
+    r"[\w .-]{1,60}:|[A-Z][A-Za-z-]{1,20}(?: [A-Z][A-Za-z-]{1,20}){0,4}|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}"
+)
 """A title, a member of a list, a rule, a comment: stand between options, and are none."""
 _LONGEST = 200
 _BEFORE = 3
@@ -86,31 +91,42 @@ class Options:
             self._row, self._lines, self._words = [], 0, 0
 
     def as_meant(self, line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
-        """What was read of a line; an epoch that stands among options (``* epoch: 15``) is planned, not reached."""
-        if not readings or self._lines < _BEFORE or not self._words or _OPTION.fullmatch(line) is None:
+        """What was read of a line; an epoch that stands among options (``* epoch: 15``) is planned, not reached.
+
+        A step beside another option is neither: ``Num Workers: 10    Itr: 1``.
+        """
+        if not readings or self._lines < _BEFORE or not self._words or not (options := _options(line)):
             return readings
-        return [
-            replace(reading, counters=Counters(epochs=reading.counters.epoch), plan=True)
-            if reading.counters == Counters(epoch=reading.counters.epoch)
-            and or_zero(reading.counters.epoch) > 1
-            and reading.loss is None
-            else reading
-            for reading in readings
-        ]
+        return [_as_option(reading, alone=len(options) == 1) for reading in readings]
 
     def read(self, line: str, readings: Sequence[LineReading], *, placed: bool) -> None:
         """The next line, and what was read of it; ``placed`` where that is of training."""
         if placed or len(line) > _LONGEST:
             self.interrupt()
             return
-        option = _OPTION.fullmatch(line) if ":" in line or "=" in line or "\t" in line else None
-        if option is None or _RECORD.search(option["value"]):
+        values = _options(line) if ":" in line or "=" in line or "\t" in line else ()
+        if not values or any(map(_RECORD.search, values)):
             if self._lines and _BETWEEN.fullmatch(line) is None:
                 self.interrupt()
             return
-        self._lines += 1
-        self._words += _NUMBER.fullmatch(option["value"].strip()) is None
+        self._lines += len(values)
+        self._words += any(_NUMBER.fullmatch(value.strip()) is None for value in values)
         self._row += (name for reading in readings for name in (*reading.metrics, *reading.eval_metrics))
         if self._lines >= _ROW and self._words >= _WORDS:
             self._names.update(self._row)
             self._row.clear()
+
+
+def _options(line: str) -> list[str]:
+    """The values of the options that a line consists of: one, or several side by side; none where it is no option."""
+    parts = _SIDE_BY_SIDE.split(line.strip()) if ":" in line and "  " in line else [line]
+    found = [_OPTION.fullmatch(part) for part in parts]
+    return [] if None in found else [option["value"] for option in found if option is not None]
+
+
+def _as_option(reading: LineReading, *, alone: bool) -> LineReading:
+    now = reading.counters
+    if reading.loss is None and now == Counters(epoch=now.epoch) and or_zero(now.epoch) > 1:
+        return replace(reading, counters=Counters(epochs=now.epoch), plan=True)
+    is_step = reading.loss is None and now.step is not None and now == Counters(step=now.step)
+    return replace(reading, counters=Counters()) if is_step and not alone else reading

@@ -12,7 +12,7 @@ from dataclasses import replace
 from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
-from .evaluations import Evaluated
+from .evaluations import Banner, Evaluated
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, next_stage, or_zero, reopens
 from .metric_names import MetricNames
@@ -28,8 +28,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self.run = 0
-        self.phase = Phase.TRAIN
-        self._sure = False
+        self._banner = Banner()
         self.current = Counters()
         self._line = Counters()
         self._plan = PlannedTotals()
@@ -53,7 +52,12 @@ class Tracker:
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
-        reading = self._as_meant(self._evaluated.of(self._under_banner(reading)))
+        series = self._begun(reading.series)
+        below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
+        reading = self._as_meant(self._evaluated.of(below))
+        if reading.brief:
+            self._forget_bar(reading)
+            return None
         if reading.plan:
             if self._plan.take(reading.counters) or not reading.metrics:
                 if not self._trained:
@@ -100,7 +104,7 @@ class Tracker:
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
         series = self._begun(first.series)
-        if series is None or self.phase is Phase.EVAL:
+        if series is None or self._banner.phase is Phase.EVAL:
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._starts_run(first) or not follows(first.counters, series.counters):
@@ -120,8 +124,7 @@ class Tracker:
 
     def banner(self, announcement: Announcement) -> None:
         """A line of its own has announced an evaluation, or training again."""
-        self.phase = announcement.phase
-        self._sure = announcement.sure
+        self._banner = Banner(announcement.phase, announcement.sure)
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
@@ -180,8 +183,8 @@ class Tracker:
         bar = self._bars.best()
         if own.shown_step is not None and not (main is not None and main.bar):
             shown = self._line if own.step is not None and or_zero(self._line.step) > own.step else own
-        elif main is None and bar is not None and bar.steps and or_zero(self._line.step) > bar.steps:
-            shown = self._line  # the bar is too short to be the training's
+        elif bar is not None and self._is_behind(bar, main):
+            shown = self._line
         elif bar is not None and bar.shown_step is not None:
             shown = bar
         else:
@@ -189,12 +192,23 @@ class Tracker:
         step, whole = shown.shown_step, self._bars.total_at(shown.shown_step, self.current.epoch)
         return step, first_known(shown.shown_steps, whole, self._plan.at(Counters(step=step)).steps)
 
+    def _is_behind(self, bar: Counters, main: LossSeries | None) -> bool:
+        """Whether lines have told of a later step than the bar: that is too short, or was not drawn any more."""
+        too_short = main is None and bool(bar.steps) and or_zero(self._line.step) > or_zero(bar.steps)
+        later = bar.epoch is not None and or_zero(self._line.epoch) > bar.epoch
+        return too_short or (later and self._line.step is not None)
+
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def _is_cleared(self, bar: LineReading) -> bool:
         """Whether a bar is set back for the next epoch: still under the title and with the loss of the last."""
         series = self._begun(bar.series)
         return series is not None and (series.last, series.counters.epoch) == (bar.loss, bar.counters.epoch)
+
+    def _forget_bar(self, bar: LineReading) -> None:
+        """What was done in a moment before anything was trained was no training."""
+        if not self._trained and self._bars.forget(bar):
+            self.current = self.current._replace(step=None, steps=None)
 
     def _begun(self, name: str) -> LossSeries | None:
         """The series of that name, if it has losses of this run."""
@@ -209,7 +223,9 @@ class Tracker:
                 return True
             self._opened = False
         if series is None:
-            return next_stage(self.primary, reading)
+            main = self.primary if reading.loss is not None and not reading.bar else None
+            fell = main is not None and not main.bar and reading.counters.epoch is None and self._epoch_fell(main)
+            return fell or next_stage(main, reading)
         resumed, self._resumed = self._resumed, False
         if resumed:
             return False
@@ -236,7 +252,7 @@ class Tracker:
         self._passes.begin_run()
         self._plan.begin_run()
         self._epoch_steps.forget_place()
-        self.phase = Phase.TRAIN
+        self._banner = Banner()
 
     # -- memory --------------------------------------------------------------------------------------------------
 
@@ -258,33 +274,6 @@ class Tracker:
             reading.counters if of_record and not self._epoch_steps.anew else self._epoch_steps.read(reading.counters)
         )
         return reading if meant is reading.counters else replace(reading, counters=meant)
-
-    def _under_banner(self, reading: LineReading) -> LineReading:
-        """Below the banner of an evaluation a plain "loss" is an evaluation's, until training shows itself again."""
-        if self.phase is Phase.TRAIN or reading.bar:
-            return reading
-        epoch, step = reading.counters.epoch, reading.counters.shown_step
-        # A bare "eval:" in front of the first loss that is counted headed a list of settings.
-        unsure = not self._sure and not self._trained and reading.loss is not None and step is not None
-        new_epoch = epoch is not None and epoch != self.current.epoch
-        series = self._begun(reading.series)
-        before = series.counters if series is not None else Counters()
-        same_plan = reading.counters.shown_steps == before.shown_steps
-        goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
-        if unsure or reading.certain or new_epoch or goes_on:
-            self.phase = Phase.TRAIN
-            return reading
-        if reading.loss is None and not reading.metrics:
-            return reading
-        return replace(
-            reading,
-            phase=Phase.EVAL,
-            counters=Counters(),
-            loss=None,
-            series="",
-            metrics={},
-            eval_metrics={**reading.metrics, **reading.eval_metrics},
-        )
 
     def _remember(self, reading: LineReading) -> None:
         self._moves += reading.loss is not None or reading.counters.positioned
@@ -378,7 +367,7 @@ class Tracker:
         bar = None if own.shown_step is not None or reading.bar else self._bars.best()
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
-        counters = self._plan.at(own.or_else(held))
+        counters = self._epoch_steps.beyond_doubt(self._plan.at(own.or_else(held)))
         self._ends.zeroth_epoch = self._ends.zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
             run=self.run,

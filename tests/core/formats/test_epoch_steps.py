@@ -155,3 +155,27 @@ def test_a_count_of_the_run_that_is_printed_on_both_sides_of_an_epoch_goes_on() 
     lines = [f"epoch {at // 40} iter {at} loss {3 - at / 100}" for at in range(10, 130, 10)]
     lines.insert(4, "epoch 1 iter 40 loss 2.6")
     assert steps("\n".join([*lines, ""]).encode())[-1] == 120
+
+
+OPEN = "epoch 1/60 step {s}/6000 loss: 2.{s}"
+
+
+def test_a_total_of_steps_that_may_be_the_epochs_or_the_runs_is_not_told() -> None:
+    first = LogReader().feed(OPEN.format(s=55).encode() + b"\n")[-1]
+    assert (first.run_step, first.counters.steps, first.counters.epoch_steps) == (55, None, None)
+
+
+@pytest.mark.parametrize("late", ["epoch 1/60 step 155/6000 loss: 2.5", "epoch 2/60 step 5/6000 loss: 2.5"])
+def test_a_late_step_or_one_that_falls_shows_that_the_total_is_the_epochs(late: str) -> None:
+    last = LogReader().feed(f"{OPEN.format(s=55)}\n{late}\n".encode())[-1]
+    assert (last.counters.steps, last.counters.epoch_steps) == (None, 6000)
+
+
+def test_a_step_that_goes_on_into_the_second_epoch_shows_that_the_total_is_the_runs() -> None:
+    last = LogReader().feed(f"{OPEN.format(s=55)}\nepoch 2/60 step 110/6000 loss: 2.5\n".encode())[-1]
+    assert (last.counters.step, last.counters.steps, last.counters.epoch_steps) == (110, 6000, None)
+
+
+def test_epochs_that_do_not_divide_the_steps_leave_no_doubt() -> None:
+    first = LogReader().feed(b"epoch 1/60 step 55/6001 loss: 2.5\n")[-1]
+    assert (first.counters.epoch_step, first.counters.epoch_steps) == (55, 6001)

@@ -70,6 +70,7 @@ class Tqdm(LineGrammar):
             counters=counters if frame.rank > 0 else Counters(),
             bar=True,
             rank=3 if shown.loss is not None else frame.rank,
+            brief=frame.brief and frame.rank == 1 and not frame.postfix and shown.loss is None,
             plan=False,
             loss=shown.loss if frame.rank > 0 else None,
             throughput=shown.throughput if shown.throughput is not None else frame.rate,

@@ -1,0 +1,121 @@
+"""What looks alike on a line and is not: two losses, options beside metrics, an evaluation above training, old bars."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats.points import ParsedLog
+from mpstui.core.formats.reader import LogReader
+
+
+def read(log: str) -> ParsedLog:
+    reader = LogReader()
+    reader.feed(log.encode())
+    return reader.summary()
+
+
+def lines(form: str, count: int = 3) -> str:
+    return "".join(form.format(n=n) + "\n" for n in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("form", "losses"),
+    [
+        ("epoch {n} A: loss=0.{n}5, B: loss=0.{n}3", {"A loss", "B loss"}),
+        ("Generator | loss: 0.{n}5 | Discriminator | loss: 0.{n}3", {"Generator loss", "Discriminator loss"}),
+        ("epoch {n} G: loss 0.{n}5 acc 0.3 D: loss 0.{n}3 acc 0.{n}", {"G loss", "D loss", "D acc"}),
+        ("step {n}0 Student Loss: 0.{n}5 | Teacher Loss: 0.{n}3", {"Student Loss", "Teacher Loss"}),
+    ],
+)
+def test_two_losses_of_one_line_are_two_curves(form: str, losses: set[str]) -> None:
+    found = read(lines(form))
+    assert found.train_loss is None
+    assert losses <= set(found.metrics)
+
+
+def test_each_of_two_losses_keeps_its_own_value() -> None:
+    (point,) = LogReader().feed(b"epoch 1 A: loss=0.5, B: loss=0.25\n")
+    assert dict(point.metrics) == {"A loss": 0.5, "B loss": 0.25}
+
+
+def test_the_loss_of_the_task_is_the_loss_beside_what_is_distilled() -> None:
+    found = read(lines("Iters: {n}0/90 || Lr: 0.01 || Task Loss: 0.{n}5 || KD Loss: 0.{n}3"))
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count) == (0.35, 3)
+    assert "KD Loss" in found.metrics
+
+
+def test_values_under_the_heading_of_an_evaluated_epoch_are_no_losses_of_training() -> None:
+    epoch = "Training epoch: {n}\n\tmean_loss: 2.{n}5\nEval epoch: {n}\n\tmean_loss: 1.{n}5\n\tTop1: 4{n}.00%"
+    reader = LogReader()
+    points = reader.feed(lines(epoch).encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (2.15, 2.35, 3)
+    assert points[-1].eval_metrics == {"Top1": 43.0}
+
+
+def test_what_is_evaluated_before_training_is_no_loss_of_it() -> None:
+    found = read("Evaluating before training\nloss: 2.5 acc: 0.1\n" + lines("Epoch {n} loss: 1.{n}5"))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.count) == (1.15, 3)
+
+
+def test_steps_behind_a_first_evaluation_are_of_training() -> None:
+    found = read("Running initial validation...\nval_loss 2.5\n" + lines("step {n} loss 1.{n}5"))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.count, found.step) == (1.15, 3, 3)
+
+
+def test_the_values_of_both_splits_are_read_where_only_they_are_named() -> None:
+    evaluated = "[train] iter {n}0: loss 4.{n}\n[eval] iter {n}0: train 4.{n}5 val 4.{n}75 lr 0.00{n}"
+    found = read(lines(evaluated, 5))
+    assert {"train", "val"} <= set(found.metrics)
+    assert (found.learning_rate, found.step) == (0.005, 50)
+    assert found.train_loss is not None
+    assert found.train_loss.count == 5
+
+
+def test_options_side_by_side_are_no_metrics_and_no_step() -> None:
+    options = (
+        "Basic Config\n  Task Name:          forecast            Is Training:        {n}\n"
+        "Model Parameters\n  Model:              Net                 d model:            {n}28\n"
+        "  n heads:            {n}                   d FF:               {n}00\n"
+        "  Top k:              {n}                   Activation:         gelu\n"
+        "  Num Workers:        1{n}                  Itr:                {n}"
+    )
+    found = read(lines(options, 4) + lines("Epoch: {n} | Train Loss: 0.{n}5"))
+    assert found.metrics == ("Train Loss",)
+    assert found.step is None
+
+
+def test_batches_of_an_evaluation_are_no_options_before_its_results() -> None:
+    tested = "".join(f"Test iter: [{n}/14]\n" for n in range(14)) + "Metric psnr: 28.{n}\nMetric ssim: 0.{n}"
+    found = read(lines("Iter: {n}00/9000 lr: 2.0e-04 loss_pixel: 5.{n}\n" + tested))
+    assert {"Metric psnr", "Metric ssim"} <= set(found.metrics)
+
+
+def test_a_sentence_that_ends_with_a_setting_names_no_metric() -> None:
+    overflow = "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: {n}4.0"
+    assert read(lines("step {n} loss 0.{n}5\n" + overflow, 5)).metrics == ("loss",)
+
+
+def test_the_number_of_a_batch_between_rules_is_a_place() -> None:
+    found = read("**** EPOCH 003 ****\n" + lines(" ---- batch: 0{n}0 ----\nmean loss/overall_loss: 1.{n}5"))
+    assert (found.epoch, found.step) == (3, 30)
+
+
+BAR = "100%|##########| 24/24 [00:{seconds}<00:00, 24.00it/s]"
+
+
+def test_what_was_done_in_a_moment_before_training_is_no_step_of_it() -> None:
+    first = "\r  0%|          | 0/24 [00:00<?, ?it/s]"
+    assert read(f"{first}\r{BAR.format(seconds='00')}\nStarting\n").step is None
+    found = read(f"{first}\r{BAR.format(seconds='48')}\n")
+    assert (found.step, found.steps) == (24, 24)
+
+
+def test_a_bar_of_an_earlier_epoch_is_behind_the_step_that_a_line_tells() -> None:
+    bar = "Epoch 2: 100%|####| 35/35 [00:53<00:00,  6.56it/s, loss=0.5]\n"
+    found = read(bar + "Epoch 9, global step 350: 'val/accuracy' was not in top 1\n")
+    assert (found.epoch, found.step) == (9, 350)
