@@ -65,22 +65,22 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         for at, pair in enumerate(pairs)
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
     ]
-    says_more = any(pair.marked and (pair.key.count(" ") < _LONGEST_NAME or _is_all(line, pair)) for pair in named)
-    says_more = says_more or _is_split(named)
+    says_more = _is_split(named) or any(
+        pair.marked and (pair.key.count(" ") < _LONGEST_NAME or _is_all(line, pair)) for pair in named
+    )
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
-    starred = line.startswith("* ")
-    evaluation = loss is None and bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
-    placed = loss is not None or counters.epoch is not None or counters.shown_step is not None
-    metrics, eval_metrics = _metrics_of(named if placed or not are_settings(named) else ())
+    settings = loss is None and not counters.positioned and are_settings(named)
+    metrics, eval_metrics = _metrics_of(() if settings else named)
+    evaluated = line.startswith("* ") or (bool(eval_metrics) and all(pair.scope is NameScope.EVAL for pair in named))
     return LineReading(
         grammar=grammar,
         counters=counters,
-        phase=Phase.EVAL if (evaluation and eval_metrics) or (starred and loss is None) else Phase.TRAIN,
+        phase=Phase.EVAL if evaluated and loss is None else Phase.TRAIN,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
         learning_rate=rate.measured if rate else None,

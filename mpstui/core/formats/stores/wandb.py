@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..files import MetricFile
 
 _ENDING = ".wandb"
-_NAMED_BY_TIME = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-.+")
+_NAMED_BY_TIME = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-.{1,255}")
 _INTERRUPTED = 255
 _END_BYTES = 1 << 12
 
