@@ -53,9 +53,10 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     stray_words = 0  # words of the line that name none of its numbers
     if strict:
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
-    is_sentence = strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)
-    if is_sentence or (loss is None and is_member(line, pairs)):
-        return planned_among(grammar, line, pairs) if is_sentence else None
+    if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
+        return planned_among(grammar, line, pairs)  # a sentence
+    if loss is None and is_member(line, pairs):
+        return None
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None or any(map(_is_part, pairs)))
@@ -65,9 +66,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         for at, pair in enumerate(pairs)
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
     ]
-    says_more = _is_split(named) or any(
-        pair.marked and (pair.key.count(" ") < _LONGEST_NAME or _is_all(line, pair)) for pair in named
-    )
+    says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
@@ -95,10 +94,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     )
 
 
-def _is_all(line: str, pair: Pair) -> bool:
-    """Whether a line is a measure or the learning rate with its value, however many words its name has."""
+def _is_said(pair: Pair, line: str) -> bool:
+    """Whether a sign joins a value to its short name; that of a measure which is all of the line may be long."""
     known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
-    return known and line.startswith(pair.key) and pair.end >= len(line) - 1
+    alone = known and line.startswith(pair.key) and pair.end >= len(line) - 1
+    return pair.marked and (pair.key.count(" ") < _LONGEST_NAME or alone)
 
 
 def _is_split(named: Sequence[Pair]) -> bool:
