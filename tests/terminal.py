@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 import pyte
+from wcwidth import wcwidth
 
 KEYS = {
     "enter": "\r",
@@ -63,8 +64,12 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What the screen shows now, one line a row."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        """What the screen shows now, one line a row. In the middle of a frame a wide character may have lost a half."""
+        rows = (self.screen.buffer[y] for y in range(self.screen.lines))
+        return "\n".join(
+            "".join(row[x].data or (" " if wcwidth(row[x - 1].data[:1] or " ") < 2 else "") for x in columns).rstrip()
+            for row, columns in ((row, range(self.screen.columns)) for row in rows)
+        )
 
     def pump(self, seconds: float = 0.05) -> None:
         """Read what the program writes for a moment."""

@@ -14,6 +14,7 @@ from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from .. import __version__
 from ..core import present as shown
@@ -321,17 +322,19 @@ def seems_active(run: RunDir) -> bool:
 class RowCache:
     """Rows of ended runs, each with the stamps of the files it was read from, and notes on how far logs were read.
 
-    Losing it costs time alone: with 50 short runs, `ps` takes 0.33 s of processor time in place of 0.15 s.
+    Losing it costs time alone: with 50 short runs, `ps` takes 0.33 s of processor time in place of 0.15 s. A checksum
+    on its first line says that the rest is what was written: a damaged row would be shown as if it were true.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._notes_path = folder / "ps.json", folder / "logs.json"
+        self._path, self._notes_path = folder / "ps.cache", folder / "logs.json"
         self._changed = False
         self._rows: dict[str, Any] = {}
-        with contextlib.suppress(OSError, UnreadableRecord):
-            found = storage.read_json(self._path) or {}
+        with contextlib.suppress(OSError, ValueError, UnreadableRecord):
+            told, _, text = storage.read_bytes(self._path).partition(b"\n")
+            found = storage.load_object(text) if int(told, 16) == crc32(text) else {}
             if (found.get("schema"), found.get("version")) == (CACHE_SCHEMA, __version__):
-                self._rows = found.get("rows") or {}
+                self._rows = found["rows"]
 
     def row(self, run: RunDir) -> Row:
         """The cached row when every file it was read from is unchanged; the readers are loaded for others only."""
@@ -361,8 +364,8 @@ class RowCache:
         if self._changed or len(kept) < len(self._rows):
             with contextlib.suppress(OSError):  # a full or read-only disk: the next `ps` takes longer, that is all
                 storage.make_private_folder(self._path.parent)
-                record = {"schema": CACHE_SCHEMA, "version": __version__, "rows": kept}
-                storage.write_json(self._path, record, sync=False)
+                text = storage.dump_bytes({"schema": CACHE_SCHEMA, "version": __version__, "rows": kept})
+                storage.write_bytes(self._path, b"%08x\n%s" % (crc32(text), text), sync=False)
         if "_notes" in vars(self) or self._notes_path.exists():  # else all rows were cached, and no note is stale
             self._notes.write()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,15 @@ def request_in_progress(supervision: Supervision) -> Request | None:
     return found or Request(status.request, status.action, status.attempt, status.asker or "unknown", status.updated)
 
 
-def watch(supervision: Supervision, attempt: Attempt) -> None:
-    """One look at the attempt: has its trainer ended, is its stop sequence to move on, are its children gone."""
+def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[], None]) -> None:
+    """One look at the attempt: has its trainer ended, is its stop sequence to move on, are its children gone.
+
+    Args:
+        heed_signals: does what signals ask of us. One that was sent before the trainer ended, as by a scheduler to all
+            processes of a job, has come when the end is seen, and may be why.
+    """
     if attempt.ending is None and not attempt.leader_is_alive():
+        heed_signals()
         _end(supervision, attempt)
     step = attempt.advance_stop(lambda: supervision.saving is not None and supervision.saving())
     if step is StopStep.GONE:

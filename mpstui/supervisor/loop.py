@@ -75,20 +75,14 @@ class Supervisor:
         """Requests first, then the attempt, then answers, then what is due to start."""
         supervision = self.state
         supervision.journal.retry()
-        if self._warned:
-            self._warned = False
-            job.warn(supervision, limit=True)
-        if self._term:
-            self._term = False
-            if supervision.job is None or not job.warn(supervision, limit=False):
-                stop_from_outside(supervision)
+        self._heed_signals()
         for request in supervision.inbox.poll(trainer_lives=supervision.trainer_lives()):
             self._handle(request)
         if supervision.attempt is not None:
             self._log_limit.keep(supervision.journal, supervision.attempt.number)
             watch_disk_space(supervision, supervision.attempt, self._disk)
             self._check_for_stall(supervision.attempt)
-            ending.watch(supervision, supervision.attempt)
+            ending.watch(supervision, supervision.attempt, self._heed_signals)
         self._answer()
         supervision.alerts.reap()
         if supervision.attempt is None and supervision.run.path.is_dir():
@@ -144,6 +138,16 @@ class Supervisor:
             text = STOPPED_BY_ANOTHER if attempt.is_stopped() else text
             self.state.journal.event("note", text)
             self.state.alerts.tell("stall", attempt.number, text)
+
+    def _heed_signals(self) -> None:
+        supervision = self.state
+        if self._warned:
+            self._warned = False
+            job.warn(supervision, limit=True)
+        if self._term:
+            self._term = False
+            if supervision.job is None or not job.warn(supervision, limit=False):
+                stop_from_outside(supervision)
 
     def _answer(self) -> None:
         supervision = self.state

@@ -206,12 +206,13 @@ def test_ps_never_tells_a_settled_run_from_a_stale_cache(folder: Path) -> None:
     run = start(folder, "2")
     ok("wait", run, "--timeout", "90")
     assert as_json("ps")[0]["state"] == told("ps")[0]["state"] == "finished"
-    cache = Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json"
+    cache = Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.cache"
     wait_until(lambda: told("ps") and cache.exists(), what="the cached row: the supervisor may still be leaving")
     ok("restart", run)
     wait_until(lambda: told("ps")[0]["attempt"] == 2, what="attempt 2 in ps")
     ok("wait", run, "--timeout", "90")
     row = told("ps")[0]
     assert (row["state"], row["attempts"]) == ("finished", 2)
-    cache.write_text("{torn")
-    assert told("ps")[0] == row
+    for damaged in (b"{torn", cache.read_bytes().replace(b'"finished"', b'"failed"'), b"00000000\n[]"):
+        cache.write_bytes(damaged)
+        assert told("ps")[0] == row

@@ -31,5 +31,25 @@ def test_a_trainer_that_ends_between_two_looks_of_its_stop_is_written_down_first
     supervision: Any = SimpleNamespace(
         accepted=(), saving=None, end_attempt=lambda **status: done.append(status["phase"]), launched=None
     )
-    ending.watch(supervision, attempt)
+    ending.watch(supervision, attempt, lambda: None)
     assert done == ["how it ended", "ended"]
+
+
+def test_a_signal_that_came_before_the_end_is_heeded_before_that_is_written_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A scheduler that ends a job tells all of it: the supervisor too, which may be in the middle of a look."""
+    done: list[str] = []
+
+    def end(supervision: Any, attempt: Any) -> None:
+        attempt.ending = "found"
+        done.append("end")
+
+    monkeypatch.setattr(ending, "_end", end)
+    monkeypatch.setattr(ending, "_drain", lambda supervision, attempt: None)
+    attempt: Any = SimpleNamespace(
+        ending=None, stop_sequence=None, leader_is_alive=lambda: False, advance_stop=lambda is_saving: None
+    )
+    supervision: Any = SimpleNamespace(accepted=(), saving=None, launched=None)
+    ending.watch(supervision, attempt, lambda: done.append("signals"))
+    assert done == ["signals", "end"]

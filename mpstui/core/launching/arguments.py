@@ -143,7 +143,7 @@ def known_arguments(
     stamp = str(storage.stamp(file)) if file else ""
     name = hashlib.sha256("\0".join((python, str(cwd), *words)).encode()).hexdigest()[:32]
     kept = cache / f"{name}.json" if cache and stamp else None
-    with contextlib.suppress(UnreadableRecord, OSError):
+    with contextlib.suppress(UnreadableRecord, OSError, LookupError, TypeError, AttributeError):
         record = storage.read_json(kept) if kept else None
         if record and record["stamp"] == stamp:
             return tuple(_argument(one) for one in record["arguments"])
