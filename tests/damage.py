@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.model.home import Home
+from mpstui.wire import labels, storage
 from mpstui.wire.liveness import boot_id
-from mpstui.wire.records import AlertRule, CauseRule, GpuRule, QueueRule, RestartRule, Totals
+from mpstui.wire.records import AlertRule, CauseRule, GpuRule, Provenance, QueueRule, RestartRule, Totals
 from mpstui.wire.rundir import RunDir
 
 from .core.runs.build import RunBuilder
@@ -97,6 +98,10 @@ def run_with_everything(home: Home, needed: str, *, live: bool) -> RunDir:
         )
     run.points(*({"time": now - 900 + i, "attempt": 1, "step": i, "loss": 1 / (i + 1), "epoch": 1} for i in range(20)))
     run.event("launched", "x")
+    labels.edit(run.run, lambda found: found._replace(name="victim", tags=("a", "b"), note="n"))
+    storage.write_json(run.run.attempt(1).config, {"lr": 0.1, "model": {"depth": [1, {"a": "b"}]}})
+    storage.write_json(run.run.provenance, Provenance("abc", "main", 3, True, "host", "Linux", "3", {"torch": "2"}))
+    storage.append_line(run.run.telemetry, {"time": now - 3, "rss_bytes": 1e9, "device_used": 2e9, "gpu_percent": 3.0})
     run.output('epoch 1/3 loss 0.5\nTraceback (most recent call last):\n  File "t.py", line 3, in f\nRuntimeError: x\n')
     return run.run
 
@@ -105,6 +110,7 @@ def records_of(run: RunDir) -> list[Path]:
     """The files whose fields are worth changing."""
     first = run.attempt(1)
     files = [run.spec, run.status, run.metrics, run.events, first.launch, first.exit, first.heartbeat()]
+    files += [run.labels, run.telemetry, run.provenance, first.config]
     return [path for path in files if path.exists()]
 
 

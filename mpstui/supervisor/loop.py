@@ -209,10 +209,10 @@ def stop_from_outside(supervision: Supervision) -> None:
         supervision.forget_upcoming()
         return
     now, attempt = supervision.machine.clock.wall(), supervision.journal.status.attempt
-    supervision.journal.event("request", "stop by SIGTERM to the supervisor")
     again = any(request.id.startswith(NO_FILE) for request in supervision.accepted)
-    options = {"force": again}
-    request = Request(f"{NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now, options)
+    action = "kill" if again else "stop"
+    supervision.journal.event("request", f"{action} by SIGTERM to the supervisor")
+    request = Request(f"{NO_FILE}{int(now * 1000)}", action, attempt, "SIGTERM to the supervisor", now)
     _end(supervision, request)
 
 

@@ -276,14 +276,42 @@ def open_supervisor_log(run: RunDir) -> int:
 
 
 def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None, *, durable: bool = False) -> bool:
-    """:func:`.storage.create_json`, and once more without the reserve where there is no room."""
+    """:func:`.storage.create_json`; where there is no room, the reserve itself becomes the record.
+
+    What gives its blocks back before it takes others loses them to a program that fills the disk as fast as it can.
+    """
     try:
         return storage.create_json(path, record, durable=durable)
     except OSError as error:
         if reserve is None or error.errno not in storage.NO_ROOM:
             raise
+        with contextlib.suppress(OSError):
+            if _write_over(reserve, storage.dump_bytes(record), durable=durable):
+                reserve.rename(path)
+                storage.sync_folder(path.parent)
+                storage.sync_folder(reserve.parent)
+                return True
         reserve.unlink(missing_ok=True)
         return storage.create_json(path, record, durable=durable)
+
+
+def _write_over(path: Path, line: bytes, *, durable: bool) -> bool:
+    """Put a line, and blanks up to its end, in place of all that a file holds, on the very blocks that it has.
+
+    False: it is too small, or another name leads to it too, as a power cut may leave a record that it became.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_size < len(line):
+            return False
+        whole = line.rstrip(b"\n").ljust(found.st_size - 1) + b"\n"
+        while whole:
+            whole = whole[os.write(descriptor, whole) :]
+        storage.flush_to_disk(descriptor, drive_cache=durable)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None = None) -> Iterator[Request]:

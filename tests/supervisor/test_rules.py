@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from mpstui.supervisor.journal import Journal
 from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Clock, this_machine
 from mpstui.supervisor.queue import QueueSlot
-from mpstui.wire import storage
+from mpstui.wire import rundir, storage
 from mpstui.wire.records import ExitRecord, QueueRule, RestartRule, Status
 from mpstui.wire.rundir import create_run_dir
 
@@ -52,6 +53,40 @@ def test_the_reserve_is_given_up_for_the_exit_record_alone(tmp_path: Path, monke
     assert record is not None
     assert record.code == 7
     assert not run.reserve.exists()
+
+
+def no_byte_left(*_: object, **__: object) -> bool:
+    """As where a program takes every byte that anybody gives back."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_the_reserve_itself_becomes_the_record_so_that_nobody_takes_its_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run_dir(tmp_path / "runs", "t", 0.0)
+    Journal(run, Status("t", "running", 1, 0.0), Clock()).keep_reserves()
+    blocks = run.request_reserve.stat().st_ino
+    monkeypatch.setattr(storage, "create_json", no_byte_left)
+    asked = rundir.submit(run, rundir.new_request("kill", 1, 5.0))
+    assert run.request(asked.id).stat().st_ino == blocks
+    assert not run.request_reserve.exists()
+    assert list(rundir.unanswered(run)) == [asked]
+
+
+@pytest.mark.parametrize("why", ["too small", "another name"])
+def test_a_reserve_that_is_no_room_of_its_own_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """A power cut may leave the record that it became under both names."""
+    run = create_run_dir(tmp_path / "runs", "t", 0.0)
+    earlier, tried = tmp_path / "earlier.json", [no_byte_left, storage.create_json]
+    run.request_reserve.write_bytes(b" " if why == "too small" else b" " * 4096)
+    os.link(run.request_reserve, earlier)
+    before = earlier.read_bytes()
+    monkeypatch.setattr(storage, "create_json", lambda *values, **named: tried.pop(0)(*values, **named))
+    asked = rundir.submit(run, rundir.new_request("kill", 1, 5.0))
+    assert list(rundir.unanswered(run)) == [asked]
+    assert earlier.read_bytes() == before
 
 
 def test_the_exit_record_goes_past_the_drives_own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,7 @@ def test_where_no_request_can_be_written_a_signal_to_the_supervisor_ends_it(
     assert "by a signal to its supervisor: no request could be written" in found.text
     record = run.wait_exit()
     assert (record.code, record.signal, record.requested_by) == (code, number, "SIGTERM to the supervisor")
+    assert record.action == action
 
 
 def test_without_a_supervisor_it_says_why_and_what_to_do(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

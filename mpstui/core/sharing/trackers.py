@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...wire import heartbeat
 from ..model.snapshot import Checkpoint, RunSnapshot, State
 from ..runs.comparison import named_settings
 from .export import Table, run_stem, table_of
@@ -105,9 +106,9 @@ def _typed(text: str) -> Value:
     """A number where it is one: trackers sort by them."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, bool | int | float) and math.isfinite(value) else text
+    return value if isinstance(value, bool) or heartbeat.number(value) is not None else text
 
 
 def number_text(value: float) -> str:

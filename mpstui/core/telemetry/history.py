@@ -8,14 +8,15 @@ coarsely.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...wire import storage
+from ...wire import heartbeat, storage
+from ...wire.storage import UnreadableRecord
 from ..model.snapshot import RunSnapshot
 from .headroom import MemoryPoint, Point, is_growing, memory_point, slope
 from .model import PressureLevel, Stretch, SystemSample, TreeSample
@@ -54,13 +55,11 @@ class HistoryFile:
             return []
         points: list[HistoryPoint] = []
         for line in text.splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict) and _is_number(record.get("time")):
-                values = {name: value for name, value in record.items() if name != "time" and _is_number(value)}
-                points.append(HistoryPoint(record["time"], values))
+            with contextlib.suppress(UnreadableRecord):
+                known = {name: heartbeat.number(value) for name, value in storage.load_object(line).items()}
+                time = known.pop("time", None)
+                values = {name: value for name, value in known.items() if value is not None}
+                points += [HistoryPoint(time, values)] if time is not None else []
         return sorted(points, key=lambda point: point.time)
 
     def _thin(self) -> None:
@@ -93,10 +92,6 @@ def coarsened(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
     for point in older:
         first_of.setdefault(int((point.time - older[0].time) / span), point)
     return [*first_of.values(), *newest]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 SYSTEM_FIELDS = ("cpu_percent", "memory_used_bytes", "swap_used_bytes", "pressure_percent", "power_watts")

@@ -91,6 +91,11 @@ def test_a_trackio_database_holds_runs_beside_each_other_and_none_twice(snapshot
     assert (json.loads(config)["lr"], json.loads(config)["tags"]) == (0.5, ["good", "keep"])
 
 
+@pytest.mark.parametrize("text", ["1" + "0" * 400, "[" * 100_000, "NaN", "x"], ids=["long", "deep", "NaN", "x"])
+def test_a_setting_that_no_tracker_takes_for_a_number_stays_a_text(text: str) -> None:
+    assert trackers._typed(text) == text
+
+
 def test_an_event_file_is_framed_and_tells_settings_and_words(snapshot: RunSnapshot, tmp_path: Path) -> None:
     file = tmp_path / "events.out.tfevents.1.x"
     write_event_file(snapshot, trackers.tracked(snapshot), file)

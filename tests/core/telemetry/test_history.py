@@ -53,7 +53,9 @@ def test_every_cut_of_a_file_reads_as_a_beginning_of_it(tmp_path: Path) -> None:
 def test_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
     path.write_bytes(b'[]\n\xff\xfe\n{"time":"x"}\n{"time":1,"note":"hot","up":true,"cpu_percent":5}\n{"time":NaN}\n')
-    assert HistoryFile(path).read() == [HistoryPoint(1, {"cpu_percent": 5})]
+    with path.open("a") as file:
+        file.write(f'{{"time":{10**400}}}\n{{"time":2,"rss_bytes":{10**400}}}\n{"[" * 100_000}\n')
+    assert HistoryFile(path).read() == [HistoryPoint(1, {"cpu_percent": 5}), HistoryPoint(2, {})]
 
 
 def test_the_file_stays_bounded_and_keeps_the_whole_course(tmp_path: Path) -> None:
