@@ -148,7 +148,7 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[s
     told: list[tuple[str, object]]
     if findings:
         first, remedy = findings[0], findings[0]["remedy"]
-        told = [("why", first["title"]), ("", first["cause"])]
+        told = [("why", first["title"]), ("", first["numbers"]), ("", first["cause"])]
         told += [("helps", remedy.get("text"))] if isinstance(remedy, dict) else []
     else:
         from ..core.diagnosis.evidence import evidence_of

@@ -62,6 +62,7 @@ class _Case:
     signal: int | None
     code: int | None
     environment: Mapping[str, str]
+    project: str
 
 
 def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
@@ -72,7 +73,13 @@ def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
     """
     signal, code = ending(evidence)
     case = _Case(
-        SearchText(evidence.lines), timeline_of(evidence.lines), clues_of(evidence), signal, code, evidence.environment
+        SearchText(evidence.lines),
+        timeline_of(evidence.lines),
+        clues_of(evidence),
+        signal,
+        code,
+        evidence.environment,
+        evidence.project[1] if evidence.project else "",
     )
     found = {rule.id: finding for rule in all_rules() if (finding := _weigh(rule, case))}
     for outranking in all_rules():
@@ -106,7 +113,7 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
         confidence=round(min(confidence, 0.99), 3),
         evidence=(*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues)),
         cause=rule.cause,
-        remedy=rule.remedy.left_in(case.environment),
+        remedy=rule.remedy.in_project(case.project).left_in(case.environment),
         restart_on_cpu_helps=_cpu_helps(rule, case.clues),
         numbers=_numbers(rule, case.text),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -34,6 +34,8 @@ _MEMORY_EVENT = re.compile(
     r"|killed by \w+ for memory",
     re.IGNORECASE,
 )
+_NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_LEVELS_UP = 3
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
 R = TypeVar("R")
 
@@ -66,8 +68,10 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
     folder = run.attempt(number)
     launch = _unless_torn(lambda: storage.read(records.LaunchRecord, folder.launch))
     heard = _heartbeat(folder.heartbeat(), launch.device if launch else None)
+    lines = _unless_torn(lambda: log_lines(folder.output)) or ()
     known = Evidence(
-        lines=_unless_torn(lambda: log_lines(folder.output)) or (),
+        lines=lines,
+        project=missing_of_project(lines, launch.argv, Path(launch.cwd)) if launch else None,
         heartbeat=replace(heard, memory_slope_bytes_per_second=memory_growth(run.telemetry, number)),
         environment=launch.env if launch else {},
         offers_cpu=spec is not None and "cpu" in spec.launch.variants,
@@ -92,6 +96,24 @@ def failed_attempt(run: RunDir) -> int | None:
         (number, storage.read_or_none(records.LaunchRecord, run.attempt(number).launch)) for number in numbers[::-1]
     )
     return next((number for number, found in launches if found is None or found.rehearsal is None), None)
+
+
+def missing_of_project(lines: Sequence[LogLine], argv: Sequence[str], cwd: Path) -> tuple[str, str] | None:
+    """The module that Python did not find last, and the folder that has it: where the program was started, beside or
+    above its script, as far as the project reaches. None where nothing is missing, or it is nowhere there."""
+    names = (match for line in reversed(lines) if (match := _NOT_FOUND.search(line.text)))
+    if (last := next(names, None)) is None:
+        return None
+    script = next((cwd / word for word in argv if word.endswith(".py")), None)
+    searched = script.parent.resolve() if script is not None else cwd.resolve()
+    for start in dict.fromkeys((cwd.resolve(), searched)):
+        for folder in (start, *start.parents[:_LEVELS_UP]):
+            found = (folder / f"{last[1]}.py").is_file() or any((folder / last[1]).glob("*.py"))
+            if found and folder != searched:
+                return last[1], str(folder)
+            if (folder / ".git").exists() or folder == Path.home():
+                break
+    return None
 
 
 def _unless_torn(read: Callable[[], R]) -> R | None:
@@ -179,7 +201,7 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
 
     ``signal:N``, ``code:N``, ``requested``, ``device:mps|cuda|cpu``, ``precision:bf16|fp16|fp32``, ``phase:train|...``,
     ``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``,
-    ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``, ``cpu_offered``.
+    ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``, ``cpu_offered``, ``module_in_project``.
     """
     found = dict(_heartbeat_clues(evidence.heartbeat)) if evidence.heartbeat else {}
     number, code = ending(evidence)
@@ -189,6 +211,8 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
         found[f"code:{code}"] = f"ended with exit code {code}"
     if evidence.offers_cpu:
         found["cpu_offered"] = "the program can be told to use the CPU"
+    if evidence.project is not None:
+        found["module_in_project"] = "{} is in {}".format(*evidence.project)
     if evidence.requested_by:
         found["requested"] = f"ended on request of {evidence.requested_by}"
     high = evidence.environment.get("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "")

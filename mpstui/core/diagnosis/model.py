@@ -67,6 +67,12 @@ class Evidence:
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_events: tuple[str, ...] = ()
     offers_cpu: bool = False
+    project: tuple[str, str] | None = None
+    """A module that was not found, and the folder of the program's own project that has it."""
+
+
+PROJECT = "{project}"
+"""As the value of a remedy's variable: that folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,13 @@ class Remedy:
         told = " and ".join(f"{name}={value}" for name, value in self.env.items())
         text = f"{told} was set already and did not help. {self.otherwise}".rstrip()
         return replace(self, text=text, env={}, risk=None)
+
+    def in_project(self, folder: str) -> Remedy:
+        """With the project's folder where a variable names it; without that variable where nobody knows it."""
+        if PROJECT not in self.env.values():
+            return self
+        env = {name: folder if value == PROJECT else value for name, value in self.env.items()}
+        return replace(self, env={name: value for name, value in env.items() if value != ""})
 
     @property
     def can_be_applied(self) -> bool:

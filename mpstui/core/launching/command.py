@@ -165,11 +165,15 @@ def environment_again(
         return dict(environ)
     layers = {name for name, *_ in _layers(profile, recipe, extra, {}, machine)} - {"PYTHONPATH"}
     own = {name: value for name, value in then.items() if _SHAPING.fullmatch(name) and name not in layers}
-    if path := own.pop("PYTHONPATH", ""):
-        rest = [part for part in path.split(os.pathsep) if not _OWN_FOLDER.fullmatch(part)]
-        own |= {"PYTHONPATH": os.pathsep.join(rest)} if rest and "PYTHONPATH" not in {**profile.env, **extra} else {}
+    rest = without_ours(own.pop("PYTHONPATH", ""))
+    own |= {"PYTHONPATH": rest} if rest and "PYTHONPATH" not in {**profile.env, **extra} else {}
     others = {name: value for name, value in environ.items() if not _SHAPING.fullmatch(name) or hides(name, value)}
     return {**others, **own}
+
+
+def without_ours(path: str) -> str:
+    """The folders of a PYTHONPATH without those that a launch puts there."""
+    return os.pathsep.join(part for part in path.split(os.pathsep) if not _OWN_FOLDER.fullmatch(part))
 
 
 def _layers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from ..profiles.model import DIAGNOSIS_ROLES, RECIPES, Profile
 from ..profiles.written import NAMES_FOR_REMEDIES, folded
 from .arguments import Argument, known_arguments
 from .choice import LaunchChoice, given_arguments
+from .command import without_ours
 from .devices import named_device
 from .editing import recorded_choice
 from .preflight import script_of
@@ -119,6 +121,8 @@ def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: st
     remedy, notes = finding.remedy, list[str]()
     if "TORCH_COMPILE_DISABLE" in remedy.env and _wants_one_graph(choice.profile, finding):
         remedy = replace(remedy, env=EAGER_GRAPH)
+    if (folder := remedy.env.get("PYTHONPATH")) and (path := known.env.get("PYTHONPATH")):
+        remedy = replace(remedy, env={**remedy.env, "PYTHONPATH": os.pathsep.join((folder, path))})
     pattern, why = remedy.defeated_by or ("", "")
     if pattern and any(re.search(pattern, line.text) for line in finding.evidence):
         remedy, notes = replace(remedy, env={}), [why]
@@ -187,12 +191,14 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
     recipe = {one.name: one.value for one in RECIPES[choice.recipe or profile.recipe].variables}
     layers = {**environ, **recipe, **profile.env, **choice.env}
     seen = {name: value for name, value in layers.items() if name not in choice.drop_env}
+    env = dict(launched.env) if launched else seen
+    path = without_ours(env.pop("PYTHONPATH", ""))
     return KnownLaunch(
         arguments=arguments,
         roles=roles,
         usual=usual,
         choices={name: one.choices for name, one in told.items() if one.choices},
-        env=dict(launched.env) if launched else seen,
+        env={**env, "PYTHONPATH": path} if path else env,
         device=device,
         may_be_mps=device == "mps" or (device is None and sys.platform == "darwin"),
     )

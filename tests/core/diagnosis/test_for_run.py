@@ -104,3 +104,33 @@ def test_torn_and_missing_files_are_unknown(tmp_path: Path) -> None:
 
 def test_a_run_without_attempts_has_no_evidence(tmp_path: Path) -> None:
     assert evidence_from_run_dir(tmp_path) == Evidence()
+
+
+@pytest.mark.parametrize(
+    ("script", "there", "argv", "found"),
+    [
+        ("tools/train.py", "nets/model.py", ["python", "tools/train.py"], "."),
+        ("tools/train.py", "nets.py", ["python", "train.py"], "."),  # started in its folder, as its README says
+        ("tools/train.py", "tools/nets.py", ["python", "tools/train.py"], None),  # it is found: another thing is wrong
+        ("train.py", "nets/notes.txt", ["python", "train.py"], None),
+        ("tools/train.py", "nets.py", ["python", "-c", "import nets"], "."),
+    ],
+)
+def test_a_module_of_the_project_that_python_does_not_see_is_offered_by_its_folder(
+    tmp_path: Path, script: str, there: str, argv: list[str], found: str | None
+) -> None:
+    project = tmp_path / "project"
+    for name in (script, there, ".git/HEAD"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("x")
+    (tmp_path / "nets.py").write_text("outside of the project")
+    started_in_tools = argv[1] != script and (project / "tools").is_dir()
+    cwd = project / "tools" if started_in_tools else project
+    launch = {"attempt": 1, "time": 1.0, "argv": argv, "cwd": str(cwd), "device": "cpu", "env": {}}
+    output = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'nets.deep'\n"
+    write_attempt(tmp_path / "run", 1, output, exit={"attempt": 1, "ended": 2.0, "code": 1}, launch=launch)
+    first = diagnose(evidence_from_run_dir(tmp_path / "run"))[0]
+    env = {"PYTHONPATH": str(project / found)} if found else {}
+    assert (first.id, first.remedy.env) == ("module_of_project" if found else "module_missing", env)
+    if found:
+        assert f"nets is in {project}" in [line.text for line in first.evidence]

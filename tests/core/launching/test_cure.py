@@ -289,3 +289,20 @@ def test_a_remedy_of_arguments_is_not_offered_to_a_script_that_has_none(one: Rul
     run = crashed(LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path)), tmp_path, "cuda")
     found = cured(run, one.remedy)
     assert (found.works, found.choice.sets) == (False, {})
+
+
+def test_a_folder_that_is_added_to_pythonpath_stands_before_those_of_the_launch(tmp_path: Path) -> None:
+    (tmp_path / "project" / "nets").mkdir(parents=True)
+    (tmp_path / "project" / "nets" / "__init__.py").touch()
+    (tmp_path / "project" / "tools").mkdir()
+    profile = profile_of_command((sys.executable, "train.py"), cwd=tmp_path / "project" / "tools")
+    missing, environ = "ModuleNotFoundError: No module named 'nets'", {**ENVIRON, "PYTHONPATH": "/mine"}
+    run = crashed(LaunchChoice(profile), tmp_path, device="cpu", text=missing, environ=environ)
+    folder = run.attempt(1)
+    launched = storage.read(LaunchRecord, folder.launch)
+    assert launched is not None
+    assert launched.env["PYTHONPATH"].endswith("agent/boot:/mine"), "the agent's folder is none of the user's"
+    storage.write_json(folder.launch, launched._replace(cwd=str(profile.cwd)))
+    cure = cured(run)
+    assert cure.choice.env["PYTHONPATH"] == f"{tmp_path / 'project'}:/mine"
+    assert said(cure) == [f"PYTHONPATH /mine -> {tmp_path / 'project'}:/mine"]

@@ -8,8 +8,8 @@ RULES = (
         title="The script insists on CUDA",
         cause="The script calls `.cuda()` or names device 'cuda' on a machine or torch build without CUDA.",
         remedy=Remedy(
-            text="Change its device argument to mps or cpu, or the `.cuda()` in the script; no environment "
-            "variable can (CUDA_VISIBLE_DEVICES means nothing to a build without CUDA).",
+            text="Restart it on the CPU (`--device cpu`): it is then given the CPU wherever it names CUDA. For MPS "
+            "change its device argument, or the `.cuda()` in the script; no environment variable can.",
             device="cpu",
         ),
         sources=("zai-org/CodeGeeX2#183",),

@@ -1,6 +1,6 @@
 """The installation: macOS, torch, NumPy and processor architecture that do not fit together, modules that lack."""
 
-from ..model import DeviceRule, Remedy, Rule
+from ..model import PROJECT, DeviceRule, Remedy, Rule
 
 RULES = (
     DeviceRule(
@@ -108,6 +108,59 @@ RULES = (
         outranks=("module_missing",),
     ),
     Rule(
+        id="old_numpy",
+        title="The code was written for an older NumPy",
+        cause="NumPy 1.24 took away names that had long been other words for Python's own types (`np.int`, `np.float`, "
+        "`np.bool`, `np.object`), NumPy 2 some more.",
+        remedy=Remedy(
+            text="Write `int`, `float`, `bool` or `np.float64` in the line that is named, or install 'numpy<1.24' into "
+            "an environment whose Python is 3.11 or older."
+        ),
+        sources=("numpy.org/doc/stable/release/1.24.0-notes.html",),
+        patterns=(
+            r"module \W?numpy\W? has no attribute \W?(?:int|float|bool|object|complex|str|long|unicode|typeDict)\b",
+            r"`np\.\w+_?` was (?:a deprecated alias|removed in the NumPy)",
+        ),
+        confidence=0.95,
+        outranks=("numpy2_abi", "torch_old_api"),
+    ),
+    Rule(
+        id="old_protobuf",
+        title="A package was made for an older protobuf",
+        cause="Files that protoc wrote before 3.19 (`*_pb2.py`) do not work with the compiled part of protobuf 4 and "
+        "newer.",
+        remedy=Remedy(
+            text="Upgrade that package, or install 'protobuf<3.21'; protobuf's slower part in Python still reads such "
+            "files.",
+            env={"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"},
+            otherwise="Upgrade that package, or install 'protobuf<3.21'.",
+        ),
+        sources=("protobuf.dev/news/2022-05-06",),
+        patterns=(r"TypeError: Descriptors cannot (?:not )?be created directly",),
+        confidence=0.97,
+        outranks=("module_missing",),
+    ),
+    Rule(
+        id="module_of_project",
+        title="A module of the project itself is not found",
+        cause="Python looks for modules in the folder of the script that it starts, not in the one it is started from: "
+        "a project's own packages beside or above that are found where PYTHONPATH names their folder.",
+        remedy=Remedy(
+            text="Start it with the project's folder on PYTHONPATH, or as a module from there (`python -m "
+            "package.script`); where the project can be installed, `pip install -e .` does it once.",
+            env={"PYTHONPATH": PROJECT},
+            otherwise="Install the project (`pip install -e .`), or start it as its README says.",
+        ),
+        sources=("docs.python.org/3/library/sys_path_init.html",),
+        patterns=(
+            r"attempted relative import with no known parent package",
+            r"attempted relative import beyond top-level package",
+            r"ModuleNotFoundError: No module named \W?__main__\.\w+\W?; \W?__main__\W? is not a package",
+        ),
+        fires_on={"module_in_project": 0.93},
+        outranks=("module_missing",),
+    ),
+    Rule(
         id="module_missing",
         title="A module is not installed in this Python",
         cause="The Python that ran the program does not have the module. Often it is another Python than the one of "
@@ -119,5 +172,6 @@ RULES = (
         sources=("docs.python.org/3/library/exceptions.html#ModuleNotFoundError",),
         patterns=(r"ModuleNotFoundError: No module named", r"python[\w.]{0,12}: No module named \w"),
         confidence=0.85,
+        numbers=((r"No module named \W?([A-Za-z_][\w.]{0,80})", "{0} is missing"),),
     ),
 )
