@@ -27,8 +27,9 @@ from mpstui.ui.messages import (
 from mpstui.ui.terminal import Terminal
 from mpstui.ui.workers import runs as run_worker
 from mpstui.ui.workers import system as system_worker
+from mpstui.ui.workers.log_watch import LogWatch
 from mpstui.ui.workers.requests import RequestWorker
-from mpstui.ui.workers.runs import Focus, LogWatch, Pace, RunWorker, differ
+from mpstui.ui.workers.runs import Focus, Pace, RunWorker, differ
 from mpstui.ui.workers.system import SystemWorker, TerminalWorker
 from mpstui.wire import storage
 from mpstui.wire.records import Ack, Request

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..launching.explaining import Explanation
     from ..logview.document import LogDocument
     from ..model.home import Home
-    from ..model.snapshot import RunSnapshot
+    from ..model.snapshot import Availability, RunSnapshot
     from ..runs.details import Section
     from ..runs.ghost import GhostFinder
     from ..runs.listing import ListView
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from .moving import Mover
 
 Stamp = tuple[int, int, int]
+
+
+def _available(snapshot: RunSnapshot) -> Mapping[str, Availability]:
+    from ..launching.record import available  # not before a run is selected
+
+    return available(snapshot)
 
 
 class LocalServices:
@@ -67,12 +73,11 @@ class LocalServices:
 
     def monitor(self, columns: int | None = None) -> Monitor:
         """A new monitor, for the thread that asks for it; ``columns`` as :class:`.Monitor` has them."""
-        from ..launching.record import available
         from ..runs.monitor import Monitor
         from ..runs.summaries import Summaries
 
         kept = Summaries(self.home.state / "cache" / "runs.jsonl")
-        made = Monitor(self.home, availability=available, kept=kept, columns=columns)
+        made = Monitor(self.home, availability=_available, kept=kept, columns=columns)
         if self._watching is not None:
             made.watch(self._watching)
             if made.watched.left_out and not self._told_left_out:

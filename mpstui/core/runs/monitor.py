@@ -1,28 +1,30 @@
-"""The headless monitor: every run of a home, refreshed at the price of what changed, and the watch that hints at it."""
+"""The headless monitor: every run of a home, refreshed at the price of what changed."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from ...wire import liveness
 from ...wire.liveness import ProcessTable
 from ...wire.records import QueueRule
-from ...wire.rundir import run_dirs
+from ...wire.rundir import RunDir, run_dirs
 from ..follow import Budget
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
 from .files import LocalMachine
 from .find import find_run
-from .follower import RunFollower
-from .reader import RunReader
+from .recalled import RecalledRun
 from .summaries import Summaries
 from .watching import Watching
+
+if TYPE_CHECKING:
+    from .follower import RunFollower
+    from .reader import RunReader
 
 REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""
@@ -46,14 +48,6 @@ COMPARED_BUCKETS = 1 << 18
 AVAILABLE_SECONDS = 5.0
 """How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
 AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
-
-STEP_MILLISECONDS = 500
-"""Between two looks at what has come: each is a wake-up, also where nothing has."""
-DEBOUNCE_MILLISECONDS = 60
-CHECK_SECONDS = 1.0
-"""How often a quiet watch makes sure that it still watches the folder that is there."""
-MOST_PATIENCE_SECONDS = 30.0
-HintReport = Callable[[frozenset[str]], None]
 
 
 class Monitor:
@@ -87,6 +81,8 @@ class Monitor:
             monotonic=monotonic,
         )
         self._runs: dict[str, RunReader] = {}
+        self._recalled: dict[str, RecalledRun] = {}
+        """Those that nobody has to read: they were read by an earlier process, and have not changed."""
         self.watched = Watching(self._machine, columns, home.state)
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
@@ -110,15 +106,7 @@ class Monitor:
             selected: further runs of which it is to be told what can be done with them.
             compared: runs whose curves are wanted whole, in a memory that does not grow with their number.
         """
-        found = {run.run: run for run in run_dirs(self._folder)}
-        for name in self._runs.keys() - found.keys():
-            del self._runs[name]
-            self._schedule.forget(name)
-            self._turns.forget(name)
-        for name in found.keys() - self._runs.keys():
-            self._runs[name] = RunReader(found[name], self._machine, columns=self._columns)
-            if self._kept is not None:
-                self._runs[name].recall(self._kept)
+        self._find_runs()
         closely = [*([focus] if focus is not None and not (selected and self._waits(focus)) else []), *compared]
         self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
         clock = self._machine.monotonic
@@ -137,20 +125,46 @@ class Monitor:
                 reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
         if self.watched.grows:
             self.watched.look(self._runs.values())
-        shown = [*self.watched.items(), *sorted(self._runs.items(), reverse=True)]
-        snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
+        ours: dict[str, RunSnapshot | None] = {key: known.snapshot for key, known in self._recalled.items()}
+        ours |= {key: reader.snapshot for key, reader in self._runs.items()}
+        seen = {**{key: one.snapshot for key, one in self.watched.items()}, **dict(sorted(ours.items(), reverse=True))}
+        shown = {key: snapshot for key, snapshot in seen.items() if snapshot is not None}
+        snapshots = self._placed(list(shown.values()))
         self._remember(budget)
         wanted = {focus, *selected}
         self._available = {key: held for key, held in self._available.items() if key in wanted}
-        keys = [key for key, reader in shown if reader.snapshot is not None]
         return tuple(
             self._with_available(key, snapshot) if key in wanted else snapshot
-            for key, snapshot in zip(keys, snapshots, strict=True)
+            for key, snapshot in zip(shown, snapshots, strict=True)
         )
+
+    def _find_runs(self) -> None:
+        """Take in which runs there are, and which of those that were recalled have changed."""
+        for key, known in list(self._recalled.items()):
+            if self._schedule.due(key, SETTLED_SECONDS) and not known.holds():
+                del self._recalled[key]  # and is found as one that has to be read
+        found, known_runs = {run.run: run for run in run_dirs(self._folder)}, self._runs.keys() | self._recalled.keys()
+        for name in known_runs - found.keys():
+            self._runs.pop(name, None)
+            self._recalled.pop(name, None)
+            self._schedule.forget(name)
+            self._turns.forget(name)
+        for name in found.keys() - known_runs:
+            kept = self._kept.find(found[name], self._machine.clock()) if self._kept is not None else None
+            if kept is not None:
+                self._recalled[name] = RecalledRun(found[name], *kept)
+            else:
+                self._runs[name] = self._opened(found[name])
+
+    def _opened(self, run: RunDir) -> RunReader:
+        from .reader import RunReader  # 18 ms that the first frame of a list of ended runs need not wait for
+
+        return RunReader(run, self._machine, columns=self._columns)
 
     def _waits(self, key: str) -> bool:
         """Whether a run that is selected in the list, and was not read in full before, lets unread ones go first."""
-        seen = reader.snapshot if (reader := self.reader(key)) is not None else None
+        known = self._recalled.get(key) or self.reader(key)
+        seen = known.snapshot if known is not None else None
         return (seen is None or seen.brief) and any(
             one.snapshot is None or one.owed_bytes < 0 for one in self._runs.values()
         )
@@ -160,7 +174,7 @@ class Monitor:
         if self._kept is not None:
             if not self._all_recalled:
                 self._all_recalled = True
-                self._kept.forget(self._runs.keys())
+                self._kept.forget(self._runs.keys() | self._recalled.keys())
             left = 0 if budget.spent else len(self._runs)
             for reader in self._runs.values():
                 left -= reader.remember(self._kept)
@@ -181,7 +195,7 @@ class Monitor:
         Returns:
             the bytes that are still to be read here.
         """
-        reader = self.reader(focus)
+        reader = self.reader(focus) if focus not in self._recalled else None
         if reader is None:
             return 0
         if seconds > 0 and reader.pending_bytes:
@@ -200,7 +214,7 @@ class Monitor:
         reader = self.watched.get(run)
         if reader is None:
             found = find_run(self.home, run)
-            reader = self._runs.setdefault(found.run, RunReader(found, self._machine, columns=self._columns))
+            reader = self.reader(found.run) or self._runs.setdefault(found.run, self._opened(found))
         return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
 
     def watch(self, path: Path) -> str:
@@ -258,6 +272,9 @@ class Monitor:
         """What reads the run of a key."""
         if key is None:
             return None
+        if (known := self._recalled.pop(key, None)) is not None:
+            self._runs[key] = self._opened(known.run)
+            self._runs[key].recall(known)
         return self.watched.get(key) or self._runs.get(key)
 
     def _by_need(self) -> list[tuple[str, RunFollower]]:
@@ -279,89 +296,6 @@ class Monitor:
         for reader in map(self.reader, closely):
             if reader is not None:
                 reader.allot(buckets)
-
-
-class RunsWatcher:
-    """Watches ``root`` as long as :meth:`run` runs, as a hint only: polling finds the same, a little later.
-
-    It cannot be more than a hint. On macOS FSEvents says nothing of appends to a file that stays open
-    (notify-rs/notify#240), a watched root that is deleted and made again stays silent for ever, new folders may fill
-    before they are watched, and one file name that is not UTF-8 ends the watch with an error.
-    """
-
-    def __init__(self, root: Path, report: HintReport) -> None:
-        self.root = root
-        self.error: str | None = None
-        """Why there are no hints at present; None while they come."""
-        self._report = report
-
-    def run(self, stop: Event) -> None:
-        """Report the names of runs in which something changed, until ``stop``; never raises."""
-        patience = CHECK_SECONDS
-        while not stop.is_set():
-            identity = _identity(self.root)
-            if identity is None:
-                self.error = f"{self.root} does not exist"
-                stop.wait(CHECK_SECONDS)
-                continue
-            try:
-                self._watch(stop, identity)
-                patience = CHECK_SECONDS
-            except Exception as error:  # noqa: BLE001 - the watch is native code and a luxury: polling goes on without
-                self.error = f"no hints from the file system: {error}"
-                stop.wait(patience)
-                patience = min(2 * patience, MOST_PATIENCE_SECONDS)
-            # What happened between two watches was seen by nobody: everything may have changed.
-            self._report(frozenset(run_names(self.root)))
-
-    def _watch(self, stop: Event, identity: tuple[int, int]) -> None:
-        """Until ``stop``, or until the folder is another one."""
-        import watchfiles
-
-        for changes in watchfiles.watch(
-            self.root,
-            watch_filter=None,
-            step=STEP_MILLISECONDS,
-            debounce=DEBOUNCE_MILLISECONDS,
-            rust_timeout=int(CHECK_SECONDS * 1000),
-            yield_on_timeout=True,
-            stop_event=stop,
-            raise_interrupt=False,
-        ):
-            self.error = None
-            names = changed_runs(self.root, (path for _, path in changes))
-            if names:
-                self._report(names)
-            if _identity(self.root) != identity:
-                return
-
-
-def changed_runs(root: Path, paths: Iterable[str]) -> frozenset[str]:
-    """The runs that these paths belong to; temporary files of atomic writes tell nothing by themselves."""
-    prefix = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a path object a change is what costs
-    plain = os.path.join(root, "")  # noqa: PTH118
-    names = set()
-    for path in paths:
-        inside = path.removeprefix(prefix) if path.startswith(prefix) else path.removeprefix(plain)
-        if inside != path and not inside.endswith(".tmp"):
-            names.add(inside.partition("/")[0])
-    return frozenset(names)
-
-
-def run_names(root: Path) -> list[str]:
-    """Every name under ``root``."""
-    try:
-        return [entry.name for entry in root.iterdir()]
-    except OSError:
-        return []
-
-
-def _identity(root: Path) -> tuple[int, int] | None:
-    try:
-        found = root.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class PollSchedule:

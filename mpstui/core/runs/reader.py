@@ -29,6 +29,7 @@ from .summaries import Stamps, Summaries, files_of, stamps_of
 
 if TYPE_CHECKING:
     from .lineage import Lineage
+    from .recalled import RecalledRun
 
 _MORE_THAN_ANY = 1 << 62
 """Bytes: of runs that were not read yet, those with short logs come first."""
@@ -174,15 +175,12 @@ class RunReader(RunFollower):
             brief=not self._full,
         )
 
-    def recall(self, kept: Summaries) -> None:
-        """Begin with what an earlier process has read of it, where that still holds: it is not looked into then."""
-        found = kept.find(self.run, self.machine.clock())
-        if found is not None:
-            self.snapshot, self._stamps = found
-            self._remembered, self._recalled_curves = self._stamps, self.snapshot.series
-            self._recalled = self.snapshot.name
-            self.snapshot = replace(self.snapshot, **self._called())
-            self.witnesses.believe()
+    def recall(self, known: RecalledRun) -> None:
+        """Begin with what an earlier process has read of it, until it is wanted whole."""
+        self.snapshot = known.snapshot
+        self._stamps = self._remembered = known.stamps
+        self._recalled_curves, self._recalled = known.snapshot.series, known.launched_name
+        self.witnesses.believe()
 
     def remember(self, kept: Summaries) -> bool:
         """Keep what is known of it for the next process, once it has ended and all of it was read; True when it was."""

@@ -26,7 +26,6 @@ from ...wire import storage
 from ...wire.jobs import CANCEL, REQUEUE, JobRecord
 from ...wire.records import ExitRecord, Spec
 from ...wire.rundir import RunDir
-from ..engines.board import board_of
 from ..follow import RecordFile
 from ..model.jobs import JobPhase, JobView
 from ..model.snapshot import State
@@ -52,8 +51,11 @@ class JobReader:
     def view(self, spec: Spec | None) -> JobView | None:
         """None for a run that no scheduler starts."""
         rule = spec.engine if spec is not None else None
-        board = board_of(rule.name, self._state) if rule is not None else None
-        if rule is None or board is None:
+        if rule is None:
+            return None
+        from ..engines.board import board_of  # of jobs alone: 5 ms of each start
+
+        if (board := board_of(rule.name, self._state)) is None:
             return None
         self._record.read()
         record = self._record.value

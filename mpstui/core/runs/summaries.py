@@ -62,7 +62,7 @@ class Summaries:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._text = b""
-        """The file, in one piece that goes back to the system: with 500 runs the screen has 10 MB less for good."""
+        """The file, in one piece that goes back to the system: with 500 runs the screen has 7 MB less for good."""
         self._lines: dict[str, tuple[int, int]] = {}
         """From where to where what is told of each run stands in it."""
         self._dead = 0

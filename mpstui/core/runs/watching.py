@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from ...wire.rundir import RunDir
 from .files import LocalMachine
-from .follower import RunFollower
-from .reader import RunReader
 
 if TYPE_CHECKING:
+    from .follower import RunFollower
     from .stored import StoreFolder
 
 # What reads stores, files and jobs is imported by who watches one: most lists have none.
@@ -21,7 +20,7 @@ BEGINNING_SECONDS = 60.0
 """A program that has printed for so long is not about to begin with a tracker: its folder stays what it was."""
 
 
-class Watching(dict[str, RunFollower]):
+class Watching(dict[str, "RunFollower"]):
     """Readers of what is watched, by key. What lies in a folder of runs, or is a job of this user, comes by itself."""
 
     def __init__(self, machine: LocalMachine, columns: int | None, state: Path) -> None:
@@ -47,6 +46,7 @@ class Watching(dict[str, RunFollower]):
     def watch(self, path: Path) -> Collection[str]:
         """Add what a path means; returns the keys of its runs, none where they come by and by."""
         from ..formats.stores import find_runs
+        from .reader import RunReader
         from .stored import MOST_RUNS, StoreFolder, reader_of
         from .watched import WatchedReader
         from .watched_jobs import ALL_JOBS, WatchedJob, job_named

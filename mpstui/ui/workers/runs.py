@@ -15,6 +15,7 @@ from ...wire.storage import is_settled
 from ..alarms import alarms
 from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified, Toast
 from ..rows import clean
+from .log_watch import LogWatch
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -42,17 +43,10 @@ _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
 """The history of the run in focus is read in slices as short as this; keys and frames come between them."""
 _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read at the pace of the snapshots until so much of it is pending."""
+_KEYS_FIRST_SECONDS = 0.15
+"""Before the close look at what the first frame of the list has selected, whose readers take 30 ms to import."""
 _RESPAWN_SECONDS = 5.0
 """Between two looks for queued runs whose supervisor has died."""
-
-_FLOOD_BYTES = 4096
-"""Growth between two looks from which on a log is drawn four times a second, not at once."""
-_FLOOD_SECONDS = 1.0
-"""After its last big step a flood is held to be over."""
-_LIVELY_SECONDS = 2.0
-"""A log that has not grown for so long is not about to."""
-
-
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
 """What frames that nobody asked for by a key may write; they come less often where they are large."""
 _LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
@@ -181,6 +175,7 @@ class RunWorker(Worker):
         self._drawn = threading.Event()
         self._drawn.set()
         self._next_read = self._soonest_read = self._next_draw = 0.0
+        self._keys_first_until = 0.0
         self._changed_at = -math.inf
         self._pending_bytes = 0
         self._catching_up = False
@@ -239,7 +234,7 @@ class RunWorker(Worker):
         return self._pause(focus, now)
 
     def _due(self) -> float:
-        return self._soonest_read if self._hinted else self._next_read
+        return max(self._keys_first_until, self._soonest_read if self._hinted else self._next_read)
 
     def _refresh(self, monitor: Monitor, focus: Focus) -> None:
         began, worked = time.monotonic(), time.thread_time()
@@ -256,6 +251,8 @@ class RunWorker(Worker):
             self._sound(before[0] if before is not None else (), fresh[0])
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
         self._unread = any(one.unread for one in fresh[0])
+        if before is None and not (self._unread or focus.closely):
+            self._keys_first_until = time.monotonic() + _KEYS_FIRST_SECONDS
         share = _UNREAD_SHARE if self._unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
         rest = min(took / share, _LONGEST_PAUSE_SECONDS)
         quiet = _QUIET_POLL_SECONDS if any(one.state.active for one in fresh[0]) else _RESTING_POLL_SECONDS
@@ -314,59 +311,6 @@ def _age(snapshot: RunSnapshot) -> float | None:
     return settled(snapshot.seen - (snapshot.attempt_started or snapshot.started)) // 1
 
 
-class LogWatch:
-    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
-
-    def __init__(self, stamp: Callable[[Path], tuple[int, ...] | None], *, slow: bool) -> None:
-        """``stamp`` tells what changes when a log does, its size last; None: it is not there."""
-        self._stamp = stamp
-        self._path: Path | None = None
-        self._slow = slow
-        self._seen: tuple[int, ...] | None = None
-        self._peeked: tuple[int, ...] | None = None
-        self._next = 0.0
-        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
-        self._flooded = self._grew_at = -math.inf
-        self._drawn = threading.Event()
-        self._drawn.set()
-
-    def drawn(self) -> None:
-        """The growth that was told last is on the screen."""
-        self._drawn.set()
-
-    def floods(self, now: float) -> bool:
-        """Whether the file has been growing fast until now."""
-        return now - self._flooded < _FLOOD_SECONDS
-
-    def grows(self, now: float) -> bool:
-        """Whether the file has grown just now."""
-        return now - self._grew_at < _LIVELY_SECONDS
-
-    def grew(self, path: Path | None, now: float) -> bool:
-        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
-        if path != self._path:
-            self._path, self._seen = path, None
-        # A pause of the file ends a flood early; over SSH the drawing rate is what counts.
-        ends_early = not self._slow and self.floods(now)
-        if path is None or not self._drawn.is_set() or (now < self._next and not ends_early):
-            return False
-        state = self._stamp(path)
-        if state is None:
-            return False
-        waits, self._peeked = now < self._next and state != self._peeked, state
-        if state == self._seen or waits:
-            return False  # a flood that has paused is drawn at once: nothing more may come
-        grown = state[-1] - self._seen[-1] if self._seen else 0
-        if grown:
-            self._grew_at = now
-        self._seen = state
-        if grown > _FLOOD_BYTES:
-            self._flooded = now
-        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
-        self._drawn.clear()
-        return True
-
-
 class PausedQueues:
     """The queues that start nothing, looked up again once one of them was changed."""
 
@@ -393,7 +337,7 @@ class HintWorker(Worker):
         self._root, self._hint = root, hint
 
     def _work(self) -> float:
-        from ...core.runs.monitor import RunsWatcher
+        from ...core.runs.hints import RunsWatcher
 
         RunsWatcher(self._root, self._hint).run(self._stopped)
         return RETRY_SECONDS

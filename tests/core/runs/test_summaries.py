@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -82,6 +84,24 @@ def test_the_first_refresh_has_all_that_was_read_before_and_looks_into_nothing(
     assert list(map(shown, after)) == list(map(shown, before))
     assert {len(one.series["loss"].x) for one in after} == {50, 99}
     assert [one.exit.cause for one in after if one.exit is not None] == ["mps_oom", None]
+
+
+def test_what_was_kept_needs_nothing_that_reads_runs(home: Home) -> None:
+    printed(home), reported(home)
+    read(monitor(home))
+    words = f"""
+import sys
+from pathlib import Path
+from mpstui.core.model.home import Home
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.summaries import Summaries
+home = Home(Path({str(home.state)!r}), Path({str(home.config)!r}))
+made = Monitor(home, kept=Summaries(home.state / "cache" / "runs.jsonl"))
+losses = [round(one.numbers.loss, 3) for one in made.refresh()]
+print(losses, "mpstui.core.runs.reader" in sys.modules, made.refresh(made.refresh()[0].run)[0].brief)
+"""
+    told = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout
+    assert told == "[-0.819, 0.1] False False\n"
 
 
 def test_what_has_changed_is_read_again(home: Home) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import watchfiles
 
-from mpstui.core.runs import monitor as watcher_module
-from mpstui.core.runs.monitor import RunsWatcher, changed_runs
+from mpstui.core.runs import hints as watcher_module
+from mpstui.core.runs.hints import RunsWatcher, changed_runs
 from mpstui.wire import storage
 
 

@@ -1,0 +1,99 @@
+"""A watch on the folder of runs, which hints at what has changed there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Event
+
+STEP_MILLISECONDS = 500
+"""Between two looks at what has come: each is a wake-up, also where nothing has."""
+DEBOUNCE_MILLISECONDS = 60
+CHECK_SECONDS = 1.0
+"""How often a quiet watch makes sure that it still watches the folder that is there."""
+MOST_PATIENCE_SECONDS = 30.0
+HintReport = Callable[[frozenset[str]], None]
+
+
+class RunsWatcher:
+    """Watches ``root`` as long as :meth:`run` runs, as a hint only: polling finds the same, a little later.
+
+    It cannot be more than a hint. On macOS FSEvents says nothing of appends to a file that stays open
+    (notify-rs/notify#240), a watched root that is deleted and made again stays silent for ever, new folders may fill
+    before they are watched, and one file name that is not UTF-8 ends the watch with an error.
+    """
+
+    def __init__(self, root: Path, report: HintReport) -> None:
+        self.root = root
+        self.error: str | None = None
+        """Why there are no hints at present; None while they come."""
+        self._report = report
+
+    def run(self, stop: Event) -> None:
+        """Report the names of runs in which something changed, until ``stop``; never raises."""
+        patience = CHECK_SECONDS
+        while not stop.is_set():
+            identity = _identity(self.root)
+            if identity is None:
+                self.error = f"{self.root} does not exist"
+                stop.wait(CHECK_SECONDS)
+                continue
+            try:
+                self._watch(stop, identity)
+                patience = CHECK_SECONDS
+            except Exception as error:  # noqa: BLE001 - the watch is native code and a luxury: polling goes on without
+                self.error = f"no hints from the file system: {error}"
+                stop.wait(patience)
+                patience = min(2 * patience, MOST_PATIENCE_SECONDS)
+            # What happened between two watches was seen by nobody: everything may have changed.
+            self._report(frozenset(run_names(self.root)))
+
+    def _watch(self, stop: Event, identity: tuple[int, int]) -> None:
+        """Until ``stop``, or until the folder is another one."""
+        import watchfiles
+
+        for changes in watchfiles.watch(
+            self.root,
+            watch_filter=None,
+            step=STEP_MILLISECONDS,
+            debounce=DEBOUNCE_MILLISECONDS,
+            rust_timeout=int(CHECK_SECONDS * 1000),
+            yield_on_timeout=True,
+            stop_event=stop,
+            raise_interrupt=False,
+        ):
+            self.error = None
+            names = changed_runs(self.root, (path for _, path in changes))
+            if names:
+                self._report(names)
+            if _identity(self.root) != identity:
+                return
+
+
+def changed_runs(root: Path, paths: Iterable[str]) -> frozenset[str]:
+    """The runs that these paths belong to; temporary files of atomic writes tell nothing by themselves."""
+    prefix = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a path object a change is what costs
+    plain = os.path.join(root, "")  # noqa: PTH118
+    names = set()
+    for path in paths:
+        inside = path.removeprefix(prefix) if path.startswith(prefix) else path.removeprefix(plain)
+        if inside != path and not inside.endswith(".tmp"):
+            names.add(inside.partition("/")[0])
+    return frozenset(names)
+
+
+def run_names(root: Path) -> list[str]:
+    """Every name under ``root``."""
+    try:
+        return [entry.name for entry in root.iterdir()]
+    except OSError:
+        return []
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    try:
+        found = root.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,53 @@
+"""A run that has ended, as an earlier process has read it. What reads runs is there once one of them is wanted whole.
+
+Of 500 such runs this takes 7 MB less than their readers, and the first frame of a list need not import these.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from ...wire import labels, storage
+from ...wire.rundir import RunDir
+from ..follow import RecordFile
+from ..model.snapshot import RunSnapshot
+from .summaries import Stamps, stamps_of
+
+
+class RecalledRun:
+    """Stands for the reader of its run as long as nothing of it changes but what people say of it."""
+
+    def __init__(self, run: RunDir, found: RunSnapshot, stamps: Stamps) -> None:
+        """``found`` was read from files with these ``stamps``, under the name that it was launched with."""
+        self.run = run
+        self.stamps = stamps
+        self.launched_name = found.name
+        self._labels = RecordFile(run.labels, labels.parse)
+        self._folder = str(run.path)
+        self._mark = self._marks()
+        self.snapshot = replace(found, **self._called())
+
+    def holds(self) -> bool:
+        """Whether it is still as it was: a look at its folder, which every record and label is renamed into."""
+        mark = self._marks()
+        if mark != self._mark:
+            self._mark = mark
+            if stamps_of(self.run, self.stamps) != self.stamps:
+                return False
+            self.snapshot = replace(self.snapshot, **self._called())
+        return True
+
+    def _called(self) -> dict[str, Any]:
+        self._labels.read()
+        said = self._labels.value or labels.Labels()
+        return {**said._asdict(), "name": said.name or self.launched_name}
+
+    def _marks(self) -> tuple[int | None, object]:
+        """What tells a changed folder; its time alone does not: two changes within one tick of the clock leave it."""
+        try:
+            changed = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - half the price of Path.stat
+        except OSError:
+            changed = None
+        return changed, storage.stamp(f"{self._folder}/status.json")
