@@ -25,7 +25,6 @@ from mpstui.ui.messages import (
     Toast,
 )
 from mpstui.ui.terminal import Terminal
-from mpstui.ui.workers import runs as run_worker
 from mpstui.ui.workers import system as system_worker
 from mpstui.ui.workers.log_watch import LogWatch
 from mpstui.ui.workers.requests import RequestWorker
@@ -151,7 +150,7 @@ def test_a_long_history_is_read_between_the_refreshes() -> None:
 def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_worker, "_FLOOD_SECONDS", 3600.0)
+    monkeypatch.setattr("mpstui.ui.workers.log_watch._FLOOD_SECONDS", 3600.0)
     world, inbox, log = fakes.world((fakes.running(),)), Inbox(), tmp_path / "output.log"
     with following(world, inbox, log):
         with log.open("a") as file:
@@ -160,7 +159,7 @@ def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
         world.monitor.pending_bytes = 1000
         time.sleep(0.3)
         assert world.monitor.pending_bytes == 1000
-        monkeypatch.setattr(run_worker, "_FLOOD_SECONDS", 0.0)  # nothing more came for a while
+        monkeypatch.setattr("mpstui.ui.workers.log_watch._FLOOD_SECONDS", 0.0)  # nothing more came for a while
         until(lambda: world.monitor.pending_bytes == 0)
 
 

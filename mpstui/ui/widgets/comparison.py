@@ -21,6 +21,7 @@ from .comparison_words import WIDEST_VALUE, cell_text, own_words
 from .lines import PixelPanel
 from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay, overlay_frame
 from .parallel import Drawn, parallel, parallel_rows
+from .short_names import ShortNames
 
 _LEAST_CHART, _LEAST_TABLE = 6, 3
 _WIDEST_NAME = 28
@@ -342,7 +343,7 @@ class Comparison(PixelPanel):
         if height < 1:
             return []
         fitting, names = self._fitting(width), self._names
-        name_cells = self._name_cells
+        name_cells, short = self._name_cells, ShortNames(names)
         by = self._sorting
         head = [Span(fit(f" {len(names)} runs", name_cells + 5), "heading")]
         for column, cells in fitting:
@@ -366,7 +367,7 @@ class Comparison(PixelPanel):
                 Span(" "),
                 Span(look.glyph, look.tone),
                 Span(" "),
-                Span(fit(names[place], name_cells), "strong" if item.state.active else ""),
+                Span(fit(short.of(names[place], name_cells), name_cells), "strong" if item.state.active else ""),
             ]
             for (column, cells), best in zip(fitting, bests, strict=True):
                 won, text = place in best, cell_text(column, place)

@@ -80,16 +80,16 @@ class LinePanel(Widget):
             self.refresh(*regions)
 
     def _title_row(self, width: int) -> Row:
-        told = sum(width_of(span.text) for span in self.status())
-        left = [Span("─ ", "track"), *self._panel_names(width - 4 - (told + 2 if told else 0))]
-        taken = sum(width_of(span.text) for span in left)
-        status: list[Span] = []
-        for span in self.status():
-            if sum(width_of(one.text) for one in (*status, span)) > width - taken - 4:
+        status, told = list[Span](), 0
+        own = sum(len(str(number)) + 1 for number, _ in self.tabs) + width_of(self.TITLE) + 2
+        for span in self.status():  # as much as leaves the name a third of the line, where it needs that
+            if told + width_of(span.text) > width - 6 - min(own, width // 3):
                 break
             status.append(span)
+            told += width_of(span.text)
+        left = [Span("─ ", "track"), *self._panel_names(width - 4 - (told + 2 if told else 0))]
         right = [Span(" "), *status, Span(" ─", "track")] if status else []
-        rule = width - taken - sum(width_of(span.text) for span in right)
+        rule = width - sum(width_of(span.text) for span in (*left, *right))
         return row(*left, Span("─" * max(0, rule), "track"), *right)
 
     def _panel_names(self, width: int) -> list[Span]:

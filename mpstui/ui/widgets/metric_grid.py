@@ -118,11 +118,13 @@ class MetricGrid(PixelPanel):
         parts = [Span(f"/{clean(self.pattern, 20)}", "match"), Span(" · ", "dim")] if self.pattern else []
         if self._cursor is not None:
             parts.append(Span("at the cursor · ", "key"))
+        parts.append(Span(f"{len(self._names)} metrics", "dim"))
+        if pages > 1:
+            parts.append(Span(f" · page {self._at // size + 1} of {pages}", "dim"))
         series = self._snapshot.series.values() if self._snapshot is not None else ()
         if any(view.smoothing > 0 and not view.evaluation for view in series):
-            parts.append(Span("lines are averages · ", "dim"))
-        parts.append(Span(f"{len(self._names)} metrics", "dim"))
-        return (*parts, Span(f" · page {self._at // size + 1} of {pages}", "dim")) if pages > 1 else tuple(parts)
+            parts.append(Span(" · lines are averages", "dim"))
+        return tuple(parts)
 
     def rows(self, width: int, height: int) -> list[Row]:
         if not self._names:

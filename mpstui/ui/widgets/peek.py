@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from .failure_card import Failure
 
 _CARD_LINES = 7
+_MOST_LINES = 22
+"""A high window shows more runs instead."""
 
 
 def peek_height(width: int, height: int) -> int:
     """Lines for the selected run below the list, 0 where the list needs them itself."""
-    return 0 if height < 24 or width < 50 else max(11, int(height * 0.5))
+    return 0 if height < 24 or width < 50 else min(_MOST_LINES, max(11, int(height * 0.5)))
 
 
 class Peek(LinePanel):

@@ -25,13 +25,12 @@ from ...core.runs.listing import (
     varied,
 )
 from ..rows import Row, Span, bar, clean, cut, fit, row, sparkline, spread, width_of
+from .short_names import LEAST_NAME, ShortNames
 
 _TWO_BLANKS_FROM = 100
 """From this width on the columns stand two blanks apart."""
 _COUNTED = 10
 """``step 1,234``"""
-_LEAST_NAME = 5
-"""Cells of a name that are worth more than the time beside it."""
 _OF_QUEUED = ("state", "name", "host", "device")
 """The columns that a queued run has, as far as they are the first ones of the table."""
 _OF_RUNNING = ("speed", "left")
@@ -204,15 +203,14 @@ class NameDisambiguator:
         self._same = Counter(clean(item.name) for item in self._snapshots)
         self._apart: dict[str, dict[str, str]] = {}
         """Of each name that several runs have, once it is drawn: what tells them apart, by run."""
-        self._common: dict[int, dict[str, frozenset[str]]] = {}
-        """By width and name cut to it: the words that all names share which are cut to the same."""
+        self._short = ShortNames(self._same)
 
     def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
         """Where several names begin alike, the words in which they differ; where they are equal, the settings that
         differ, and where these do not tell all of them apart, when it started."""
         name, role = clean(snapshot.name), _name_role(snapshot)
         if self._same[name] < 2:
-            return (Span(fit(self._shortened(name, width), width), role),)
+            return (Span(fit(self._short.of(name, width), width), role),)
         if name not in self._apart:
             self._apart[name] = told_apart([one for one in self._snapshots if clean(one.name) == name])
         apart = self._apart[name]
@@ -223,32 +221,15 @@ class NameDisambiguator:
         times = [""] if alone else [moment, moment[:-3]]
         for settings, time in [*product((words, values), times), *(("", time) for time in times)]:
             left = width - width_of(settings) - width_of(time) - bool(settings) - bool(time)
-            if (settings or time) and left >= min(_LEAST_NAME, width_of(name)):
+            if (settings or time) and left >= min(LEAST_NAME, width_of(name)):
                 told = [Span(f" {settings}", role)] if settings else []
                 told += [Span(f" {time}", "dim")] if time else []
-                return (Span(fit(self._shortened(name, left), left), role), *told)
-        cells = max(0, width - _LEAST_NAME - 1) if values else 0
+                return (Span(fit(self._short.of(name, left), left), role), *told)
+        cells = max(0, width - LEAST_NAME - 1) if values else 0
         return (
-            Span(fit(self._shortened(name, width - cells), width - cells), role),
+            Span(fit(self._short.of(name, width - cells), width - cells), role),
             Span(fit(f" {values}", cells), role),
         )
-
-    def _shortened(self, name: str, width: int) -> str:
-        if width_of(name) <= width or width <= _LEAST_NAME:
-            return name
-        if width not in self._common:
-            groups: dict[str, list[frozenset[str]]] = {}
-            for other in self._same:
-                groups.setdefault(fit(other, width), []).append(frozenset(other.split()))
-            self._common[width] = {cut: frozenset.intersection(*words) for cut, words in groups.items()}
-        common = self._common[width].get(fit(name, width), frozenset())
-        differing = [word for word in name.split() if word not in common]
-        values = [word.rpartition("=")[2] for word in differing]
-        room = width - _LEAST_NAME  # the beginning stays
-        end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
-        while width_of(end) > room:
-            end = end[1:]
-        return f"{fit(name, width - width_of(end))}{end}"
 
 
 def line_row(

@@ -1,0 +1,37 @@
+"""Names in less room than they need, of which none can be taken for another one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..rows import fit, width_of
+
+LEAST_NAME = 5
+"""Cells of its beginning that stay in view, and are worth more than what may stand beside it."""
+
+
+class ShortNames:
+    """How to shorten the names that stand below each other."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        self._common: dict[int, dict[str, frozenset[str]]] = {}
+        """By width and name cut to it: the words that all names share which are cut to the same."""
+
+    def of(self, name: str, width: int) -> str:
+        """The name in so many cells: its beginning, then what it does not share with those that begin alike."""
+        if width_of(name) <= width or width <= LEAST_NAME:
+            return name
+        if width not in self._common:
+            groups: dict[str, list[frozenset[str]]] = {}
+            for other in self._names:
+                groups.setdefault(fit(other, width), []).append(frozenset(other.split()))
+            self._common[width] = {cut: frozenset.intersection(*words) for cut, words in groups.items()}
+        common = self._common[width].get(fit(name, width), frozenset())
+        differing = [word for word in name.split() if word not in common]
+        values = [word.rpartition("=")[2] for word in differing]
+        room = width - LEAST_NAME
+        end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
+        while width_of(end) > room:
+            end = end[1:]
+        return f"{fit(name, width - width_of(end))}{end}"
