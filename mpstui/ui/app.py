@@ -29,8 +29,9 @@ from .title import Title
 from .toasts import ANY_RUN, Toasts, Undo, answer_text, mistake_text
 from .widgets.text_field import TextField
 from .workers.ghost import GhostWorker
+from .workers.hints import HintWorker
 from .workers.requests import RequestWorker
-from .workers.runs import HintWorker, RunWorker, Worker
+from .workers.runs import RunWorker, Worker
 from .workers.system import SystemWorker, TerminalWorker
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from mpstui.core.runs import monitor as watcher_module
 from mpstui.ui.messages import SnapshotsReady
 from mpstui.ui.services import Services
 from mpstui.ui.workers import runs as run_worker
-from mpstui.ui.workers.runs import HintWorker, RunWorker
+from mpstui.ui.workers.hints import HintWorker
+from mpstui.ui.workers.runs import RunWorker
 
 from ..core.runs.build import NOW, RunBuilder, make_home
 from .test_workers import Inbox, until

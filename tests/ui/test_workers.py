@@ -26,9 +26,8 @@ from mpstui.ui.messages import (
 )
 from mpstui.ui.terminal import Terminal
 from mpstui.ui.workers import system as system_worker
-from mpstui.ui.workers.log_watch import LogWatch
 from mpstui.ui.workers.requests import RequestWorker
-from mpstui.ui.workers.runs import Focus, Pace, RunWorker, differ
+from mpstui.ui.workers.runs import Focus, LogWatch, Pace, RunWorker, differ
 from mpstui.ui.workers.system import SystemWorker, TerminalWorker
 from mpstui.wire import storage
 from mpstui.wire.records import Ack, Request
@@ -150,7 +149,7 @@ def test_a_long_history_is_read_between_the_refreshes() -> None:
 def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mpstui.ui.workers.log_watch._FLOOD_SECONDS", 3600.0)
+    monkeypatch.setattr("mpstui.ui.workers.runs._FLOOD_SECONDS", 3600.0)
     world, inbox, log = fakes.world((fakes.running(),)), Inbox(), tmp_path / "output.log"
     with following(world, inbox, log):
         with log.open("a") as file:
@@ -159,7 +158,7 @@ def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
         world.monitor.pending_bytes = 1000
         time.sleep(0.3)
         assert world.monitor.pending_bytes == 1000
-        monkeypatch.setattr("mpstui.ui.workers.log_watch._FLOOD_SECONDS", 0.0)  # nothing more came for a while
+        monkeypatch.setattr("mpstui.ui.workers.runs._FLOOD_SECONDS", 0.0)  # nothing more came for a while
         until(lambda: world.monitor.pending_bytes == 0)
 
 

@@ -15,7 +15,6 @@ from ...wire.storage import is_settled
 from ..alarms import alarms
 from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified, Toast
 from ..rows import clean
-from .log_watch import LogWatch
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -47,6 +46,12 @@ _KEYS_FIRST_SECONDS = 0.15
 """Before the close look at what the first frame of the list has selected, whose readers take 30 ms to import."""
 _RESPAWN_SECONDS = 5.0
 """Between two looks for queued runs whose supervisor has died."""
+_FLOOD_BYTES = 4096
+"""Growth between two looks from which on a log is drawn four times a second, not at once."""
+_FLOOD_SECONDS = 1.0
+"""After its last big step a flood is held to be over."""
+_LIVELY_SECONDS = 2.0
+"""A log that has not grown for so long is not about to."""
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
 """What frames that nobody asked for by a key may write; they come less often where they are large."""
 _LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
@@ -311,6 +316,59 @@ def _age(snapshot: RunSnapshot) -> float | None:
     return settled(snapshot.seen - (snapshot.attempt_started or snapshot.started)) // 1
 
 
+class LogWatch:
+    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
+
+    def __init__(self, stamp: Callable[[Path], tuple[int, ...] | None], *, slow: bool) -> None:
+        """``stamp`` tells what changes when a log does, its size last; None: it is not there."""
+        self._stamp = stamp
+        self._path: Path | None = None
+        self._slow = slow
+        self._seen: tuple[int, ...] | None = None
+        self._peeked: tuple[int, ...] | None = None
+        self._next = 0.0
+        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
+        self._flooded = self._grew_at = -math.inf
+        self._drawn = threading.Event()
+        self._drawn.set()
+
+    def drawn(self) -> None:
+        """The growth that was told last is on the screen."""
+        self._drawn.set()
+
+    def floods(self, now: float) -> bool:
+        """Whether the file has been growing fast until now."""
+        return now - self._flooded < _FLOOD_SECONDS
+
+    def grows(self, now: float) -> bool:
+        """Whether the file has grown just now."""
+        return now - self._grew_at < _LIVELY_SECONDS
+
+    def grew(self, path: Path | None, now: float) -> bool:
+        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
+        if path != self._path:
+            self._path, self._seen = path, None
+        # A pause of the file ends a flood early; over SSH the drawing rate is what counts.
+        ends_early = not self._slow and self.floods(now)
+        if path is None or not self._drawn.is_set() or (now < self._next and not ends_early):
+            return False
+        state = self._stamp(path)
+        if state is None:
+            return False
+        waits, self._peeked = now < self._next and state != self._peeked, state
+        if state == self._seen or waits:
+            return False  # a flood that has paused is drawn at once: nothing more may come
+        grown = state[-1] - self._seen[-1] if self._seen else 0
+        if grown:
+            self._grew_at = now
+        self._seen = state
+        if grown > _FLOOD_BYTES:
+            self._flooded = now
+        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
+        self._drawn.clear()
+        return True
+
+
 class PausedQueues:
     """The queues that start nothing, looked up again once one of them was changed."""
 
@@ -325,19 +383,3 @@ class PausedQueues:
             self._seen = changed if is_settled(changed / 1e9, self._services.clock()) else None
             self._known = self._services.paused_queues()
         return self._known
-
-
-class HintWorker(Worker):
-    """Watches the folder of runs for what is created or renamed; polling finds the same, a little later."""
-
-    name = "watcher"
-
-    def __init__(self, root: Path, hint: Callable[[frozenset[str]], None], post: Post) -> None:
-        super().__init__(post)
-        self._root, self._hint = root, hint
-
-    def _work(self) -> float:
-        from ...core.runs.hints import RunsWatcher
-
-        RunsWatcher(self._root, self._hint).run(self._stopped)
-        return RETRY_SECONDS
