@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.model.home import Home
-from mpstui.core.runs import monitor as watcher_module
+from mpstui.core.runs import hints as watcher_module
 from mpstui.ui.messages import SnapshotsReady
 from mpstui.ui.services import Services
 from mpstui.ui.workers import runs as run_worker
