@@ -11,11 +11,13 @@ from typing import BinaryIO
 from ..formats.files.tensorboard import masked_crc32c
 from ..formats.protobuf import block, double, single, text, whole
 from ..model.snapshot import RunSnapshot, State
+from ..runs.gallery import Item
 from .export import whole_file
-from .trackers import TrackedRun, Value, details_of
+from .trackers import TrackedRun, Value, details_of, image_of
 
 _WALL_TIME, _STEP, _VERSION, _SUMMARY = 1, 2, 3, 5
-_TAG, _SIMPLE, _TENSOR, _METADATA = 1, 2, 8, 9
+_TAG, _SIMPLE, _IMAGE, _TENSOR, _METADATA = 1, 2, 4, 8, 9
+_COLOURS = 3
 _TEXT_TYPE, _FLOAT_TYPE = 7, 1
 _SESSION_START, _SESSION_END = 3, 4
 _OUTCOMES = {State.FINISHED: 1, State.STOPPED: 1, State.FAILED: 2, State.KILLED: 2, State.LOST: 2}
@@ -37,6 +39,10 @@ def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None
                 point = text(_TAG, view.name) + single(_SIMPLE, value)
                 moment = run.started if math.isnan(time) else time
                 _write(file, double(_WALL_TIME, moment) + whole(_STEP, step) + block(_SUMMARY, block(1, point)))
+        for item in run.gallery.items():
+            if (held := _logged(run, item)) is not None:
+                at = double(_WALL_TIME, item.time or run.started) + whole(_STEP, item.step or 0)
+                _write(file, at + block(_SUMMARY, block(1, held)))
         if run.state in _OUTCOMES and run.ended is not None:
             told = whole(1, _OUTCOMES[run.state]) + double(2, run.ended)
             _write(file, double(_WALL_TIME, run.ended) + block(_SUMMARY, block(1, _hparams(_SESSION_END, told))))
@@ -75,6 +81,17 @@ def _words(name: str, said: str) -> bytes:
     plugin = block(1, text(1, "text"))
     tensor = whole(1, _TEXT_TYPE) + block(2, block(2, whole(1, 1))) + text(8, said)
     return text(_TAG, f"{name}/text_summary") + block(_METADATA, plugin) + block(_TENSOR, tensor)
+
+
+def _logged(run: TrackedRun, item: Item) -> bytes | None:
+    """An image or a text that its code has logged; None where it cannot be read any more."""
+    if item.text is not None:
+        return _words(item.name, item.text)
+    found = image_of(run, item)
+    if found is None:
+        return None
+    held = whole(1, found.height) + whole(2, found.width) + whole(3, _COLOURS) + block(4, found.data)
+    return text(_TAG, item.name) + block(_IMAGE, held)
 
 
 def _write(file: BinaryIO, data: bytes) -> None:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from ...wire import heartbeat
 from ..model.snapshot import Checkpoint, RunSnapshot, State
 from ..runs.comparison import named_settings
+from ..runs.gallery import Gallery, Item, gallery_of
+from ..runs.images import Image
 from .export import Table, run_stem, table_of
 
 PROJECT = "mpstui"
@@ -47,6 +49,8 @@ class TrackedRun:
     checkpoints: Sequence[Checkpoint]
     thinned: Sequence[str]
     """Metrics of which not every point is here."""
+    gallery: Gallery
+    """Its images and texts."""
 
     @property
     def newest(self) -> Mapping[str, float]:
@@ -73,6 +77,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
         counts_rows=counts_rows,
         checkpoints=[one for one in snapshot.checkpoints if one.complete],
         thinned=table.thinned,
+        gallery=gallery_of(snapshot),
     )
 
 
@@ -109,6 +114,14 @@ def _typed(text: str) -> Value:
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, bool) or heartbeat.number(value) is not None else text
+
+
+def image_of(run: TrackedRun, item: Item) -> Image | None:
+    """One of its images; None: it is gone, or none."""
+    try:
+        return run.gallery.image(item)
+    except (OSError, ValueError):
+        return None
 
 
 def number_text(value: float) -> str:

@@ -28,6 +28,7 @@ from ..formats.protobuf import block, text, whole
 from ..model.snapshot import State
 from .export import whole_file
 from .trackers import PROJECT, LoggedRow, TrackedRun, details_of, number_text
+from .wandb_media import Described, rows_with_media
 
 _MIN_CONSUMER = "0.40.0"
 """The oldest wandb that is to read it."""
@@ -39,19 +40,19 @@ _STORAGE_POLICY = "wandb-storage-policy-v1"
 
 
 def write_wandb(run: TrackedRun, folder: Path) -> Path:
-    """``offline-run-TIME-ID/run-ID.wandb``, beside an empty ``files``; returns that folder."""
+    """``offline-run-TIME-ID/run-ID.wandb``, beside ``files`` with its images; returns that folder."""
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
     made = folder / f"offline-run-{stamp}-{run.id}"
     (made / "files").mkdir(parents=True, exist_ok=True)
     with whole_file(made / f"run-{run.id}.wandb") as file:
         log = _Log(file)
         info = block(_INFO, text(1, run.id))
-        for number, record in enumerate(_records(run), 1):
+        for number, record in enumerate(_records(run, made / "files"), 1):
             log.write(whole(1, number) + record + info)
     return made
 
 
-def _records(run: TrackedRun) -> Iterator[bytes]:
+def _records(run: TrackedRun, files: Path) -> Iterator[bytes]:
     version = text(1, f"mpstui {__version__}") + text(2, _MIN_CONSUMER)
     yield block(Record.HEADER, block(1, version))
     config = b"".join(_setting(name, value) for name, value in {**run.config, "argv": list(run.argv)}.items())
@@ -60,8 +61,8 @@ def _records(run: TrackedRun) -> Iterator[bytes]:
     yield block(Record.RUN, told + block(17, _moment(run.started)))
     if run.counts_rows:
         yield block(Record.METRIC, text(_METRIC_GLOB, "*") + text(_METRIC_STEP, "step"))
-    for row in run.rows:
-        yield block(Record.HISTORY, _history(row, run.started))
+    for row, described in rows_with_media(run, files):
+        yield block(Record.HISTORY, _history(row, described, run.started))
     summary = {**run.newest, **({"_step": run.rows[-1].step} if run.rows else {})}
     texts = {name: number_text(value) for name, value in summary.items()} | {"state": json.dumps(run.state)}
     yield block(Record.SUMMARY, b"".join(block(_UPDATE, _item(name, value)) for name, value in texts.items()))
@@ -71,10 +72,12 @@ def _records(run: TrackedRun) -> Iterator[bytes]:
         yield block(Record.EXIT, whole(1, code) + whole(2, max(0, round(run.ended - run.started))))
 
 
-def _history(row: LoggedRow, started: float) -> bytes:
+def _history(row: LoggedRow, described: Described, started: float) -> bytes:
     own: dict[str, float] = {"_step": row.step}
     own |= {"_timestamp": row.time, "_runtime": row.time - started} if row.time is not None else {}
-    items = (block(_ITEM, _item(name, number_text(value))) for name, value in {**row.values, **own}.items())
+    items = [block(_ITEM, _item(name, number_text(value))) for name, value in {**row.values, **own}.items()]
+    for names, told in described.items():
+        items.append(block(_ITEM, b"".join(text(Item.NESTED_KEY, one) for one in names) + text(Item.VALUE_JSON, told)))
     return b"".join(items) + block(_STEP, whole(_NUMBER, row.step))
 
 
