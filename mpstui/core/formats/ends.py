@@ -50,10 +50,10 @@ class PlannedTotals:
 class Ends:
     """Knows it of the newest run in one log."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, from_zero: bool = False) -> None:
         self.epoch: Number | None = None
         """The epoch that is over, and no other has begun."""
-        self.zeroth_epoch = False
+        self.zeroth_epoch = from_zero
         """Whether the first epoch is called 0 (else it is 1: most count so, and the beginning may be cut)."""
         self._zeroth_step = False
         self._measured: Number | None = None

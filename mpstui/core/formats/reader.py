@@ -36,8 +36,11 @@ class LogReader:
     not depend on how the bytes were cut. Not thread-safe.
     """
 
-    def __init__(self, grammars: Callable[[], list[LineGrammar]] = all_grammars) -> None:
-        """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``."""
+    def __init__(self, grammars: Callable[[], list[LineGrammar]] = all_grammars, *, from_zero: bool = False) -> None:
+        """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``.
+
+        ``from_zero``: an earlier log of the same training called its first epoch 0.
+        """
         self.failure: str | None = None
         """The first grammar that raised, and what; it is not asked again."""
         self._splitter = FrameSplitter()
@@ -46,7 +49,7 @@ class LogReader:
         self._grammars: list[LineGrammar]
         self._probes = grammars()
         self._bar_probes = _bar_readers(self._probes)
-        self._tracker = Tracker()
+        self._tracker = Tracker(from_zero=from_zero)
         self._options = Options(self._tracker.names.options)
         self._forget()
         self._latest = ""

@@ -26,13 +26,13 @@ _MAX_SERIES = 64
 class Tracker:
     """Places readings in runs and keeps the state of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, from_zero: bool = False) -> None:
         self.run = 0
         self._banner = Banner()
         self.current = Counters()
         self._line = Counters()
         self._plan = PlannedTotals()
-        self._ends = Ends()
+        self._ends = Ends(from_zero=from_zero)
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None

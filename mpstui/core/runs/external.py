@@ -46,14 +46,16 @@ class ExternalMetrics:
         store: SeriesStore | None = None,
         file: FollowedFile | None = None,
         opened: Callable[[FollowedFile], MetricSource | None] | None = None,
+        earlier: Sequence[ExternalMetrics] = (),
     ) -> None:
-        """``store`` continues the curves of earlier attempts, which must have been read into it completely.
+        """``store`` continues the curves of ``earlier`` attempts, which must have been read into it completely.
 
         ``file`` and ``opened``: what tells of news, and reads it, where that is not one file told by its content.
         """
         self.path = path
         self.file = FollowedFile(path) if file is None else file
         self._opened = opened
+        self._earlier = earlier
         self.newest: dict[str, Any] = {}
         self.unreadable = False
         """Whether opening it was tried, and failed."""
@@ -155,6 +157,8 @@ class ExternalMetrics:
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
         """Read on; returns the records that are new at its end, not those of a long file that is caught up with."""
         self.preview()
+        if isinstance(self._reader, ConsoleSource) and any(one.newest.get("first_epoch") == 0 for one in self._earlier):
+            self._reader.count_from_zero()
         fresh: list[Mapping[str, Any]] = []
         while self._reader is not None and not self.complete:
             before = self.file.offset

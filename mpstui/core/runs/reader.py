@@ -299,10 +299,11 @@ class RunReader(RunFollower):
         if known is None or known.path != self._output or len(self._earlier) == count:
             return
         store, clock = SeriesStore(capacity=self.capacity), self.machine.clock
-        outputs = ((number, self.run.attempt(number).output) for number in range(1, self._attempt + 1))
-        *self._earlier, self.external = (
-            ExternalMetrics(path, clock, self._pattern, attempt=number, store=store) for number, path in outputs
-        )
+        found: list[ExternalMetrics] = []
+        for number in range(1, self._attempt + 1):
+            path, before = self.run.attempt(number).output, tuple(found)
+            found.append(ExternalMetrics(path, clock, self._pattern, attempt=number, store=store, earlier=before))
+        *self._earlier, self.external = found
         self.external.show(known.newest)
 
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:

@@ -32,6 +32,7 @@ class ConsoleSource:
     def __init__(self, file: FollowedFile, pattern: str | None) -> None:
         self._file = file
         self._pattern = pattern
+        self._from_zero = False
         self._reader = self._new_reader()
         self._previewer: LogReader | None = None
 
@@ -57,6 +58,12 @@ class ConsoleSource:
         points = reader.take(bytes_at(self._file.path, self._file.size - PREVIEW_BYTES, PREVIEW_BYTES))
         return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
 
+    def count_from_zero(self) -> None:
+        """The first epoch is called 0, as an earlier attempt has told: a continued one has no such line."""
+        if not self._from_zero and not self._file.offset:
+            self._from_zero = True
+            self._reader = self._new_reader()
+
     def read(self) -> Sequence[Point]:
         data, self._previewer = self._file.take(SLICE_BYTES), None
         try:
@@ -70,8 +77,10 @@ class ConsoleSource:
         from ..formats.grammars import Declared, all_grammars
         from ..formats.reader import LogReader
 
-        pattern = self._pattern
-        return LogReader() if pattern is None else LogReader(lambda: [Declared(pattern), *all_grammars()])
+        pattern, from_zero = self._pattern, self._from_zero
+        if pattern is None:
+            return LogReader(from_zero=from_zero)
+        return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero)
 
 
 class MetricSource:

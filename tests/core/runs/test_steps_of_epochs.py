@@ -7,7 +7,7 @@ from pathlib import Path
 from mpstui.core.formats.files import read_log
 from mpstui.core.present import epoch_text, total_progress
 from mpstui.core.runs.report import as_json
-from tests.core.runs.build import FakeClock, make_home, make_monitor
+from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
 
 def test_the_curve_goes_through_all_epochs_and_the_plan_of_each_is_a_share_of_the_run(tmp_path: Path) -> None:
@@ -47,3 +47,18 @@ def test_the_last_epoch_counted_from_zero_is_shown_as_the_last_of_so_many(tmp_pa
     assert isinstance(as_json(shown, full=False)["epochs"], int)
     assert epoch_text(shown.numbers) == "4/4"
     assert total_progress(shown.numbers) == 1.0
+
+
+def test_a_continued_attempt_counts_its_epochs_from_zero_as_the_one_before_it(tmp_path: Path) -> None:
+    """What it prints begins with epoch 2, which is the third: its loss must not stand in place of the second's."""
+    home, places = make_home(tmp_path), [(epoch, step) for epoch in range(4) for step in range(20)]
+    run = RunBuilder(home).status("ended", attempt=2).launch().launch(2).exit(1, code=1).exit(2, code=0)
+    for attempt, part in ((1, places[:50]), (2, places[40:])):
+        lines = (
+            f"Train: {epoch} [{step:>4}/20 ({5 * step:>3}%)] Loss: {1 / (1 + 20 * epoch + step):.5f}\n"
+            for epoch, step in part
+        )
+        run.output("".join(lines), attempt=attempt)
+    loss = make_monitor(home, FakeClock()).snapshot(run.run.run).series["loss"]
+    assert list(loss.x) == list(range(80))
+    assert (loss.values[25], loss.last) == (0.03846, 0.0125)
