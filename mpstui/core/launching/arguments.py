@@ -34,7 +34,7 @@ LONGEST_SECONDS = 60.0
 _LAST_BYTES = 4096
 _PARSERS = Path(__file__).parent / "parsers"
 _PARSER = re.compile(
-    r"\bclick\b|\btyper\b|\babsl\b|argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|LightningCLI"
+    r"\bclick\b|\btyper\b|\babsl\b|argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|hydra|LightningCLI"
 )
 _SETTINGS = re.compile(r"configurator|globals\(\)")
 _SHEBANG = re.compile(rb"^(?:#!|'''exec' )\"?(/\S*python[\d.]*)", re.MULTILINE)

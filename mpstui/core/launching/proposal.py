@@ -86,6 +86,7 @@ def propose(
     known = {folded(one.name): one for one in asked}
     typed = _typed(command, asked, cwd, name)
     style = "equals" if any(one.joined for one in known.values()) else typed.arg_style
+    style = "hydra" if any(flag.endswith("=") for one in asked for flag in one.flags) else style
     shown = _shown(cwd, snapshot, _others(cwd, snapshot, home)) if snapshot else _Shown()
     words = list(typed.command)
     written = {folded(one.key): one.key for one in written_options(words)}
@@ -210,10 +211,11 @@ def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, l
     """How the program is told each device, and the argument that tells it."""
     for name, one in known.items():
         flag = next((flag for flag in one.flags if flag.startswith("--")), "")
-        if one.kind != "switch" and _DEVICE.fullmatch(name) and flag:
+        if one.kind != "switch" and _DEVICE.fullmatch(name.rpartition(".")[2]) and (flag or style == "hydra"):
+            flag = flag or one.name
             words = one.choices or ("cpu", "mps", "cuda", *(("auto",) if one.default == "auto" else ()))
             named = [word for word in ("auto", "mps", "cuda", "cpu") if word in words]
-            return {word: [f"{flag}={word}"] if style == "equals" else [flag, word] for word in named}, name
+            return {word: [flag, word] if style == "options" else [f"{flag}={word}"] for word in named}, name
         if one.kind == "switch" and _TO_CPU.fullmatch(name):
             return {"cpu": [flag]}, name
         if one.kind == "switch" and _TO_GPU.fullmatch(name):

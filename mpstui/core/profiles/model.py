@@ -199,6 +199,10 @@ class Profile:
     """The file's text, secret values included: never written anywhere as it is."""
 
 
+_SETTING = re.compile(r"(?P<key>\+{0,2}[A-Za-z_][\w./@-]*)=(?P<value>[^,\[\]{}()'\"=:; \t\\]*)")
+"""``optim.lr=0.1``, ``model=wide``, ``+seed=3``, without what Hydra reads in other ways where it is written again."""
+
+
 def profile_of_command(
     command: tuple[str, ...],
     *,
@@ -238,6 +242,11 @@ def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Ar
     """
     start = program_ends(command)
     tail = command[start:] if start > 1 and "-c" not in command[:start] else ()
+    if len(settings := [found for word in tail if (found := _SETTING.fullmatch(word))]) == len(tail) > 0:
+        given = {found["key"]: found["value"] for found in settings if found["key"] != "device"}
+        stay = tuple(found[0] for found in settings if found["key"] == "device")
+        if len(given) + len(stay) == len(tail):
+            return (*command[:start], *stay), dict[str, ArgumentValue](given), "hydra"
     heads = [start + place for place, word in enumerate(tail) if is_option(word)]
     words = [command[place].partition("=") for place in heads]
     keys, joined = [key for key, _, _ in words], any(equals for _, equals, _ in words)

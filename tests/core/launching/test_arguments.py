@@ -270,3 +270,45 @@ def test_an_interpreter_that_is_not_there_is_told(ask: Ask) -> None:
     assert "lr" in ask(PLAIN, command=("/no/such/python3", "train.py"), complain=told.append)
     why = "/no/such/python3 could not be started: No such file or directory"
     assert told == [f"{why}, so they were read in its source"]
+
+
+HYDRA = """
+import hydra
+@hydra.main(version_base=None, config_path="conf", config_name="config")
+def main(cfg): open("trained", "w")
+main()
+"""
+HYDRA_PACKAGE = """
+import contextlib
+def main(**options): raise AssertionError("the configuration is asked, not the program")
+@contextlib.contextmanager
+def initialize_config_dir(config_dir, version_base):
+    assert config_dir.endswith("/conf")
+    yield
+def compose(name, words, return_hydra_config):
+    chosen = {"model": "wide" if "model=wide" in words else "mlp", "hydra/launcher": "basic"}
+    return {
+        "epochs": 3, "optim": {"lr": 0.1, "betas": [1, 2]}, "data": "???", "note": None,
+        "hydra": {"runtime": {"choices": chosen}},
+    }
+"""
+
+
+def test_a_program_of_hydra_tells_the_groups_and_keys_of_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "hydra.py").write_text(HYDRA_PACKAGE)
+    fake = "class OmegaConf:\n    to_container = staticmethod(lambda made, resolve: made)\n"
+    (tmp_path / "omegaconf.py").write_text(fake)
+    (tmp_path / "train.py").write_text(HYDRA)
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    for name in ("mlp.yaml", "wide.yaml", "notes.txt"):
+        (tmp_path / "conf" / "model" / name).touch()
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    told = known_arguments((sys.executable, "train.py", "model=wide"), cwd=tmp_path, environ=environ)
+    assert not (tmp_path / "trained").exists()
+    assert [(one.name, one.kind, one.default, one.choices, one.required) for one in told] == [
+        ("model", "text", "wide", ("mlp", "wide"), False),
+        ("epochs", "int", "3", (), False),
+        ("optim.lr", "float", "0.1", (), False),
+        ("data", "text", None, (), True),
+        ("note", "text", None, (), False),
+    ]
