@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -35,12 +36,13 @@ def example(request: pytest.FixtureRequest) -> Callable[[str, str], str]:
     return program
 
 
+@functools.cache
 def python_with(module: str) -> str:
     """The interpreter that can import a framework; without one the test is skipped."""
     if not PYTHON:
         pytest.skip("`make integrations` sets up an environment with the frameworks and runs this")
     command, environ = [PYTHON, "-c", f"import {module}"], {**os.environ, "KERAS_BACKEND": "torch"}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900, check=False)
     if done.returncode:
         pytest.skip(f"{module} cannot be imported there: {done.stderr.strip().splitlines()[-1]}")
     return PYTHON
