@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -185,7 +186,7 @@ def test_a_log_in_utf_16_is_text_there_too(two: Two) -> None:
     assert [line.text for line in log.at_line(1500, 2)] == ["1499", "1500"]
 
 
-def test_curves_telemetry_forms_and_cards_come_from_there(two: Two) -> None:
+def test_curves_telemetry_forms_and_cards_come_from_there(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunBuilder(two.homes[1], "resnet", 1.7e9).launch().output("Traceback\nValueError: x\n")
     run.points(*({"attempt": 1, "step": step, "loss": 1.0} for step in range(50)))
     run.exit(code=1, cause="exit").status("ended")
@@ -209,12 +210,20 @@ def test_curves_telemetry_forms_and_cards_come_from_there(two: Two) -> None:
     draft = launcher.draft("quickstart")
     assert draft.title.endswith("on gpu2")
     values = {one.key: one.value for one in draft.fields}
-    two.services.hosts[1].link._session.line.freeze()  # type: ignore[union-attr]
-    began = time.monotonic()
-    assert draft.preview(values).is_asked_for, "whoever draws waits for no line"
-    assert launcher.entries()
-    assert time.monotonic() - began < 0.2
-    two.services.hosts[1].link._session.line.thaw()  # type: ignore[union-attr]
+    link = two.services.hosts[1].link
+    line, ask = link._session.line, link.ask  # type: ignore[union-attr]
+    line.freeze()  # type: ignore[union-attr]
+
+    def ask_aside(*words: Any, **named: Any) -> Any:
+        assert threading.current_thread() is not threading.main_thread(), "whoever draws waits for no line"
+        return ask(*words, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(link, "ask", ask_aside)
+        assert draft.preview(values).is_asked_for
+        assert launcher.entries()
+    line.thaw()  # type: ignore[union-attr]
+    wait_until(lambda: link.sentence == "", what="the line")
     found = draft.examine(values)
     assert ("trainer" in found.command, found.host) == (True, "gpu2")
     assert two.services.examine_removal(snapshot).name == "resnet"
