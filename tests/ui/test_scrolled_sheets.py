@@ -67,7 +67,7 @@ def test_every_sheet_is_whole_after_it_was_scrolled(home: Home) -> None:
                 scrolled = settled(terminal)
                 return before != scrolled == painted_anew(terminal)
 
-            wait_until(same, what=f"a whole picture where {shows} was scrolled", timeout=20.0)
+            wait_until(same, what=f"a whole picture where {shows} was scrolled", timeout=60.0)
 
         terminal.wait_text("2 runs")
         terminal.press("?")

@@ -65,8 +65,8 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
     monkeypatch.setattr(near, "FIRST_BACKOFF", 0.01)
     monkeypatch.setattr(near, "MOST_BACKOFF", 0.05)
     monkeypatch.setattr(near, "PING_SECONDS", 0.05)
-    monkeypatch.setattr(near, "LATE_SECONDS", 0.4)
-    monkeypatch.setattr(near, "CUT_SECONDS", 0.6)
+    monkeypatch.setattr(near, "LATE_SECONDS", 1.5)  # no less: on a busy machine any line would be late
+    monkeypatch.setattr(near, "CUT_SECONDS", 2.5)
     for name in ("_TICK_SECONDS", "_QUIET_SECONDS"):
         monkeypatch.setattr(serve, name, 0.02)
     for name in ("LIST_BYTES", "RUN_BYTES"):
@@ -201,7 +201,7 @@ def test_curves_telemetry_forms_and_cards_come_from_there(two: Two, monkeypatch:
     assert len(reader.curves["loss"].x) == 11
     assert len(two.services.table(snapshot).rows) == 50
     sampler, recorder = two.services.sampler(), two.services.recorder(snapshot)
-    sample = wait_until(lambda: one if (one := sampler.sample({})).system.memory_total_bytes else None, timeout=20)
+    sample = wait_until(lambda: one if (one := sampler.sample({})).system.memory_total_bytes else None, timeout=60)
     assert sample is not None
     assert recorder.poll(snapshot, sample.system, None) is not None
     recorder.close()

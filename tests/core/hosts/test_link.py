@@ -133,8 +133,7 @@ def test_a_dead_line_keeps_what_is_known_and_says_since_when(bench: Bench) -> No
         wait_until(lambda: states(link))
         bench.fault = Wire.freeze
         bench.wires[0].freeze()
-        wait_until(lambda: not link.live)
-        assert "not heard for" in link.sentence
+        wait_until(lambda: not link.live and "not heard for" in link.sentence)
         assert states(link) == {run.run.run: State.RUNNING}
         with pytest.raises(OperationError, match="nothing was sent"):
             link.ask(Desk.act, run=RunRef(run.run.run, 1), action="stop", options={})
@@ -143,7 +142,7 @@ def test_a_dead_line_keeps_what_is_known_and_says_since_when(bench: Bench) -> No
         run.release().exit(code=0).status("ended")
         back = wait_until(lambda: link.live)
         assert back
-        wait_until(lambda: states(link)[run.run.run] is State.FINISHED, timeout=2.0)
+        wait_until(lambda: states(link)[run.run.run] is State.FINISHED)
 
 
 def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_there_now(
@@ -160,21 +159,18 @@ def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_ther
     monkeypatch.setattr(Monitor, "refresh", hanging)
     with bench.linked() as link:
         host = FarHost("gpu1", link)
-        wait_until(lambda: link.current)
-        assert [(one.state, one.heard) for one in host.snapshots(())] == [(State.RUNNING, None)]
+        wait_until(lambda: [(one.state, one.heard) for one in host.snapshots(())] == [(State.RUNNING, None)])
         disk.clear()
         run.release().exit(code=0).status("ended")
-        wait_until(lambda: not link.current and link.live)
-        assert "its runs were last read" in link.sentence
+        wait_until(lambda: not link.current and "its runs were last read" in link.sentence)
         assert host.snapshots(())[0].heard is not None
         bench.wires[0].close()
         wait_until(lambda: len(bench.wires) > 1 and link.live, what="another line")
         assert not link.current
-        assert "its runs were last read" in link.sentence
+        wait_until(lambda: "its runs were last read" in link.sentence, what="the age of what is known")
         assert [(one.state, one.heard is None) for one in host.snapshots(())] == [(State.RUNNING, False)]
         disk.set()
-        wait_until(lambda: link.current and states(link) == {run.run.run: State.FINISHED})
-        assert link.sentence == ""
+        wait_until(lambda: link.sentence == "" and states(link) == {run.run.run: State.FINISHED})
 
 
 def more_notices(link: Link, than: int) -> bool:
