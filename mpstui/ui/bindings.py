@@ -148,6 +148,7 @@ KEYS: tuple[Key, ...] = (
     Key("", "label('note')", "N", "note", "write a note on it (in a searched log: the match before)", Scope.RUN, 24),
     Key("z", "zoom_panel", "z", "full size", "give the current panel the whole screen, and back", Scope.RUN, 12),
     Key("l", "evidence", "l", "log there", "show the log at the line that shows why it failed", Scope.RUN),
+    Key("ctrl+e", "edit_code", "^e", "code", "open the line of code that failed, in your editor (EDITOR)", Scope.RUN),
     Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
     Key("right_square_bracket", "neighbour(1)", "", "", "", Scope.RUN),
     Key("I", "images", "I", "images", "look at the images and texts that it has logged", Scope.RUN, 9, rare=True),

@@ -108,6 +108,11 @@ class AppState:
         """The last exception of an attempt whose end nothing explains."""
         return self._exceptions.get((snapshot.run, snapshot.attempts))
 
+    def shown_by(self, snapshot: RunSnapshot) -> EvidenceLine | None:
+        """The line of the log that shows best why it ended, as far as that is known."""
+        findings = self.known_findings(snapshot)
+        return findings[0].shown_by if findings else self.last_exception(snapshot)
+
     def cure(self, snapshot: RunSnapshot) -> Cure | None:
         """What the remedy of its diagnosis would change, as far as it is known."""
         return self._cures.get((snapshot.run, snapshot.attempts))

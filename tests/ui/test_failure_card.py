@@ -13,7 +13,7 @@ from mpstui.core.model.exits import ExitSummary
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State
 from mpstui.ui.services import Services
-from mpstui.ui.widgets.failure_card import Failure, card, card_lines, evidence_line, offers
+from mpstui.ui.widgets.failure_card import Failure, card, card_lines, offers
 from mpstui.wire.records import Rehearsal
 
 from . import fakes
@@ -65,9 +65,9 @@ def test_the_error_is_quoted_and_not_the_line_that_raises_it(mark: str) -> None:
     rows = card(Failure(failed, (finding,)), 80, 9)
     shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
     assert "line 118 RuntimeError: MPS backend out of memory" in shown
-    assert evidence_line(Failure(failed, (finding,))) == 118
+    assert finding.shown_by == fakes.FINDING.evidence[0]
     alone = replace(finding, evidence=(EvidenceLine(None, "killed by the system"), raises))
-    assert evidence_line(Failure(failed, (alone,))) == 116
+    assert alone.shown_by == raises
 
 
 def test_an_unknown_end_shows_the_last_exception_on_the_card() -> None:

@@ -13,7 +13,7 @@ from ...wire.records import RESTART_CAUSES
 from ...wire.rundir import RunDir
 from ..model.snapshot import RunSnapshot
 from .evidence import clues_of, ending, evidence_from_run_dir, evidence_of, failed_attempt
-from .log_text import LogTimeline, SearchText, compiled, literal_hints, place_raised, portable, timeline_of
+from .log_text import LogTimeline, SearchText, compiled, evidence_at, literal_hints, portable, timeline_of
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules, rule
 
@@ -178,7 +178,7 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
     said: dict[str, EvidenceLine] = {}
     for index, offset in sorted(list(places.items())[:MOST_EVIDENCE_LINES]):
         shown = text.excerpt(index, offset)
-        line = EvidenceLine(text.lines[index].number, shown, place_raised(text.lines, index))
+        line = evidence_at(text.lines, index, shown)
         said.setdefault(_RANK.sub("", shown), line)
     return tuple(said.values())
 

@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, takewhile
+from typing import NamedTuple
 
 from ...wire.jobs import CANCEL
 from ..formats.console import strip_controls
@@ -35,10 +36,12 @@ _EXCEPTION = re.compile(
 _OF_LAUNCHERS = re.compile(r"\b(?:CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException)\b")
 """What accelerate, torchrun and ``subprocess.run(check=True)`` raise because the script they started failed."""
 _STACK_FRAME = re.compile(
-    rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+)|$)"
+    rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:,? in (?P<function>\S+)|$)"
     r"|(?P<boxed>\S+\.py):(?P<at>\d+) in (?P<method>\S+))"
 )
 """What Python could not read is named without a function."""
+_NATIVE = re.compile(rf"^(?:{RANK_PREFIX})?Fatal Python error: ")
+"""``faulthandler``, which then shows the stacks, the innermost frame first."""
 _OF_LIBRARIES = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/mpstui/agent/|^<|\.framework/")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
@@ -165,31 +168,54 @@ def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     if not found or timeline_of(lines).went_on_after(found[-1]):
         return None
     index = found[-1]
-    text, (where, code) = lines[index].text, _raised_at(lines, index)
-    if code and not text.partition(":")[2].strip():
-        text = f"{text.rstrip(': ')}: {code}"
-    return EvidenceLine(lines[index].number, text[:EVIDENCE_WIDTH], where)
+    text, frame = lines[index].text, _raised_at(lines, index)
+    if frame is not None and frame.code and not text.partition(":")[2].strip():
+        text = f"{text.rstrip(': ')}: {frame.code}"
+    return _evidence(lines[index].number, text, frame)
 
 
-def place_raised(lines: tuple[LogLine, ...], index: int) -> str:
-    """Where the exception of a line was raised, ``train.py:12 in load``; empty where the line names none."""
-    return _raised_at(lines, index)[0] if _EXCEPTION.match(lines[index].text) else ""
+def evidence_at(lines: tuple[LogLine, ...], index: int, text: str) -> EvidenceLine:
+    """A line of the log, with the place in the code where the exception or the native crash of it was raised."""
+    tells = _EXCEPTION.match(lines[index].text) or _NATIVE.match(lines[index].text)
+    return _evidence(lines[index].number, text, _raised_at(lines, index) if tells else None)
 
 
-def _raised_at(lines: tuple[LogLine, ...], index: int) -> tuple[str, str]:
-    """``train.py:12 in load`` and its code, of the innermost frame of a traceback that is the user's, else its last."""
-    frames = []
-    for position in range(index - 1, max(-1, index - CHAIN_REACH), -1):
-        if "Traceback (most recent call last)" in lines[position].text:
-            break
-        if match := _STACK_FRAME.match(lines[position].text):
-            code = lines[position + 1].text if position + 1 < index else ""
-            file, number = match["file"] or match["boxed"], match["line"] or match["at"]
-            function = match["function"] or match["method"] or "<module>"
-            place = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" in {function}")
-            frames.append((_OF_LIBRARIES.search(file) is None, place, "" if _STACK_FRAME.match(code) else code))
-    chosen = next((frame for frame in frames if frame[0]), frames[0] if frames else None)
-    return chosen[1:] if chosen else ("", "")
+def _evidence(number: int, text: str, frame: _Frame | None) -> EvidenceLine:
+    place = (frame.where, frame.file, frame.line) if frame is not None else ()
+    return EvidenceLine(number, text[:EVIDENCE_WIDTH], *place)
+
+
+class _Frame(NamedTuple):
+    file: str
+    line: int
+    where: str
+    code: str
+
+    @property
+    def is_users(self) -> bool:
+        return _OF_LIBRARIES.search(self.file) is None
+
+
+def _raised_at(lines: tuple[LogLine, ...], index: int) -> _Frame | None:
+    """The innermost frame of a traceback that is the user's, else its last; of a native crash they follow its line."""
+    if _NATIVE.match(lines[index].text):
+        ahead = range(index + 1, min(len(lines), index + CHAIN_REACH))
+        stack = (place + 1 for place in ahead if lines[place].text.startswith("Current thread "))
+        first = next(stack, len(lines))
+        places = takewhile(lambda place: _STACK_FRAME.match(lines[place].text), range(first, len(lines)))
+    else:
+        before = range(index - 1, max(-1, index - CHAIN_REACH), -1)
+        places = takewhile(lambda place: "Traceback (most recent call last)" not in lines[place].text, before)
+    frames = [_frame(match, lines, at, index) for at in places if (match := _STACK_FRAME.match(lines[at].text))]
+    return next((frame for frame in frames if frame.is_users), frames[0] if frames else None)
+
+
+def _frame(match: re.Match[str], lines: tuple[LogLine, ...], place: int, index: int) -> _Frame:
+    code = lines[place + 1].text if place + 1 < index else ""
+    file, number = match["file"] or match["boxed"], match["line"] or match["at"]
+    function = match["function"] or match["method"] or "<module>"
+    where = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" in {function}")
+    return _Frame(file, int(number), where, "" if _STACK_FRAME.match(code) else code)
 
 
 def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:

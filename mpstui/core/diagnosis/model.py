@@ -196,6 +196,9 @@ class EvidenceLine:
     text: str
     where: str = ""
     """Of an exception: file, line and function that raised it, ``train.py:12 in load``."""
+    file: str = ""
+    """That file, as the traceback names it."""
+    file_line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

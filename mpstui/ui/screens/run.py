@@ -341,6 +341,13 @@ class RunScreen(PickingScreen):
         if "log" not in self.body.in_view:
             self.action_panel(PANELS.index("log") + 1)
 
+    def action_edit_code(self) -> None:
+        """The line of code that failed, in an editor."""
+        from .editing import edit_code
+
+        if self.snapshot is not None:
+            edit_code(self, self.snapshot, self.context.state.shown_by(self.snapshot))
+
     def action_evidence(self) -> None:
         """The log at the line that the diagnosis rests on."""
         failed = self.snapshot is not None and needs_explaining(self.snapshot)

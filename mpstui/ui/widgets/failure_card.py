@@ -48,13 +48,6 @@ class FailureCard(LinePanel):
         return card(self.failure, width, height) if self.failure else []
 
 
-def evidence_line(failure: Failure) -> int | None:
-    """Number of the line of the log that shows the cause best, or the unknown exception; None where there is none."""
-    findings = failure.findings or ()
-    shown = findings[0].shown_by if findings else failure.exception
-    return shown.line if shown is not None else None
-
-
 def card_lines(failure: Failure, width: int, usual: int, most: int) -> int:
     """Lines for the card: all it needs, up to the ``usual``; up to ``most`` where the remedy would be cut else."""
     finding = failure.findings[0] if failure.findings else None
@@ -178,8 +171,12 @@ def offers(failure: Failure, *, log_in_reach: bool) -> list[tuple[str, str, str,
     """The keys that would change something, the best first: key, what it does, the same in short, role."""
     finding = failure.findings[0] if failure.findings else None
     found = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")] if failure.fixable else []
-    if log_in_reach and evidence_line(failure) is not None:
-        found.insert(0, ("l", "log there", "log there", "dim"))
+    if log_in_reach:
+        seen = finding.shown_by if finding is not None else failure.exception
+        if seen is not None and seen.file_line is not None and failure.snapshot.host is None:
+            found.insert(0, ("^e", "code there", "code", "dim"))
+        if seen is not None and seen.line is not None:
+            found.insert(0, ("l", "log there", "log there", "dim"))
     if failure.fixable and failure.tried is not None and failure.tried.proven:
         found.insert(0, ("f", "go on with what was tried", "go on", "strong"))
     elif failure.fixable and failure.cure is not None and failure.cure.works:

@@ -132,3 +132,19 @@ def test_the_numbers_of_the_last_failure_are_told() -> None:
     )
     (found, *_) = diagnose(lines(text))
     assert found.numbers == "wanted 512.00 MB more: 17.50 GB + 2.30 GB of 20.10 GB were in use"
+
+
+def test_a_native_crash_is_told_with_the_line_of_python_that_it_happened_in() -> None:
+    text = (
+        "step 3 loss 0.5\nFatal Python error: Segmentation fault\n\n"
+        'Thread 0x00007f01 (most recent call first):\n  File "/usr/lib/python3.11/threading.py", line 324 in wait\n\n'
+        "Current thread 0x00007f40 (most recent call first):\n"
+        '  File "/home/me/env/lib/python3.11/site-packages/torch/nn/functional.py", line 9 in linear\n'
+        '  File "/home/me/model.py", line 32 in forward\n  File "/home/me/train.py", line 7 in <module>\n\n'
+        "Extension modules: numpy (total: 1)\n"
+    )
+    (found, *_) = diagnose(replace(lines(text), signal=11))
+    shown = found.shown_by
+    assert shown is not None
+    assert (found.id, shown.where) == ("segfault", "model.py:32 in forward")
+    assert (shown.file, shown.file_line) == ("/home/me/model.py", 32)
