@@ -164,7 +164,8 @@ class LaunchForm(_LaunchingScreen):
                 yield Choice(field.value, field.choices, id=f"value-{place}")
             else:
                 completion = Completion(lambda text: aside(self._draft.completed, field.key, text))
-                yield TextField(field.value, field.hint, suggester=completion, compact=True, id=f"value-{place}")
+                hint = f"({field.hint})" if field.hint else ""  # in few colours nothing else tells it from a value
+                yield TextField(field.value, hint, suggester=completion, compact=True, id=f"value-{place}")
         note = FieldNote(id=f"note-{place}")
         note.display = False
         yield note
