@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from mpstui.ui import app
-from mpstui.ui.workers import system
+from mpstui.ui.workers import runs, system
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +19,7 @@ def same_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(platform, "node", lambda: "studio.local")
     monkeypatch.setattr(system, "_FIRST_SECONDS", 3600.0)
     monkeypatch.setattr(app, "_LATER_SECONDS", 0.03)
+    monkeypatch.setattr(runs, "_KEYS_FIRST_SECONDS", 0.0)
     for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "TEXTUAL_COLOR_SYSTEM"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()
