@@ -75,22 +75,23 @@ class SshLab:
     def environ(self) -> dict[str, str]:
         return {**os.environ, "MPSTUI_SSH": f"ssh -F {self.config}"}
 
-    def host(self, name: str, *, shell: str = "/bin/sh", first: str = "", options: str = "") -> Path:
+    def host(self, name: str, *, shell: str = "/bin/sh", first: str = "", options: str = "", home: str = "") -> Path:
         """A host of this name; its home.
 
         Args:
             shell: gets the command as sshd gives it to a login shell.
             first: what a start-up file of that shell does, as a line of sh.
             options: more lines for the ssh configuration.
+            home: what its home is called; its name.
         """
-        home = self.folder / "homes" / name
-        home.mkdir(parents=True)
+        place = self.folder / "homes" / (home or name)
+        place.mkdir(parents=True)
         public = self.key(self.folder / f"key-{name}")
         start = self.folder / f"{name}.sh"
         start.write_text(f'{first}\nexec {shell} -c "$SSH_ORIGINAL_COMMAND"\n')
         command = f"sh {shlex.quote(str(start))}"
         with self.keys.open("a") as file:
-            file.write(f'environment="HOME={home}",command="{command}" {public}\n')
+            file.write(f'environment="HOME={place}",command="{command}" {public}\n')
         lines = {
             "HostName": "127.0.0.1",
             "Port": self.port,
@@ -102,7 +103,7 @@ class SshLab:
         }
         with self.config.open("a") as file:
             file.write(f"Host {name}\n{options}" + "".join(f"  {key} {value}\n" for key, value in lines.items()))
-        return home
+        return place
 
     def sessions(self) -> list[psutil.Process]:
         """The daemon's processes for the lines that are open; what runs in them is not among them."""

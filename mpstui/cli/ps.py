@@ -171,18 +171,20 @@ def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
 
     rows = [Row({"host": host, **row["json"]}, row["word"], row["loss_is_finite"]) for row in told["rows"]]
     for row in rows:
-        if row.json.get("moved_to") == node():
-            row.json["moved_to"] = "local"
-        if (moving := row.json.get("moving")) and moving["to"] == node():
-            moving["to"] = "local"
+        for place, name in ((row.json, "moved_to"), (row.json.get("moving") or {}, "to")):
+            if place.get(name) == node():
+                place[name] = "local"
     return rows
 
 
 def joined(rows: Sequence[Row]) -> list[Row]:
-    """The rows of several machines, newest first; a run that was moved is one: where it goes on."""
+    """The rows of several machines, newest first; a run that was moved, or lies in a home that they share, is one."""
     known = {(row.json["host"], row.json["run"]) for row in rows}
     rows = [row for row in rows if (row.json.get("moved_to"), row.json["run"]) not in known]
-    return sorted(rows, key=lambda row: row.json["started"] or math.inf, reverse=True)
+    once: dict[Any, Row] = {}
+    for row in sorted(rows, key=lambda row: (bool(row.json.get("moved_to")), not State(row.json["state"]).active)):
+        once.setdefault((row.json["run"], row.json["started"] or row.json["host"]), row)
+    return sorted(once.values(), key=lambda row: row.json["started"] or math.inf, reverse=True)
 
 
 def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]:

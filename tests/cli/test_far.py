@@ -109,6 +109,13 @@ def test_runs_of_several_hosts_are_one_list(elsewhere: str, capfd: pytest.Captur
     assert [line.split()[0] for line in told.out.splitlines()] == ["HOST", elsewhere]
 
 
+def test_of_machines_that_share_a_home_one_tells_a_run(capfd: pytest.CaptureFixture[str]) -> None:
+    here = resolve_home(os.environ)
+    RunBuilder(here, "shared").status("ended").launch().exit(code=0)
+    assert main(["ps", "--host", "local", "--host", f"local:{here.state}", "--json"]) == 0
+    assert [row["host"] for row in json.loads(capfd.readouterr().out)] == ["local"]
+
+
 def test_a_run_that_was_moved_is_one_row_where_it_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     here, there = resolve_home(os.environ), make_home(tmp_path / "there")
     host, gone = f"local:{there.state}", RunBuilder(here, "carried").status("done").exit(signal=15).run

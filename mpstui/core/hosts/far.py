@@ -132,7 +132,8 @@ class HostsMonitor:
         shown = (
             one for one in found if f"{one.moved_to}:{_created(one)}" not in known
         )  # where it goes on it is one row
-        return tuple(sorted(shown, key=_created, reverse=True))
+        looked_at = {focus, *selected, *compared}
+        return tuple(sorted(_once(shown, looked_at), key=_created, reverse=True))
 
     def read_on(self, focus: str, seconds: float) -> int:
         return self._local.read_on(focus, seconds) if self._local is not None else 0
@@ -144,6 +145,20 @@ class HostsMonitor:
     @property
     def is_behind(self) -> bool:
         return self._local is not None and self._local.is_behind
+
+
+def _once(snapshots: Iterable[RunSnapshot], looked_at: Collection[str | None]) -> list[RunSnapshot]:
+    """Of machines that share a home each run is told by one: a run is known by its id and when it was started.
+
+    What somebody looks at stays; else it is told by a machine where it still is, is heard of, and lives.
+    """
+    found: dict[Any, tuple[tuple[bool, ...], RunSnapshot]] = {}
+    for one in snapshots:
+        key = one.run if one.started is None else (_created(one), round(one.started, 2))
+        worth = one.run in looked_at, one.moved_to is None, one.heard is None, one.state.active
+        if key not in found or worth > found[key][0]:
+            found[key] = worth, one
+    return [one for _, one in found.values()]
 
 
 def _created(snapshot: RunSnapshot) -> str:

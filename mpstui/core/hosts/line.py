@@ -181,6 +181,10 @@ class Line:
             self._process.wait()
         self.reads.close()
 
+    def speaks_within(self, seconds: float) -> bool:
+        """Whether anything comes, be it noise or the end."""
+        return bool(select.select([self.reads], [], [], seconds)[0])
+
     def arrive(self, marker: str, bundle: Bundle, patience: float, sending: Callable[[int], None]) -> None:
         """Wait for the far program, and send it the bundle where it has none.
 

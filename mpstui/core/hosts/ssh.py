@@ -28,6 +28,8 @@ from .line import HostError, Line
 
 LOCAL = "local"
 """The host that is this machine; ``local:FOLDER`` is this machine with another home."""
+SHARED_SECONDS = 8.0
+"""Who has not said a word by then, over a connection that is there already, hangs with it."""
 PATIENCE_SECONDS = 30.0
 """From the call to the far program's first word."""
 _OPTIONS = (
@@ -44,8 +46,10 @@ _FIND = (  # Apple's own python3 opens a window where its tools are missing
     '"import sys,zlib,base64;exec(zlib.decompress(base64.urlsafe_b64decode(sys.argv.pop(1))))" "$c" "$m" "$a";; '
     'esac; f="$f $1 is $v,"; }; case $w in "~/"*) w=$HOME/${w#??};; esac; '
     'if test "$w"; then try "$w"; test "$f" || f=" $w does not start,"; '
-    'else for d in "" /opt/homebrew/bin /usr/local/bin "$HOME/.local/bin" '
-    '"$HOME/miniforge3/bin" "$HOME/miniconda3/bin" "$HOME/anaconda3/bin"; do '
+    'else for d in "" /opt/homebrew/bin /usr/local/bin /opt/local/bin "$HOME/.local/bin" '
+    '"$HOME/miniforge3/bin" "$HOME/miniconda3/bin" "$HOME/anaconda3/bin" "$HOME/mambaforge/bin" /opt/conda/bin '
+    '"$HOME/.pyenv/shims" "$HOME/.nix-profile/bin" /run/current-system/sw/bin /home/linuxbrew/.linuxbrew/bin '
+    '/Library/Frameworks/Python.framework/Versions/Current/bin "$HOME"/.local/share/uv/python/*/bin; do '
     'for n in python3 python3.14 python3.13 python3.12 python3.11; do try "${d:+$d/}$n"; done; done; fi; '
     'echo; echo "$m python$f"'
 )
@@ -80,8 +84,12 @@ def connect(
         return line
     marker = secrets.token_hex(16)
     command = far_command(marker, hosts.named.get(name, HostSettings()), words)
-    line = Line(name, _started(name, ssh_command(name, hosts, command, environ), environ))
+    called = ssh_command(name, hosts, command, environ)
+    line = Line(name, _started(name, called, environ))
     try:
+        if not line.speaks_within(min(SHARED_SECONDS, patience / 2)) and (alone := _alone(called)):
+            line.close(0)
+            line = Line(name, _started(name, alone, environ))
         line.arrive(marker, bundle(), patience, sending)
     except BaseException:
         line.close(0)
@@ -105,6 +113,20 @@ def _started(name: str, command: list[str], environ: Mapping[str, str], home: st
         raise HostError(
             name, "ssh", f"{command[0]} cannot be started: {error.strerror}", "is ssh installed?"
         ) from error
+
+
+def _alone(called: list[str]) -> list[str] | None:
+    """The same ssh over a connection of its own, where it shares one (``ControlMaster``) that may have died unnoticed:
+    a laptop that slept, another network. None: it shares none."""
+    *begun, end, address, command = called
+    asked = [*begun, "-G", end, address]
+    try:
+        found = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if not any(Path(os.fsdecode(path)).is_socket() for path in re.findall(rb"(?m)^controlpath (.+)$", found)):
+        return None
+    return [*begun, "-oControlPath=none", end, address, command]
 
 
 _HERE = Path(__file__).with_name("__main__.py")

@@ -106,6 +106,25 @@ def test_runs_of_all_machines_are_one_list_and_each_key_acts_on_its_own(two: Two
     assert looked.available["kill"].ok
 
 
+def test_machines_that_share_a_home_show_each_of_its_runs_once(two: Two) -> None:
+    run, ended = live(two.homes[0], "resnet", 1.7e9), RunBuilder(two.homes[0], "vit", 1.7e9 + 60)
+    ended.status("ended").launch().exit(code=0)
+    two.homes[1] = two.homes[0]
+    for wire in list(two.wires):
+        wire.close()
+
+    def told(number: int) -> set[str]:
+        listing = two.services.hosts[number].link.values.get("list")
+        return set(listing.runs) if listing is not None else set()
+
+    wait_until(lambda: (two.monitor.refresh(), {run.run.run, ended.run.run} <= told(0) & told(1))[1])
+    found = [one.run for one in two.monitor.refresh() if one.started is not None]
+    assert sorted(one.partition(":")[2] for one in found) == sorted([run.run.run, ended.run.run])
+    for host in ("gpu1", "gpu2"):  # the one that is looked at stays
+        key = f"{host}:{run.run.run}"
+        wait_until(lambda: key in [one.run for one in two.monitor.refresh(key)])  # noqa: B023
+
+
 def test_a_dead_machine_is_unheard_and_never_stopped_the_other_goes_on(two: Two) -> None:
     run, other = live(two.homes[0], "resnet", 1.7e9), live(two.homes[1], "vit", 1.7e9 + 60)
     key = f"gpu1:{run.run.run}"

@@ -9,9 +9,13 @@ import os
 import pwd
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import tarfile
+import tempfile
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -275,6 +279,58 @@ def test_a_python_that_is_too_old_or_missing_is_told(ssh_lab: SshLab, name: str,
     assert f"[hosts.{name}]" in error.hint
     named = refused(ssh_lab, name, python="~/nowhere/python")
     assert (named.kind, f"{home}/nowhere/python does not start" in named.sentence) == ("python", True)
+
+
+def test_a_python_that_only_interactive_shells_find_is_found(ssh_lab: SshLab, name: str) -> None:
+    bare = ssh_lab.folder / f"bin-{name}"
+    bare.mkdir()
+    (bare / "sh").symlink_to(shutil.which("sh") or "/bin/sh")
+    home = ssh_lab.host(name, first=f"PATH={bare}; export PATH", home=f"home of {name}")
+    (home / ".pyenv/shims").mkdir(parents=True)
+    (home / ".pyenv/shims/python3").symlink_to(sys.executable)
+    line = connected(ssh_lab, name)
+    assert heard(line)[4] == str(home / ".pyenv/shims/python3")
+    line.close()
+
+
+@pytest.fixture
+def sockets() -> Iterator[Path]:
+    """Paths of sockets are short."""
+    with tempfile.TemporaryDirectory(prefix="cm-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def sharing(sockets: Path) -> str:
+    return f"  ControlMaster auto\n  ControlPath {sockets}/%n\n  ControlPersist 300\n"
+
+
+def test_the_socket_of_a_shared_connection_that_is_gone_is_in_nobodys_way(
+    ssh_lab: SshLab, name: str, sockets: Path
+) -> None:
+    ssh_lab.host(name, options=sharing(sockets).replace("auto", "no"))
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(sockets / name))
+    line = connected(ssh_lab, name)
+    heard(line)
+    line.close()
+
+
+def test_a_shared_connection_that_hangs_is_gone_around(
+    ssh_lab: SshLab, name: str, sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_lab.host(name, options=sharing(sockets))
+    connected(ssh_lab, name).close()
+    command = ["ssh", "-F", str(ssh_lab.config), "-O", "check", name]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    shared = psutil.Process(int(told.stderr.partition("pid=")[2].partition(")")[0]))
+    try:
+        shared.suspend()
+        monkeypatch.setattr(ssh, "SHARED_SECONDS", 0.5)
+        line = connected(ssh_lab, name, patience=60.0)
+        heard(line)
+        line.close()
+    finally:
+        shared.kill()
 
 
 def test_a_folder_that_is_not_there_is_told(ssh_lab: SshLab, name: str) -> None:
