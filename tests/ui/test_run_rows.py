@@ -25,6 +25,13 @@ def test_a_program_without_epochs_shows_its_step_as_a_step(width: int) -> None:
     assert "step 78.2k" in run_row(changed(STEPS_ALONE, step=78_200), width).text
 
 
+def test_epochs_without_an_end_leave_the_row_to_steps_that_have_one() -> None:
+    """A stream of data is one endless epoch."""
+    of_stream = fakes.running(epoch=1, epochs=None, step=150, steps=200)
+    assert "step 150" in run_row(of_stream, 120).text
+    assert "1/?" in run_row(changed(of_stream, steps=None), 120).text
+
+
 def test_its_progress_names_the_step_where_steps_are_counted_and_no_epoch() -> None:
     epoch, steps = (line.text for line in progress(STEPS_ALONE, 80))
     assert epoch.split()[:2] == ["epoch", "n/a"]

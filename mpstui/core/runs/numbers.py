@@ -77,8 +77,9 @@ class NumberWitnesses(NamedTuple):
         by: dict[str, str] = {}
         for count, total, kind in (("step", "steps", integer), ("epoch", "epochs", number)):
             order = (self.own, self.program, self.printed)
-            if self.counts_anew:  # steps told from epochs and batches serve a run that nobody else counts
-                told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
+            # Steps told from epochs and batches serve a run that nobody else counts.
+            told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
+            if self.counts_anew and not (count == "step" and _falls_behind(told["step"], self.own.says.get("step"))):
                 order = (self.program, self.printed._replace(says=told), self.own)
             first = next((one for one in order if kind(one.says.get(count)) is not None), None)
             if first is not None:
@@ -154,6 +155,12 @@ class NumberWitnesses(NamedTuple):
 def respelt(name: str) -> str:
     """One spelling for ``D loss`` that a program prints and ``d_loss`` that its variable is called."""
     return " ".join(name.replace("_", " ").lower().split())
+
+
+def _falls_behind(printed: Any, seen: Any) -> bool:
+    """Whether what is printed counts something else: a training has made at least the steps of this process, and its
+    newest line is not that old."""
+    return integer(printed) is not None and 2 * (integer(printed) or 0) < (integer(seen) or 0)
 
 
 def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:

@@ -75,8 +75,9 @@ def _name(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
 def _epoch(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
     """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
     numbers = snapshot.numbers
-    only_step = numbers.epoch is None and numbers.step is not None
-    counted = f"step {step_text(numbers)}" if only_step else epoch_text(numbers)
+    # Of epochs without an end, a stream's, the bar tells nothing.
+    by_steps = numbers.epoch is None or (numbers.epochs is None and numbers.steps is not None)
+    counted = f"step {step_text(numbers)}" if by_steps and numbers.step is not None else epoch_text(numbers)
     counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
     done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if snapshot.state.active else "dim")
     return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))

@@ -205,6 +205,15 @@ def test_after_a_resume_the_steps_go_on_as_the_program_prints_them(home: Home) -
     run.release()
 
 
+def test_a_printed_number_below_the_steps_of_this_process_is_not_its_step(home: Home) -> None:
+    """A second attempt that began anew, of a program that prints epochs by a name of steps."""
+    run = seen_by_agent(run_of(home, attempt=2), 36, 0.5, attempt=2)
+    run.output("step 2: loss 0.5\n", 2)
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.told_by["step"]) == (36, "agent")
+    run.release()
+
+
 def test_the_agents_count_after_a_resume_is_no_share_of_a_total(home: Home) -> None:
     run = run_of(home, ["python", "t.py", "--max-steps", "400"], checkpoint="ckpt.pt")
     seen_by_agent(run, 51, 0.5)
