@@ -220,8 +220,8 @@ class Departure:
             time.sleep(_POLL_SECONDS)
         self._make_way()
         try:
-            snapshot = self._look(run)
-            if was_active and not (run.moved.exists() or snapshot.state.active or snapshot.state is State.FINISHED):
+            snapshot = self._look(run) if was_active and not run.moved.exists() else None
+            if snapshot is not None and not (snapshot.state.active or snapshot.state is State.FINISHED):
                 await_begin(self._actions, snapshot, self._actions.restart(snapshot))
         finally:
             self._release()
