@@ -222,14 +222,15 @@ class Tracker:
             if main and not reading.bar and reopens(main, now if now.positioned else self.current):
                 return True
             self._opened = False
+        main = self.primary if reading.loss is not None and not reading.bar else None
+        fell = main is not None and not main.bar and reading.counters.epoch is None and self._epoch_fell(main)
+        fell = fell and not self._resumed
         if series is None:
-            main = self.primary if reading.loss is not None and not reading.bar else None
-            fell = main is not None and not main.bar and reading.counters.epoch is None and self._epoch_fell(main)
             return fell or next_stage(main, reading)
         resumed, self._resumed = self._resumed, False
         if resumed:
             return False
-        if reading.restart or (reading.counters.epoch is None and self._epoch_fell(series)):
+        if fell or reading.restart or (reading.counters.epoch is None and self._epoch_fell(series)):
             return True
         new_epoch = series.epochs_announced != self._epochs_announced
         return goes_back(series, reading.counters, new_epoch=new_epoch)

@@ -119,3 +119,17 @@ def test_a_bar_of_an_earlier_epoch_is_behind_the_step_that_a_line_tells() -> Non
     bar = "Epoch 2: 100%|####| 35/35 [00:53<00:00,  6.56it/s, loss=0.5]\n"
     found = read(bar + "Epoch 9, global step 350: 'val/accuracy' was not in top 1\n")
     assert (found.epoch, found.step) == (9, 350)
+
+
+def test_the_epochs_of_a_configuration_in_one_dictionary_are_planned() -> None:
+    told = "{'phase': 'train', 'start_epoch': 0, 'num_epoch': 80, 'device': [0], 'step': [10, 20], 'optimizer': 'SGD'}"
+    found = read(f"Parameters:\n{told}\n" + lines("Training epoch: {n}\n\tmean_loss: 2.{n}5"))
+    assert (found.epoch, found.epochs) == (3, 80)
+
+
+def test_a_loss_that_is_seldom_printed_begins_a_run_where_the_epoch_is_back_at_its_start() -> None:
+    launch = "Training epoch: 0\n\tIter 0 Done. | loss: 1.5\n" + lines("Training epoch: {n}\n\tmean_loss: 2.{n}5", 5)
+    reader = LogReader()
+    points = reader.feed(2 * launch.encode())
+    assert reader.summary().runs == 2
+    assert [point.run for point in points if "loss" in point.series and point.loss == 1.5] == [0, 1]

@@ -10,7 +10,7 @@ from ..assemble import read_counters
 from ..metric_names import is_measure
 from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
-from ..points import Counters, LineReading, Priority, as_float
+from ..points import Counters, LineReading, Priority, as_float, as_number
 from ..records import read_record
 from . import Example, LineGrammar
 
@@ -29,6 +29,7 @@ _EVALUATED = re.compile(
 """In front of a dictionary: it is of an evaluation."""
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
+_PLANNED = {"epochs", "num_epochs", "num_epoch", "max_epochs", "max_epoch", "n_epochs", "nb_epochs", "num_train_epochs"}
 _WORDS = 3
 """So many values that are no numbers, beside no measure, are those of settings."""
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
@@ -89,7 +90,12 @@ class Dictionary(LineGrammar):
             if reading is not None:
                 readings.append(reading)
             start = line.find("{", end)
-        return readings or (() if _is_told(_record(line)) else None)
+        record = _record(line)
+        if readings or not (_is_told(record) or _is_configured(record)):
+            return readings or None
+        planned = {value for key, value in record.items() if key.lower() in _PLANNED}
+        epochs = as_number(planned.pop()) if len(planned) == 1 else None
+        return (LineReading(self.name, Counters(epochs=epochs), plan=True),) if epochs and epochs > 0 else ()
 
     def _one(self, text: str, before: str) -> LineReading | None:
         record = _record(text)
@@ -119,6 +125,12 @@ def _is_told(record: dict[str, object]) -> bool:
     """Whether a dictionary holds the settings of a program, the number of its epochs among them."""
     words = sum(as_float(value) is None for value in record.values())
     return words >= _WORDS and not _COUNTED.isdisjoint(map(str.lower, record)) and not any(map(is_measure, record))
+
+
+def _is_configured(record: dict[str, object]) -> bool:
+    """Whether a dictionary tells how many epochs are planned, among settings of which many are no numbers."""
+    words = sum(as_float(value) is None for value in record.values())
+    return words >= _WORDS and not _PLANNED.isdisjoint(map(str.lower, record)) and not any(map(is_measure, record))
 
 
 def _flattened(nested: re.Match[str]) -> str:
