@@ -34,7 +34,7 @@ _MEMORY_EVENT = re.compile(
     r"|killed by \w+ for memory",
     re.IGNORECASE,
 )
-_NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w{1,200})")
 _LEVELS_UP = 3
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
 R = TypeVar("R")

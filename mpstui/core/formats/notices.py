@@ -207,6 +207,20 @@ def is_remark(line: str, loss: Pair | None) -> bool:
     return match.start() < loss.start and not aside
 
 
+_BOLD = re.compile(r"\s{0,12}(?:\d{1,2}\.|[*•+-])?\s{0,4}\*\*(?![^*]{0,80}(?:oss|poch|tep ))[A-Za-z][^*]{1,80}\*\*")
+_COMPUTED = re.compile(
+    r"\d[%)]?(?: [A-Za-z/]{1,12}){0,2} [*×÷x+] [($]{0,2}\d[^=\n]{0,80}= ?[($]{0,2}\d|[$€£]\d[^=\n]{0,80}= ?[$€£]\d"
+)
+_COUNTED = re.compile(r"(?i)epoch|iter|step|batch")
+
+
+def is_prose(line: str) -> bool:
+    """Whether a line is what a model has written, a solution as a rule: ``2. **Total cost:** 12 * $2 = $24``."""
+    if "**" in line and _BOLD.match(line):
+        return True
+    return "= " in line and _COMPUTED.search(line, 0, _REACH) is not None and _COUNTED.search(line) is None
+
+
 _PHASE_WORDS = "val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
 _PHASE_HINTS = tuple(_PHASE_WORDS.split())
 _DONE = re.compile(

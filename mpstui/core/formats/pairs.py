@@ -83,6 +83,7 @@ _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """A point behind an abbreviation (``mem avg. loss``) ends none."""
 _OPENING_WORDS = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)")
 _CLAUSES = " and the "  # "is done and the best AP is 0.5"
+_CURRENCIES = ("$", "€", "£")
 _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
@@ -157,6 +158,9 @@ def read_pairs(line: str) -> list[Pair]:
     end = 0
     for match in (_TOKEN if _SPELT.search(line) else _DIGITS_TOKEN).finditer(line):
         if match["number"]:
+            if line[match.start() - 1 : match.start()] in _CURRENCIES:
+                end = match.end()
+                continue  # a price
             pair = _pair(line, match, end, scopes)
             if _is_in_name(line, pair) or _is_index(line, pair):
                 end = match.end() if pair.marked else end

@@ -60,6 +60,11 @@ _COUNTERS = re.compile(
 )
 """``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
 _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch: [1 | 600]``
+_MANY_BATCHES = re.compile(r"(?<=Batch )\[0-(\d{1,9})\]")
+"""``Epoch[5] Batch [0-1300]``, as MXNet has it."""
+_SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
+_TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
+"""As PointNet's and DGCNN's programs in PyTorch print an epoch."""
 _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
 _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
 _WINDOW = re.compile(r" (?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})(?=\s?[:=]\s?[-+.\d])")
@@ -89,6 +94,12 @@ def respelt(line: str) -> str:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
+    if "Batch [0-" in line:
+        line = _MANY_BATCHES.sub(r"[\1]", line)
+    if "E=" in line:
+        line = _SOCKEYE.sub(r"epoch \1 step \2", line)
+    if line.startswith("Train ") and ", loss: " in line:
+        line = _TRAINED.sub(r"epoch \1", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
     if ", " in line and "=" not in line and ":" not in line and _ALL_COMMAS.match(line):

@@ -133,3 +133,33 @@ def test_a_loss_that_is_seldom_printed_begins_a_run_where_the_epoch_is_back_at_i
     points = reader.feed(2 * launch.encode())
     assert reader.summary().runs == 2
     assert [point.run for point in points if "loss" in point.series and point.loss == 1.5] == [0, 1]
+
+
+PROSE = (
+    "1. **Calculate the cost of the distance:** The taxi charges 2 a km, so the cost of the distance is 12 * $2 = $24.",
+    "   - Total cost = $5 (base fare) + $24 (distance charge) = $29",
+    "   * Distance = 38 km/h × 2 h = 76 km",
+    "**Final answer: {n}**",
+    "2. **Calculate total cost:** The total cost is the cost of the book plus the shipping: $18 + $2.70 = $20.70.",
+)
+
+
+@pytest.mark.parametrize("prose", PROSE)
+def test_what_a_model_has_written_is_no_loss_and_no_metric(prose: str) -> None:
+    found = read(lines("reward is 0.{n}9\n" + prose.replace("24", "2{n}").replace("76", "7{n}"), 5))
+    assert found.train_loss is None
+    assert set(found.metrics) <= {"reward"}
+    assert found.step is None
+
+
+@pytest.mark.parametrize(
+    ("form", "epoch", "step"),
+    [
+        ("Epoch[5] Batch [0-{n}0]\tSpeed: 25.7 samples/sec\tRPNAcc=0.9{n}", 5, 30),
+        ("[2023-11-21:15:15:53:INFO:sockeye.training:__call__] E=9 B=24{n}50\ttok/sec=17331.92\tppl=92.{n}", 9, 24350),
+        ("Train {n}, loss: 1.{n}5, train acc: 0.9{n}", 3, None),
+    ],
+)
+def test_places_as_some_programs_abbreviate_them(form: str, epoch: int, step: int | None) -> None:
+    found = read(lines(form))
+    assert (found.epoch, found.step) == (epoch, step)

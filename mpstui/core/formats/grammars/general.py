@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..assemble import assemble
+from ..notices import is_prose
 from ..pairs import read_pairs
 from ..points import LineReading, Priority
 from . import Example, LineGrammar
@@ -22,7 +23,7 @@ class General(LineGrammar):
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         pairs = read_pairs(line)
-        reading = assemble(self.name, line, pairs) if pairs else None
+        reading = assemble(self.name, line, pairs) if pairs and not is_prose(line) else None
         return None if reading is None else (reading,)
 
 
