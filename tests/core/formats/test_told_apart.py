@@ -127,6 +127,11 @@ def test_the_epochs_of_a_configuration_in_one_dictionary_are_planned() -> None:
     assert (found.epoch, found.epochs) == (3, 80)
 
 
+def test_epochs_deep_in_a_configuration_are_not_those_of_the_run() -> None:
+    told = "config {'enabled': False, 'on': 'cpu', 'kind': 'x', 'data': {'enabled': False, 'num_epochs': 1000, 'n': 0}}"
+    assert read(f"{told}\n" + lines("Epoch {n} loss: 2.{n}5")).epochs is None
+
+
 def test_a_loss_that_is_seldom_printed_begins_a_run_where_the_epoch_is_back_at_its_start() -> None:
     launch = "Training epoch: 0\n\tIter 0 Done. | loss: 1.5\n" + lines("Training epoch: {n}\n\tmean_loss: 2.{n}5", 5)
     reader = LogReader()

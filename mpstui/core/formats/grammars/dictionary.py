@@ -93,7 +93,8 @@ class Dictionary(LineGrammar):
         record = _record(line)
         if readings or not (_is_told(record) or _is_configured(record)):
             return readings or None
-        planned = {value for key, value in record.items() if key.lower() in _PLANNED}
+        outer = _record(_outermost(line))  # within others are those of data loaders, of schedules
+        planned = {value for key, value in outer.items() if key.lower() in _PLANNED}
         epochs = as_number(planned.pop()) if len(planned) == 1 else None
         return (LineReading(self.name, Counters(epochs=epochs), plan=True),) if epochs and epochs > 0 else ()
 
@@ -131,6 +132,16 @@ def _is_configured(record: dict[str, object]) -> bool:
     """Whether a dictionary tells how many epochs are planned, among settings of which many are no numbers."""
     words = sum(as_float(value) is None for value in record.values())
     return words >= _WORDS and not _PLANNED.isdisjoint(map(str.lower, record)) and not any(map(is_measure, record))
+
+
+def _outermost(line: str) -> str:
+    """What stands in the outermost braces of a line, without the dictionaries in it."""
+    depth, kept = 0, list[str]()
+    for character in line:
+        depth += (character == "{") - (character == "}")
+        if depth == 1:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _flattened(nested: re.Match[str]) -> str:
