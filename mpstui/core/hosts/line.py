@@ -124,7 +124,8 @@ class Line:
         self._said: deque[bytes] = deque(maxlen=32)
         self._is_heard = False
         # A shared connection that stays behind keeps ssh's standard error open: nobody waits for its end.
-        threading.Thread(target=self._listen, daemon=True, name=f"ssh {host}").start()
+        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"ssh {host}")
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
@@ -149,7 +150,7 @@ class Line:
         """Why nothing comes any more, after the end of :attr:`reads` or a write that failed."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
-        time.sleep(0.05)  # the last words come by another pipe
+        self._listener.join(0.05 if self.facts else 1.0)  # the last words come by another pipe
         text = b"".join(self._said).decode(errors="replace")
         code = self._process.returncode
         if not self.facts and code == SSH_FAILED and (known := told_by_ssh(self.host, text)):
