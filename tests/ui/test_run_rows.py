@@ -218,3 +218,11 @@ def test_a_run_that_ended_without_totals_has_no_empty_bars() -> None:
     assert [line.text.rstrip() for line in progress(ended, 60)] == [" steps  396"]
     told_nothing = changed(ended, step=None)
     assert [line.text.rstrip() for line in progress(told_nothing, 60)] == [" no step was told"]
+
+
+def test_the_best_of_a_run_of_a_store_is_unknown_and_not_on_its_way() -> None:
+    run = changed(fakes.finished(), store="W&B", extremes={})
+    ours = changed(run, store=None)
+    columns = layout(120, ListView(columns=("best",)), (run, ours), fakes.NOW)
+    assert "n/a" in run_row(run, 120, columns).text
+    assert "…" in run_row(ours, 120, columns).text

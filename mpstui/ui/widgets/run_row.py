@@ -95,7 +95,8 @@ def _text(of: Column, align: str) -> Cell:
     def cell(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
         goes_on = snapshot.state.active and not snapshot.numbers.done
         told = clean(of.text(snapshot, now), 200) if goes_on or not ends else "–"
-        unread = snapshot.unread or (read_through and not snapshot.extremes and bool(snapshot.series))
+        reads_on = read_through and snapshot.is_ours and not snapshot.extremes and bool(snapshot.series)
+        unread = snapshot.unread or reads_on
         told = "…" if told == shown.UNKNOWN and unread else told
         role = "bad" if told == shown.NOT_FINITE else "faint" if told in (shown.UNKNOWN, "–") else ""
         return (Span(fit(told, width, align), role),)
