@@ -56,7 +56,7 @@ Learner(dls, model, loss_func=loss, cbs=[SaveModelCallback(every_epoch=True)]).f
 )
 def test_a_script_as_it_is(module: str, program: str, validation: str, train: Callable[[str, str], Training]) -> None:
     training = train(module, "import sys, time\n" + program)
-    shown = training.mpstui.wait_state(training.run, "finished", timeout=180)
+    shown = training.mpstui.wait_state(training.run, "finished", timeout=600)
     assert [shown[name] for name in ("epoch", "epochs", "step", "steps")] == [2, 2, 60, 60]
     assert set(shown["told_by"].values()) == {"agent"}
     beat = shown["heartbeat"]
@@ -77,7 +77,7 @@ model.learn(4000, callback=CheckpointCallback(1024, "out"))
     )
     training = train("stable_baselines3", "import sys, time\n" + program)
     training.until(lambda shown: (shown["step"] or 0) > 512 and shown["eta_seconds"], "a remaining time")
-    shown = training.mpstui.wait_state(training.run, "finished", timeout=180)
+    shown = training.mpstui.wait_state(training.run, "finished", timeout=600)
     assert (shown["step"], shown["steps"], shown["device"]) == (4096, 4096, "cpu")
     assert {"step", "steps", "loss", "lr"} <= {name for name, by in shown["told_by"].items() if by == "agent"}
     assert shown["metrics"]["loss"]["count"] > 10
