@@ -73,6 +73,10 @@ class Case:
     args: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     device: str = "mps"
+    words: str = ""
+    """What the program prints last; left out: the rule's excerpt."""
+    file: str = ""
+    """An empty one, in the folder where the program is started."""
 
 
 BATCH = Case(("batch 32 -> 16", "accumulate 1 -> 2"), {"batch": "32", "accumulate": "1"})
@@ -124,6 +128,10 @@ CASES: Mapping[str, Case] = {
     ),
     "weights_only": Case(("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD unset -> 1",)),
     "wandb_login": Case(("WANDB_MODE unset -> offline",)),
+    "old_protobuf": Case(("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION unset -> python",)),
+    "module_of_project": Case(
+        ("PYTHONPATH unset -> {cwd}",), words="ModuleNotFoundError: No module named 'nets'", file="nets.py"
+    ),
 }
 """By the id of the rule; `tests/contract/test_remedies.py` wants one for each remedy that can be applied."""
 PRESSED = ("mps_oom", "weights_only", "device_mismatch", "amp_fp16_not_mps")
@@ -132,7 +140,8 @@ PRESSED = ("mps_oom", "weights_only", "device_mismatch", "amp_fp16_not_mps")
 
 def words_of(name: str) -> str:
     """What a program that crashes as this rule says has printed last."""
-    return "" if name == "killed_os" else next(text for rule_id, text in EXCERPTS if rule_id == name)
+    excerpt = "" if name == "killed_os" else next(text for rule_id, text in EXCERPTS if rule_id == name)
+    return CASES[name].words or excerpt
 
 
 def signal_of(name: str) -> int:
@@ -144,7 +153,10 @@ def signal_of(name: str) -> int:
 def start(mpstui: CommandLine, name: str, home: Home, environ: Mapping[str, str]) -> str:
     """A run that will crash as a rule of this name says."""
     case = CASES[name]
-    crash = {"text": words_of(name), "signal": signal_of(name), "code": 1, "spared_by": case.says}
+    spared_by = [said.format(cwd=mpstui.cwd) for said in case.says]
+    crash = {"text": words_of(name), "signal": signal_of(name), "code": 1, "spared_by": spared_by}
+    if case.file:
+        (mpstui.cwd / case.file).touch()
     path = mpstui.cwd / f"{name}.json"
     path.write_text(json.dumps(crash))
     env = "\n".join(f'{key} = "{value}"' for key, value in case.env.items())
@@ -162,7 +174,8 @@ def _toml(value: str) -> str:
 
 def test_each_remedy_changes_what_it_says_and_the_run_goes_on(mpstui: CommandLine) -> None:
     home, environ = Home(mpstui.home, mpstui.home), mpstui.environment()
-    for name in ("TORCH_COMPILE_DISABLE", "OMP_NUM_THREADS", "WANDB_MODE", HIGH, LOW):
+    protobuf = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+    for name in ("TORCH_COMPILE_DISABLE", "OMP_NUM_THREADS", "WANDB_MODE", "PYTHONPATH", protobuf, HIGH, LOW):
         environ.pop(name, None)
     # Rules that share a case have one remedy: one run proves it, and the others' words must lead to the same launch.
     started = {id(CASES[name]): name for name in reversed([*CASES])}
@@ -184,7 +197,7 @@ def test_each_remedy_changes_what_it_says_and_the_run_goes_on(mpstui: CommandLin
         cure = cure_of(run, diagnose(evidence), environ, home.arguments)
         assert cure is not None
         assert cure.finding.id == name
-        assert {str(change) for change in cure.changes} == {*case.says}, name
+        assert {str(change) for change in cure.changes} == {said.format(cwd=mpstui.cwd) for said in case.says}, name
         cures[name] = cure
         assert (cure.risk is None) == (name != "weights_only")
     for name, run in runs.items():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from mpstui.supervisor.family import linux_supervises
 from mpstui.wire import liveness, queues
 from mpstui.wire.records import QueueRule
 
-from .kit import SUPERVISOR, Run, alive, decide
+from .kit import SUPERVISOR, Run, alive, decide, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each supervisor is started by itself")
 MakeRun = Callable[..., Run]
@@ -111,6 +112,7 @@ def test_nothing_is_lost_when_the_process_they_come_from_is_killed(
                 processes[0].wait()
     for run in runs:
         run.wait_output("up one\n")
+        wait_for(partial(run.events, "launched"), "the event, which may follow the output")
         assert len(run.events("launched")) == 1
 
 

@@ -136,7 +136,9 @@ _TOLERANCE = 0.02
 class EpochSteps:
     """Watches the counters of one program's training lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int | None = None) -> None:
+        """``steps``: of the whole run, where that is known from elsewhere; a step out of so many is one of these."""
+        self._steps_of_run = steps
         self.anew = False
         """Whether each epoch counts from its start."""
         self.through = False
@@ -192,7 +194,8 @@ class EpochSteps:
             return counters
         first = counters.epoch in (0, 1) or not counters.epochs
         likely = counters.steps and isinstance(counters.epoch, int) and first
-        if not self.anew and (self.through or not likely):
+        of_run = self._steps_of_run is not None and counters.steps == self._steps_of_run
+        if not self.anew and (self.through or of_run or not likely):
             return counters
         self._open = not self.anew and _may_be_of_run(counters)
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)

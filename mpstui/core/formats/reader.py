@@ -36,10 +36,17 @@ class LogReader:
     not depend on how the bytes were cut. Not thread-safe.
     """
 
-    def __init__(self, grammars: Callable[[], list[LineGrammar]] = all_grammars, *, from_zero: bool = False) -> None:
+    def __init__(
+        self,
+        grammars: Callable[[], list[LineGrammar]] = all_grammars,
+        *,
+        from_zero: bool = False,
+        steps: int | None = None,
+    ) -> None:
         """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``.
 
-        ``from_zero``: an earlier log of the same training called its first epoch 0.
+        ``from_zero``: an earlier log of the same training called its first epoch 0. ``steps``: of the whole run, where
+        that is known from elsewhere.
         """
         self.failure: str | None = None
         """The first grammar that raised, and what; it is not asked again."""
@@ -49,7 +56,7 @@ class LogReader:
         self._grammars: list[LineGrammar]
         self._probes = grammars()
         self._bar_probes = _bar_readers(self._probes)
-        self._tracker = Tracker(from_zero=from_zero)
+        self._tracker = Tracker(from_zero=from_zero, steps=steps)
         self._options = Options(self._tracker.names.options)
         self._forget()
         self._latest = ""

@@ -26,7 +26,7 @@ _MAX_SERIES = 64
 class Tracker:
     """Places readings in runs and keeps the state of each."""
 
-    def __init__(self, *, from_zero: bool = False) -> None:
+    def __init__(self, *, from_zero: bool = False, steps: int | None = None) -> None:
         self.run = 0
         self._banner = Banner()
         self.current = Counters()
@@ -44,7 +44,7 @@ class Tracker:
         self._moves = 0
         self._bars = BarBook()
         self._passes = EpochPasses()
-        self._epoch_steps = EpochSteps()
+        self._epoch_steps = EpochSteps(steps)
         self._epochs_announced = 0
         self._trained = self._of_samples = False
         self._resumed = self._opened = False

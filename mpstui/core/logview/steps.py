@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..formats.points import Counters
 from ..formats.reader import LogReader
 from .document import LogDocument
 from .line import LogLine
@@ -36,16 +35,11 @@ class LogSteps:
         if key not in self._known:
             if len(self._known) > 1 << 14:
                 self._known.clear()
-            reader = LogReader()
+            reader = LogReader(steps=self.total)
             points = reader.feed(line.text.encode() + b"\n") if any(map(str.isdigit, line.text)) else []
-            told = (self._whole(point.counters) for point in reversed(points))
-            step = next((one for one in told if one is not None), None)
+            step = next((told for point in reversed(points) if (told := point.counters.step) is not None), None)
             self._known[key] = int(step) if step is not None else None
         return self._known[key]
-
-    def _whole(self, told: Counters) -> float | None:
-        of_all = self.total is not None and told.epoch_steps == self.total
-        return told.epoch_step if told.step is None and of_all else told.step
 
     def of(self, line: LogLine) -> int | None:
         """The step at which a line was printed: its own, else the one told last before it; None where none is near."""
