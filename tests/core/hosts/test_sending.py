@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mpstui.core.hosts import progress
 from mpstui.core.hosts.holding import checkpoint_files
 from mpstui.core.hosts.line import HostError
 from mpstui.core.hosts.offering import FarOffering, Offering, launches_of
@@ -192,6 +193,12 @@ def test_a_launch_whose_line_breaks_is_asked_again_and_done_once(
 LARGE_BYTES = 16 << 20
 
 
+@pytest.fixture
+def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first part already: who hears of it late would cancel what has arrived."""
+    monkeypatch.setattr(progress, "_TELL_SECONDS", 0.0)
+
+
 def large(folder: Path) -> tuple[LaunchChoice, Path]:
     """A launch that begins from a checkpoint which takes a while."""
     weights = folder / "weights.pt"
@@ -202,6 +209,7 @@ def large(folder: Path) -> tuple[LaunchChoice, Path]:
     return replace(made, profile=resumes, branch=left), weights
 
 
+@pytest.mark.usefixtures("told_at_once")
 def test_a_launch_that_sends_much_tells_how_far_it_is_and_can_be_called_off(
     tmp_path: Path, near: Home, far: Home, sender: Sender
 ) -> None:
@@ -229,6 +237,7 @@ def test_a_launch_that_sends_much_tells_how_far_it_is_and_can_be_called_off(
     assert (heard[-1].doing, heard[-1].can_cancel) == ("it is launched", False)
 
 
+@pytest.mark.usefixtures("told_at_once")
 def test_a_checkpoint_that_is_brought_here_tells_how_far_it_is_and_can_be_called_off(
     tmp_path: Path, near: Home
 ) -> None:
