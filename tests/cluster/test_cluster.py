@@ -16,7 +16,7 @@ ENDED = ("finished", "stopped", "failed", "killed", "lost")
 
 def has_trained(steps: int) -> Callable[[dict[str, Any]], object]:
     def condition(seen: dict[str, Any]) -> bool:
-        assert not has_ended(seen), (seen["state"], seen["reason"])
+        assert not has_ended(seen), (seen["state"], seen["reason"], seen["attempt"], seen["host"], seen["job"])
         return (seen["step"] or 0) >= steps and seen["state"] == "running"
 
     return condition
@@ -73,7 +73,7 @@ def test_a_preempted_training_goes_on_bit_for_bit(user: User, lab: Lab) -> None:
 
 
 def test_a_time_limit_of_two_minutes_is_survived_bit_for_bit(user: User, lab: Lab) -> None:
-    long = ("--set", "epochs=16", "--set", "limit=2048")
+    long = ("--set", "epochs=30", "--set", "limit=2048")
     (run,) = user.launch("--on", "slurm", "--job", "time=2", *long)
     seen = user.wait(run, lambda seen: seen["attempt"] > 1 or has_ended(seen), seconds=400)
     assert seen["attempt"] > 1, "the training was over before its time limit: make it longer"
