@@ -251,6 +251,11 @@ def test_crops_and_flips_move_every_image_by_its_own_amount() -> None:
         assert torch.equal(result, expected.flip(-1) if flip else expected)
 
 
+def test_a_border_is_where_the_images_are_whatever_has_its_colour() -> None:
+    pictures = torch.zeros(2, 3, 32, 32, dtype=torch.uint8, device="meta")
+    assert images.padded(pictures, torch.tensor([0.1, 0.5, 0.9])).device == pictures.device
+
+
 def test_a_shift_bounds_how_far_images_move() -> None:
     corners = images.drawn_crops(400, seed=1, shift=2)[:, :2]
     assert (corners.min().item(), corners.max().item()) == (2, 6)

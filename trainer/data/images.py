@@ -85,7 +85,7 @@ def padded(images: torch.Tensor, colour: torch.Tensor) -> torch.Tensor:
         uint8, shape (n, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).
     """
     count, channels, height, width = images.shape
-    border = (colour * 255).round().to(torch.uint8)
+    border = (colour * 255).round().to(images)  # where the images are: the colour may be on a device already
     bordered = border.expand(count, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).contiguous()
     bordered[:, CROP_PADDING:-CROP_PADDING, CROP_PADDING:-CROP_PADDING] = images.permute(0, 2, 3, 1)
     return bordered
