@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mpstui.cli import ps
@@ -63,6 +65,23 @@ def test_what_ended_by_itself_ended_whatever_the_scheduler_says_of_its_job() -> 
     for word in ("RUNNING", "COMPLETING", "COMPLETED", "CANCELLED", "TIMEOUT"):
         assert told(job(word), status, ExitRecord(1, 6.0, code=0)).state is State.FINISHED
     assert told(job("FAILED"), status, ExitRecord(1, 6.0, code=3)).state is State.FAILED
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_end_before_a_restart_that_the_job_is_there_for_is_none(held: bool) -> None:
+    """A run that has moved to a cluster: no attempt of it was ever a job."""
+    seen = RunWitnesses(
+        spec=SPEC,
+        job=job("RUNNING"),
+        status=RUNNING._replace(phase="ended", job=None),
+        exit=ExitRecord(1, 6.0, code=0, action="stop"),
+        attempt=1,
+        begun=True,
+        supervisor_held=held,
+    )
+    assert derive_scheduled(seen, job("RUNNING")).state is State.STOPPED
+    for word in ("RUNNING", "CONFIGURING"):
+        assert derive_scheduled(replace(seen, restart_wished=True), job(word)).state is State.STARTING
 
 
 def test_an_end_for_the_schedulers_sake_is_none_while_its_job_comes_back() -> None:

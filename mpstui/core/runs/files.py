@@ -24,7 +24,7 @@ from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
 from .scheduled import JobReader, derive_scheduled
 from .state import RunWitnesses, StateVerdict, derive, while_moved
-from .waiting import elsewhere, is_moving
+from .waiting import elsewhere, is_moving, restart_is_wished
 
 TABLE_SECONDS = 2.0
 """How long a look at the process table serves: on macOS each one starts ``ps``."""
@@ -174,6 +174,7 @@ class WitnessReader:
         return RunWitnesses(
             spec=self.spec.value,
             job=job,
+            restart_wished=job is not None and ended is not None and restart_is_wished(self.run),
             moved=self.moved.value,
             status=status,
             exit=ended,

@@ -8,6 +8,7 @@ the job            the run's own records               meaning
 =================  ==================================  =====================================================
 waits              any                                 queued, with the scheduler's reason
 has its nodes      an end, and nothing to come         as the end says: the job is about to complete
+has its nodes      an end, and a restart is asked for  starting: the job is there for that
 has its nodes      an attempt goes on                  as its supervisor's status says
 has its nodes      of an earlier start, or none        starting
 is over            an end that was not for its sake    as the end says
@@ -97,6 +98,8 @@ def _recorded(record: ExitRecord, seen: RunWitnesses) -> StateVerdict:
 
 def _alive(seen: RunWitnesses, job: JobView) -> StateVerdict:
     status, where = seen.status, job.sentence()
+    if seen.restart_wished:
+        return StateVerdict(State.STARTING, f"{where}: the next attempt is about to begin")
     if _has_ended(seen) and seen.exit is not None:
         return _recorded(seen.exit, seen)
     if status is None or (not seen.begun and status.phase in ("queued", "starting", "running")):

@@ -61,6 +61,8 @@ class RunWitnesses:
     spec: Spec | None = None
     job: JobView | None = None
     """What its scheduler says, where it is one's job: see :mod:`.scheduled`."""
+    restart_wished: bool = False
+    """Of such a job whose newest attempt has ended: somebody asked for another one, and has no answer yet."""
     moved: Move | None = None
     """It was given to another machine."""
     status: Status | None = None
