@@ -1,32 +1,30 @@
 """From the named numbers of a line to a reading: counters, the training loss, the rest.
 
-This is the part that all grammars of the ``key value`` kind share. It knows the notations of counters
-(``Epoch [1][50/930]``, ``[1/25][10/1583]``, ``[1,  2000]``, ``step 14/20``, ``iter: 19``) and what disqualifies a line.
+This is the part that all grammars of the ``key value`` kind share. It knows what disqualifies a line; `places` reads
+its counters.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Container, Sequence
 
 from .evaluations import is_evaluation
-from .loss_series import first_known, or_zero
+from .loss_series import or_zero
 from .metric_names import is_duration, is_measure, is_never_a_metric
 from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
+from .places import COUNTING, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_settings, arguments, is_member, planned_among
-from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _LONGEST_NAME = 4
 """Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
-_PADDED_COUNTER = 12
-"""How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
 _GOES_ON = (
     *(" of", " for", " on", " at", " in", " in top", " the", " to", " by", " from", " than", " least", " most"),
     *(" en", " em"),
@@ -36,8 +34,6 @@ _STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until "
 """A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
-_COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
-_PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
 _BITS = frozenset(("8", "16", "32", "64"))
 _IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
 
@@ -60,7 +56,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None or any(map(_is_part, pairs)))
-    loss = _whole(pairs) if loss is None and counters.positioned else loss
+    loss = _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
     named = [
         pair
         for at, pair in enumerate(pairs)
@@ -141,6 +137,8 @@ _LONGEST_VALUES = 80
 def _opens_list(pairs: Sequence[Pair]) -> bool:
     """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``): that of a class, or of a shape."""
     rest = pairs[1:]
+    if rest and pairs[0].bracketed and pairs[0].text.isdigit() and rest[0].text.isdigit() and not rest[0].key:
+        return rest[0].start - pairs[0].end <= len(", ")  # ``'output': (16, 8, 400)``, ``Conv2d(64, 64, ..``
     bare = len(rest) == 3 and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
     return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= _LONGEST_VALUES
 
@@ -189,7 +187,9 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
 
 def _whole(pairs: Sequence[Pair]) -> Pair | None:
     """The loss of a line with a place that calls it ``total`` and nothing else a loss that stands for all."""
-    found = [p for p in pairs if p.marked and p.key.lower() == "total" and "." in p.text and not (p.unit or p.total)]
+    found = [
+        p for p in pairs if p.marked and p.key.lower() in ("total", "tot") and "." in p.text and not (p.unit or p.total)
+    ]
     return found[0] if len(found) == 1 and found[0].scope is not NameScope.EVAL else None
 
 
@@ -197,177 +197,9 @@ def _is_part(pair: Pair) -> bool:
     return pair.marked and pair.name.role is Role.LOSS and pair.scope is not NameScope.EVAL
 
 
-_COUNTED = re.compile(
-    r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
-)
-"""What was counted, behind the count: ``Completed 340/5000 steps``."""
-_LETTERS = re.compile(r"[^\W\d_]{1,40}")
-_SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
 """``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
 _FEWEST_SAMPLES = 1000
-_RULES = ("--", "==", "**", "##")
-"""In front of what a line is the heading of: ``---- batch: 010 ----``."""
-_HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
-_SO_FAR = ("progress", "progress on", "completed", "done", "finished")
-
-
-def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[Counters, bool]:
-    """The counters of a line, and whether it only plans (totals without a position)."""
-    counters = Counters()
-    plan = False
-    for index, pair in enumerate(pairs):
-        so_many = pair.total or pair.key.lower() == "after"
-        counted = _COUNTED.match(line, pair.end) if so_many and pair.name.role not in _COUNTING else None
-        if counted is not None and counted.lastgroup is not None and pair.scope is not NameScope.EVAL:
-            field = counted.lastgroup
-            if getattr(counters, field) is None and or_zero(pair.counted) <= (pair.planned or math.inf):
-                counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
-            continue
-        if index and pair.key.lower() in _PLURALS and not pair.total and pairs[0].key.lower() == "episode":
-            continue  # how long the episode was
-        trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
-        so_far = pair.key.lower().endswith(_SO_FAR) or trained
-        so_far = so_far and bool(pair.total) and not counters.positioned
-        if pair.key and pair.name.role not in _COUNTING and not pair.bracketed and not so_far:
-            continue
-        if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
-            continue  # batches of an evaluation
-        if len(pairs) == 1 and _is_no_place(line, pair):
-            continue
-        following = pairs[index + 1] if index + 1 < len(pairs) else None
-        opens_list = pair.key and pair.bracketed and following is not None and not following.key
-        if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
-            continue  # ``step=[8, 11]``: a setting
-        one = index == 1 and pairs[0].text == "1" and not pairs[0].key
-        if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
-            continue  # ``1 epoch = 2640 batches``: how long an epoch is
-        if pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index])):
-            continue  # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
-        before = counters
-        if so_far:
-            counters = Counters(step=pair.counted, steps=pair.planned)
-            continue
-        first, nested = pairs[0], index == 1 and pair.name.role in (Role.STEP, Role.BATCH)
-        if nested and pair.planned and first.planned and first.bracketed and not first.key:
-            counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``
-        named = pair.key and not _is_tag(pair)
-        counters = _keyed(counters, pair, pairs, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
-        plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
-    if has_loss and counters.epoch is None:
-        # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.
-        counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
-        plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
-        if len(plurals) == 1 and not plurals[0].planned:
-            counters = counters._replace(epoch=plurals[0].counted)
-    return counters, plan and not counters.positioned
-
-
-def _is_no_place(line: str, pair: Pair) -> bool:
-    """Whether the only number of a line is the size of a batch (``batch = 405``), or of a part of the program."""
-    if pair.name.role is Role.STEP:
-        return _HEADING.match(line, pair.end) is not None  # ``Step 7: Writing the model``
-    return pair.name.role is Role.BATCH and pair.marked and not pair.total and not line.startswith(_RULES)
-
-
-def _is_epoch(pair: Pair) -> bool:
-    """Whether an epoch is called so in full: ``ep 12`` may count episodes."""
-    return pair.name.role is Role.EPOCH and len(pair.key) > 2 and not pair.unit
-
-
-def _is_tag(pair: Pair) -> bool:
-    """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``."""
-    return pair.bracketed and pair.name.scope is not NameScope.NONE and pair.key.lower() in _SCOPE_WORDS
-
-
-def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool) -> Counters:
-    role = pair.name.role
-    if role not in _COUNTING:
-        return counters
-    count, planned = pair.counted, pair.planned
-    if count is None or count < 0 or pair.unit == "%":
-        return counters
-    if planned is None and pair.key.lower().endswith("progress"):
-        return counters  # a share of the whole
-    elsewhere = pair.key.lower().startswith(("at ", "in ", "from ", "since "))  # ``best: 0.5 at epoch 2``
-    if role is Role.EPOCH and (counters.epoch is None or (len(pair.key) > 2 and not elsewhere)):
-        return counters._replace(epoch=count, epochs=first_known(planned, counters.epochs))
-    if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
-        if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
-            measured = any(p.marked and p.name.role is Role.OTHER and is_measure(p.key) for p in pairs)
-            return counters._replace(step=count) if measured else counters._replace(steps=count)
-        return counters._replace(step=count, steps=first_known(planned, counters.steps))
-    if role is Role.STEP and planned and counters.steps is counters.epoch is None and counters.epoch_step is None:
-        return counters._replace(epoch=counters.step, step=count, steps=planned)  # ``iteration: 1 step: 100/2319``
-    if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
-        return counters._replace(epoch_step=count, epoch_steps=planned)
-    if role is Role.EPOCHS and not pair.unit:
-        if planned is not None and counters.epoch is None:
-            return counters._replace(epoch=count, epochs=planned)
-        return counters._replace(epochs=first_known(counters.epochs, count))
-    if role is Role.STEPS and not pair.unit:
-        return counters._replace(steps=first_known(counters.steps, count))
-    return counters
-
-
-def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, line: str) -> Counters:
-    """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
-    pair = pairs[index]
-    count, planned = pair.counted, pair.planned
-    if not isinstance(count, int) or count < 0 or pair.unit or (planned is not None and count > planned):
-        return counters
-    behind_a_bar = planned is not None and pair.start > 2 and not counters.positioned
-    before = _SHARE.sub("", line[: pair.start]) if behind_a_bar else ""
-    words = [word.lower() for word in _LETTERS.findall(before)]
-    drawn = not any(map(str.isdigit, before)) and (not words or (index > 0 and TRAIN_WORDS.issuperset(words)))
-    if behind_a_bar and drawn:
-        return Counters(step=count, steps=planned)
-    if index > 0:
-        has_epoch, in_epoch = counters.epoch is not None, counters._replace(epoch_step=count, epoch_steps=planned)
-        behind_epoch = pairs[index - 1].name.role is Role.EPOCH and (planned is not None or pair.bracketed)
-        second = index == 1 and (pair.bracketed or not pairs[0].key)
-        if has_epoch and counters.epoch_step is None and (behind_epoch or second):
-            return in_epoch
-        last = index == len(pairs) - 1 and not pair.key
-        batches = (pair.bracketed or last) and planned is not None and has_loss and counters.shown_step is None
-        return in_epoch if batches else counters
-    if planned is None and has_loss and line.startswith(f"#{pair.text} "):
-        return Counters(step=count)
-    padded = planned is None and pair.text[:1] == "0" < pair.text[1:]
-    if padded and line[pair.end : pair.end + 2] == "][" and pairs[1:] and pairs[1].name.role is Role.EPOCH:
-        return counters  # ``[000660][Epoch 01/50]``: a label; ``[0005] Epoch 3`` is a step
-    alone = planned is not None and len(line) <= pair.end + 2 and pair.start <= 2
-    if alone or (pair.bracketed and _opens_pair(pairs)):
-        return Counters(epoch=count, epochs=planned)
-    if planned is None and has_loss and pair.start == 0 and (_stands_alone(pairs) or _tells_both(pairs)):
-        return Counters(epoch=count)
-    if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
-        return Counters(step=count)
-    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
-
-
-def _stands_alone(pairs: Sequence[Pair]) -> bool:
-    """Whether the second number is a bare count right behind the first: ``12 3400 loss=0.5``."""
-    if len(pairs) < 2 or (len(pairs) > 2 and not pairs[2].key):
-        return False
-    pair = pairs[1]
-    bare = not (pair.key or pair.total or pair.unit or pair.bracketed) and isinstance(pair.value, int)
-    return bare and pair.start - pairs[0].end <= 2
-
-
-def _tells_both(pairs: Sequence[Pair]) -> bool:
-    """Whether a line has values of training and of an evaluation, each called so: that of an epoch, as a rule."""
-    return {NameScope.TRAIN, NameScope.EVAL} <= {pair.scope for pair in pairs if pair.key}
-
-
-def _opens_pair(pairs: Sequence[Pair]) -> bool:
-    """Whether a line opens with two counters: ``[1/25][10/1583]`` or ``[1,  2000]``."""
-    if len(pairs) < 2 or pairs[1].key or not any(pair.name.role is Role.LOSS for pair in pairs):
-        return False
-    first, second = pairs[0], pairs[1]
-    near = (first.start <= 3 or _is_tag(first)) and second.start - first.end <= 6
-    alike = bool(first.total) == bool(second.total) or (second.total and second.bracketed)
-    return near and bool(alike) and second.unit == ""
 
 
 def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
@@ -375,10 +207,10 @@ def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
 
     A measure at its beginning is as good: ``psnr: 26.5  Best: 27.0 @ 5000 iter``.
     """
-    first = next((pair for pair in pairs if pair.name.role not in _COUNTING and pair.key), pairs[0])
-    if first.marked and is_measure(first.key) and "best" not in words_of(first.key) and not first.total:
+    first = next((pair for pair in pairs if pair.name.role not in COUNTING and pair.key), pairs[0])
+    if (first.marked or first.said) and is_measure(first.key) and not first.total and "best" not in words_of(first.key):
         return first
-    losses = (pair for pair in pairs if pair.marked and pair.name.role is Role.LOSS)
+    losses = (pair for pair in pairs if (pair.marked or pair.said) and pair.name.role is Role.LOSS)
     return next((pair for pair in losses if pair.scope is NameScope.EVAL), None)
 
 

@@ -38,6 +38,8 @@ _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
 _EPISODES = frozenset(("episode", "episodes"))
 """Beside the number of one the values are those of training."""
+_TOLD = ("cfg.", "CFG.", "config.", "args.", "opt.", "hparams.", "hyp.", "params.")
+"""In front of what a program was told: ``cfg.max_len``."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
@@ -80,8 +82,9 @@ def is_never_a_metric(text: str) -> bool:
     counts = bool(words) and words[-1] in COUNTED and not is_measure(text)
     unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    told = text.startswith(_TOLD)
     piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith("PER")  # a rate of errors
-    return counts or unknown or not words or piece
+    return counts or unknown or not words or piece or told
 
 
 class _First(NamedTuple):

@@ -186,7 +186,7 @@ class SourceLines:
 
 
 _REMARK = re.compile(
-    r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
+    r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint(?!\s?\[\d)|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
     r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
 )
 _REMARK_WORDS = """
@@ -205,20 +205,6 @@ def is_remark(line: str, loss: Pair | None) -> bool:
         return match is not None
     aside = line[match.start() - 1 : match.start()] == "(" and line.find(")", match.end(), loss.start) >= 0
     return match.start() < loss.start and not aside
-
-
-_BOLD = re.compile(r"\s{0,12}(?:\d{1,2}\.|[*•+-])?\s{0,4}\*\*(?![^*]{0,80}(?:oss|poch|tep ))[A-Za-z][^*]{1,80}\*\*")
-_COMPUTED = re.compile(
-    r"\d[%)]?(?: [A-Za-z/]{1,12}){0,2} [*×÷x+] [($]{0,2}\d[^=\n]{0,80}= ?[($]{0,2}\d|[$€£]\d[^=\n]{0,80}= ?[$€£]\d"
-)
-_COUNTED = re.compile(r"(?i)epoch|iter|step|batch")
-
-
-def is_prose(line: str) -> bool:
-    """Whether a line is what a model has written, a solution as a rule: ``2. **Total cost:** 12 * $2 = $24``."""
-    if "**" in line and _BOLD.match(line):
-        return True
-    return "= " in line and _COMPUTED.search(line, 0, _REACH) is not None and _COUNTED.search(line) is None
 
 
 _PHASE_WORDS = "val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"

@@ -75,6 +75,8 @@ _LABELLED = re.compile(
 _THINGS = re.compile(r"\s[^\W\d_]{3,20}\s?(?:\Z|[|,;).…])")
 _SHARES = re.compile(r"(?i)\bacc|correct")
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
+_VALUES_BESIDE = re.compile(r"(?:/[-+]?\d{0,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,12}(?![\w./])")
+"""Behind a value: those of its other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
@@ -162,6 +164,9 @@ def read_pairs(line: str) -> list[Pair]:
                 end = match.end()
                 continue  # a price
             pair = _pair(line, match, end, scopes)
+            if line[pair.end : pair.end + 1] == "/" and (beside := _VALUES_BESIDE.match(line, pair.end)) is not None:
+                end = beside.end()
+                continue  # three values or more have no common one
             if _is_in_name(line, pair) or _is_index(line, pair):
                 end = match.end() if pair.marked else end
                 continue

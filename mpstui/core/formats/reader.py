@@ -13,6 +13,7 @@ from .facts import Facts, Openings
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
+from .prose import Prose
 from .settings import Options, is_placed
 from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
@@ -57,7 +58,7 @@ class LogReader:
         self._probes = grammars()
         self._bar_probes = _bar_readers(self._probes)
         self._tracker = Tracker(from_zero=from_zero, steps=steps)
-        self._options = Options(self._tracker.names.options)
+        self._options, self._prose = Options(self._tracker.names.options), Prose()
         self._forget()
         self._latest = ""
         self._rank0 = False
@@ -66,8 +67,9 @@ class LogReader:
         self._exponent = False
         self._silent = SilentKinds()
         self._too_long = 0
-        interrupt = self._options.interrupt
-        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure, self._forget, interrupt)
+        self._bulk = BulkReader(
+            self._tracker, self._examine_line, self._apply, self._pure, self._forget, self._interrupt
+        )
 
     def feed(self, data: bytes) -> list[MetricPoint]:
         """The points that ``data`` completes, in order."""
@@ -128,7 +130,7 @@ class LogReader:
     @property
     def _at_rest(self) -> bool:
         """Whether no line above the next one changes what that says."""
-        return self._facts.at_rest and not self._source.left
+        return self._facts.at_rest and not self._source.left and not self._prose.goes_on
 
     def _pure(self, line: str) -> Sequence[LineReading] | None:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
@@ -155,6 +157,7 @@ class LogReader:
         drawn = "%|" in text
         if drawn:
             text = self._bars(text, readings, self._bar_grammars)
+            self._prose.interrupt()
         if self._source.covers(text):
             return NOTHING
         text = self._source.before_warning(text)
@@ -164,6 +167,7 @@ class LogReader:
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         found = self._options.as_meant(line, found)
+        found = self._prose.read(line, found)
         claimed = found is not None or drawn
         placed = drawn or (found is not None and any(map(is_placed, found)))
         self._options.read(line, found or (), placed=placed)
@@ -219,7 +223,11 @@ class LogReader:
         self._grammars = [grammar for grammar in self._all_grammars() if type(grammar) not in self._broken]
         self._bar_grammars = _bar_readers(self._grammars)
         self._source = SourceLines()
+        self._interrupt()
+
+    def _interrupt(self) -> None:
         self._options.interrupt()
+        self._prose.interrupt()
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
         points = []

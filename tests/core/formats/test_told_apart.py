@@ -168,3 +168,36 @@ def test_what_a_model_has_written_is_no_loss_and_no_metric(prose: str) -> None:
 def test_places_as_some_programs_abbreviate_them(form: str, epoch: int, step: int | None) -> None:
     found = read(lines(form))
     assert (found.epoch, found.step) == (epoch, step)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Adam] epoch {n} Tot: 7.9{n}e+00 PDE: 2.{n}e-03/2.6e-04/3.9e-04 IF: 3.1e+00/{n}.7e-02/1.1e-01",
+        "epoch {n} loss: 0.{n}5, 'cls_output': ({n}6, 8, 400), 'box_output': ({n}6, 4)",
+        "cfg.max_len: 1{n}\nepoch {n} loss: 0.{n}5",
+    ],
+)
+def test_parts_of_a_whole_and_shapes_and_what_was_told_are_no_metrics(line: str) -> None:
+    found = read(lines(line))
+    assert found.train_loss is not None
+    assert set(found.metrics) <= {"Tot", "loss"}
+
+
+def test_an_evaluation_goes_on_behind_the_best_so_far() -> None:
+    line = "Epoch[{n}] - Iter: [0/13]\tLoss 3.{n}\nTest:\tTime 4.750\tLoss 1.{n}\tAcc@1 2{n}.24\tBest Acc@1 so far 27.2"
+    assert {"Test Loss", "Test Acc@1"} <= set(read(lines(line)).metrics)
+
+
+def test_the_number_of_a_checkpoint_is_no_remark_about_one() -> None:
+    line = "E={n} B={n}50\tppl=92.{n}\nCheckpoint [{n}]\tValidation-ppl=16{n}.8\tValidation-chrf=10.{n}8"
+    assert {"Validation-ppl", "Validation-chrf"} <= set(read(lines(line)).metrics)
+
+
+def test_as_many_updates_beside_an_epoch_are_a_place() -> None:
+    found = read(lines("loss=0.{n}\nCheckpoint [{n}]\tUpdates={n}000 Epoch={n}"))
+    assert (found.epoch, found.step, found.steps) == (3, 3000, None)
+
+
+def test_nobody_plans_no_epochs() -> None:
+    assert read('"training_epochs": 0,\n' + lines("Epoch {n} loss: 2.{n}5")).epochs is None

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..assemble import read_counters
 from ..metric_names import is_measure
 from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
+from ..places import read_counters
 from ..points import Counters, LineReading, Priority, as_float, as_number
 from ..records import read_record
 from . import Example, LineGrammar

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..assemble import assemble
-from ..notices import is_prose
 from ..pairs import read_pairs
 from ..points import LineReading, Priority
+from ..prose import is_prose
 from . import Example, LineGrammar
 
 

@@ -1,0 +1,194 @@
+"""Where training stands, by the counters of one line: ``Epoch [1][50/930]``, ``[1/25][10/1583]``, ``[1,  2000]``,
+``step 14/20``, ``iter: 19``, ``Completed 340/5000 steps``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from .loss_series import first_known, or_zero
+from .metric_names import is_measure
+from .names import NameScope, Role, words_of
+from .pairs import Pair
+from .points import Counters
+from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
+
+COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
+"""The roles of counters."""
+_PADDED_COUNTER = 12
+"""How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
+_PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
+_SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_COUNTED = re.compile(
+    r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
+)
+"""What was counted, behind the count: ``Completed 340/5000 steps``."""
+_LETTERS = re.compile(r"[^\W\d_]{1,40}")
+_SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
+_RULES = ("--", "==", "**", "##")
+"""In front of what a line is the heading of: ``---- batch: 010 ----``."""
+_HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
+_SO_FAR = ("progress", "progress on", "completed", "done", "finished")
+
+
+def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[Counters, bool]:
+    """The counters of a line, and whether it only plans (totals without a position)."""
+    counters = Counters()
+    plan = False
+    for index, pair in enumerate(pairs):
+        so_many = pair.total or pair.key.lower() == "after"
+        counted = _COUNTED.match(line, pair.end) if so_many and pair.name.role not in COUNTING else None
+        if counted is not None and counted.lastgroup is not None and pair.scope is not NameScope.EVAL:
+            field = counted.lastgroup
+            if getattr(counters, field) is None and or_zero(pair.counted) <= (pair.planned or math.inf):
+                counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
+            continue
+        if index and pair.key.lower() in _PLURALS and not pair.total and pairs[0].key.lower() == "episode":
+            continue  # how long the episode was
+        trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
+        so_far = pair.key.lower().endswith(_SO_FAR) or trained
+        so_far = so_far and bool(pair.total) and not counters.positioned
+        if pair.key and pair.name.role not in COUNTING and not pair.bracketed and not so_far:
+            continue
+        if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
+            continue  # batches of an evaluation
+        if len(pairs) == 1 and _is_no_place(line, pair):
+            continue
+        following = pairs[index + 1] if index + 1 < len(pairs) else None
+        opens_list = pair.key and pair.bracketed and following is not None and not following.key
+        if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
+            continue  # ``step=[8, 11]``: a setting
+        one = index == 1 and pairs[0].text == "1" and not pairs[0].key
+        if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
+            continue  # ``1 epoch = 2640 batches``: how long an epoch is
+        if pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index])):
+            continue  # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
+        before = counters
+        if so_far:
+            counters = Counters(step=pair.counted, steps=pair.planned)
+            continue
+        first, nested = pairs[0], index == 1 and pair.name.role in (Role.STEP, Role.BATCH)
+        if nested and pair.planned and first.planned and first.bracketed and not first.key:
+            counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``
+        named = pair.key and not _is_tag(pair)
+        counters = _keyed(counters, pair, pairs, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
+        plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
+    if has_loss and counters.epoch is None:
+        # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.
+        counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
+        plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
+        if len(plurals) == 1 and not plurals[0].planned:
+            counters = counters._replace(epoch=plurals[0].counted)
+    return counters, plan and not counters.positioned
+
+
+def _is_no_place(line: str, pair: Pair) -> bool:
+    """Whether the only number of a line is the size of a batch (``batch = 405``), or of a part of the program."""
+    if pair.name.role is Role.STEP:
+        return _HEADING.match(line, pair.end) is not None  # ``Step 7: Writing the model``
+    return pair.name.role is Role.BATCH and pair.marked and not pair.total and not line.startswith(_RULES)
+
+
+def _is_epoch(pair: Pair) -> bool:
+    """Whether an epoch is called so in full: ``ep 12`` may count episodes."""
+    return pair.name.role is Role.EPOCH and len(pair.key) > 2 and not pair.unit
+
+
+def _is_tag(pair: Pair) -> bool:
+    """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``."""
+    return pair.bracketed and pair.name.scope is not NameScope.NONE and pair.key.lower() in _SCOPE_WORDS
+
+
+def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool) -> Counters:
+    role = pair.name.role
+    if role not in COUNTING:
+        return counters
+    count, planned = pair.counted, pair.planned
+    if count is None or count < 0 or pair.unit == "%":
+        return counters
+    if planned is None and pair.key.lower().endswith("progress"):
+        return counters  # a share of the whole
+    elsewhere = pair.key.lower().startswith(("at ", "in ", "from ", "since "))  # ``best: 0.5 at epoch 2``
+    if role is Role.EPOCH and (counters.epoch is None or (len(pair.key) > 2 and not elsewhere)):
+        return counters._replace(epoch=count, epochs=first_known(planned, counters.epochs))
+    if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
+        bare = planned is None and counters.epoch is None and not has_loss and not any(map(_is_epoch, pairs))
+        if bare and pair.key.lower().endswith(_PLURALS):
+            measured = any(p.marked and p.name.role is Role.OTHER and is_measure(p.key) for p in pairs)
+            return counters._replace(step=count) if measured else counters._replace(steps=count)
+        return counters._replace(step=count, steps=first_known(planned, counters.steps))
+    if role is Role.STEP and planned and counters.steps is counters.epoch is None and counters.epoch_step is None:
+        return counters._replace(epoch=counters.step, step=count, steps=planned)  # ``iteration: 1 step: 100/2319``
+    if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
+        return counters._replace(epoch_step=count, epoch_steps=planned)
+    if role in (Role.EPOCHS, Role.STEPS) and not count:
+        return counters  # nobody plans none: ``"training_epochs": 0`` are those that are done
+    if role is Role.EPOCHS and not pair.unit:
+        if planned is not None and counters.epoch is None:
+            return counters._replace(epoch=count, epochs=planned)
+        return counters._replace(epochs=first_known(counters.epochs, count))
+    if role is Role.STEPS and not pair.unit:
+        return counters._replace(steps=first_known(counters.steps, count))
+    return counters
+
+
+def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, line: str) -> Counters:
+    """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
+    pair = pairs[index]
+    count, planned = pair.counted, pair.planned
+    if not isinstance(count, int) or count < 0 or pair.unit or (planned is not None and count > planned):
+        return counters
+    behind_a_bar = planned is not None and pair.start > 2 and not counters.positioned
+    before = _SHARE.sub("", line[: pair.start]) if behind_a_bar else ""
+    words = [word.lower() for word in _LETTERS.findall(before)]
+    drawn = not any(map(str.isdigit, before)) and (not words or (index > 0 and TRAIN_WORDS.issuperset(words)))
+    if behind_a_bar and drawn:
+        return Counters(step=count, steps=planned)
+    if index > 0:
+        has_epoch, in_epoch = counters.epoch is not None, counters._replace(epoch_step=count, epoch_steps=planned)
+        behind_epoch = pairs[index - 1].name.role is Role.EPOCH and (planned is not None or pair.bracketed)
+        second = index == 1 and (pair.bracketed or not pairs[0].key)
+        if has_epoch and counters.epoch_step is None and (behind_epoch or second):
+            return in_epoch
+        last = index == len(pairs) - 1 and not pair.key
+        batches = (pair.bracketed or last) and planned is not None and has_loss and counters.shown_step is None
+        return in_epoch if batches else counters
+    if planned is None and has_loss and line.startswith(f"#{pair.text} "):
+        return Counters(step=count)
+    padded = planned is None and pair.text[:1] == "0" < pair.text[1:]
+    if padded and line[pair.end : pair.end + 2] == "][" and pairs[1:] and pairs[1].name.role is Role.EPOCH:
+        return counters  # ``[000660][Epoch 01/50]``: a label; ``[0005] Epoch 3`` is a step
+    alone = planned is not None and len(line) <= pair.end + 2 and pair.start <= 2
+    if alone or (pair.bracketed and _opens_pair(pairs)):
+        return Counters(epoch=count, epochs=planned)
+    if planned is None and has_loss and pair.start == 0 and (_stands_alone(pairs) or _tells_both(pairs)):
+        return Counters(epoch=count)
+    if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
+        return Counters(step=count)
+    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
+
+
+def _stands_alone(pairs: Sequence[Pair]) -> bool:
+    """Whether the second number is a bare count right behind the first: ``12 3400 loss=0.5``."""
+    if len(pairs) < 2 or (len(pairs) > 2 and not pairs[2].key):
+        return False
+    pair = pairs[1]
+    bare = not (pair.key or pair.total or pair.unit or pair.bracketed) and isinstance(pair.value, int)
+    return bare and pair.start - pairs[0].end <= 2
+
+
+def _tells_both(pairs: Sequence[Pair]) -> bool:
+    """Whether a line has values of training and of an evaluation, each called so: that of an epoch, as a rule."""
+    return {NameScope.TRAIN, NameScope.EVAL} <= {pair.scope for pair in pairs if pair.key}
+
+
+def _opens_pair(pairs: Sequence[Pair]) -> bool:
+    """Whether a line opens with two counters: ``[1/25][10/1583]`` or ``[1,  2000]``."""
+    if len(pairs) < 2 or pairs[1].key or not any(pair.name.role is Role.LOSS for pair in pairs):
+        return False
+    first, second = pairs[0], pairs[1]
+    near = (first.start <= 3 or _is_tag(first)) and second.start - first.end <= 6
+    alike = bool(first.total) == bool(second.total) or (second.total and second.bracketed)
+    return near and bool(alike) and second.unit == ""
