@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from ..wire.heartbeat import CheckpointNote
+from .detection import Ultralytics
 from .gathering import StableBaselines
 from .learner import Fastai
 
@@ -62,6 +63,8 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
             ("BaseAlgorithm", "_update_info_buffer", algorithm.before_feedback, None),
             ("BaseAlgorithm", "save", None, algorithm.after_save),
         )
+    if package == "ultralytics":
+        return (("BaseTrainer", "run_callbacks", _shared(Ultralytics, watch).before_event, None),)
     if package == "safetensors":
 
         def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:

@@ -29,7 +29,7 @@ class _Callbacks:
         self._step = self._batches = 0
         self._began = 0.0
         self._stopped = False
-        self._told_epoch = -1
+        self._trained = False
 
     def on_train_start(self, trainer: Any) -> None:
         report.config(vars(trainer.args))
@@ -58,6 +58,7 @@ class _Callbacks:
             {**trainer.label_loss_items(trainer.tloss), "lr": next(iter(trainer.lr.values()), None)}, step=self._step
         )
         report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
+        self._trained = True
         if self._stopped and self._step % self._batches and trainer.epoch > 0:
             trainer.epoch -= 1  # what is saved goes on with the epoch that was broken off
 
@@ -72,9 +73,9 @@ class _Callbacks:
         report.checkpoint(path, step=min(self._step, goes_on_from))  # the last word
 
     def on_fit_epoch_end(self, trainer: Any) -> None:
-        if trainer.epoch == self._told_epoch:
+        if not self._trained:
             return  # the best weights, once more at the end
-        self._told_epoch = trainer.epoch
+        self._trained = False
         report({**(trainer.metrics or {}), "fitness": trainer.fitness}, step=self._step)
         if trainer.epoch + 1 < trainer.epochs and not trainer.stop:
             report.phase("training")

@@ -365,3 +365,44 @@ def _written(folder: Path, module: str, source: str) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "__init__.py").touch()
     (folder / f"{name}.py").write_text(source)
+
+
+def test_ultralytics_counts_batches_and_knows_its_totals_and_checkpoints(tmp_path: Path) -> None:
+    source = """
+class BaseTrainer:
+    start_epoch, epochs, metrics, fitness, best_fitness = 1, 3, None, None, 0.5
+    def run_callbacks(self, event): pass
+    def label_loss_items(self, items): return {f'train/{name}': value for name, value in items.items()}
+"""
+    _written(tmp_path, "ultralytics.engine.trainer", source)
+    program = """
+from pathlib import Path
+trainer = ultralytics.engine.trainer.BaseTrainer()
+trainer.train_loader, trainer.best, trainer.last = range(4), Path('best.pt'), Path('last.pt')
+trainer.run_callbacks('on_train_start')
+for trainer.epoch in (1, 2):
+    trainer.run_callbacks('on_train_epoch_start')
+    for batch in range(4):
+        trainer.loss = ((net(x) - 1) ** 2).mean(); trainer.loss.backward()
+        if batch % 2: optimizer.step()  # two batches are a step
+        trainer.run_callbacks('on_train_batch_end')
+    trainer.tloss = {'box_loss': torch.tensor(0.25)}
+    trainer.run_callbacks('on_train_epoch_end')
+    trainer.metrics, trainer.fitness = {'metrics/mAP50-95(B)': 0.75}, 0.5 if trainer.epoch == 2 else 0.25
+    trainer.last.touch(); trainer.best.touch()
+    trainer.run_callbacks('on_model_save')
+    trainer.run_callbacks('on_fit_epoch_end')
+trainer.epoch += 1  # as it does while it measures the best weights once more
+trainer.run_callbacks('on_fit_epoch_end')
+print(trainer.loss.item())
+"""
+    printed, beat = ran("import ultralytics.engine.trainer\n" + SCRIPT + program, tmp_path)
+    told = {"step": 12, "steps": 12, "epoch": 3, "epochs": 3, "epoch_step": 4, "epoch_steps": 4}
+    assert {name: beat[name] for name in told} == told
+    assert (beat["loss"], beat["loss_seen"]) == (pytest.approx(float(printed)), "trainer")
+    assert beat["metrics"] == {"train/box_loss": 0.25, "metrics/mAP50-95(B)": 0.75, "fitness": 0.5}
+    points = _points(tmp_path)
+    assert [one["step"] for one in points if "fitness" in one] == [8, 12]
+    events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
+    saved = [(Path(one["path"]).name, one["step"]) for one in events if one["event"] == "checkpoint"]
+    assert saved == [("last.pt", 8), ("best.pt", 12), ("last.pt", 12)]

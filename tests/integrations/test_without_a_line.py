@@ -1,4 +1,4 @@
-"""Scripts as they are: what the agent knows of Trainer, Lightning, Keras, fastai and SB3 without a callback."""
+"""Scripts as they are: what the agent knows of Trainer, Lightning, Keras, fastai, SB3 and YOLO without a callback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integrations.conftest import Training
-from tests.integrations.test_frameworks import FASTAI, PPO
+from tests.integrations.test_frameworks import FASTAI, PPO, YOLO
 from tests.integrations.test_huggingface import GIVEN as TRANSFORMERS
 from tests.integrations.test_lightning import GIVEN as LIGHTNING
 
@@ -83,3 +83,14 @@ model.learn(4000, callback=CheckpointCallback(1024, "out"))
     assert shown["metrics"]["loss"]["count"] > 10
     assert shown["metrics"]["rollout/ep_rew_mean"]["last"] > 0
     assert [one["step"] for one in shown["checkpoints"]] == [4096, 3072, 2048, 1024]
+
+
+def test_a_detector_of_ultralytics_as_it_is(train: Callable[[str, str], Training]) -> None:
+    program = YOLO + 'YOLO("yolo11n.yaml").train(data="data.yaml", epochs=2, **settings)\n'
+    training = train("ultralytics", "import sys, time\n" + program)
+    shown = training.mpstui.wait_state(training.run, "finished", timeout=600)
+    assert (shown["epoch"], shown["epochs"], shown["device"]) == (2, 2, "cpu")
+    assert shown["step"] == shown["steps"] == 2 * shown["heartbeat"]["epoch_steps"]
+    assert {"step", "steps", "epochs", "loss"} <= {name for name, by in shown["told_by"].items() if by == "agent"}
+    assert shown["metrics"]["metrics/mAP50-95(B)"]["count"] == 2
+    assert {one["path"].rpartition("/")[2] for one in shown["checkpoints"]} == {"last.pt", "best.pt"}

@@ -31,6 +31,7 @@ _WATCHED = {
     "fastai.callback.schedule",
     "stable_baselines3.common.base_class",
     "stable_baselines3.common.logger",
+    "ultralytics.engine.trainer",
     *(
         f"{package}.trainer.{module}"
         for package in ("lightning.pytorch", "pytorch_lightning")
