@@ -60,7 +60,8 @@ class Toasts:
     def say(self, text: str, severity: Severity, about: str | None = None) -> None:
         """Say something; what was said before of the same run is answered by it and goes."""
         note = Note(text, severity, about, self._clock() + TOAST_SECONDS[severity])
-        kept = [one for one in self._lasting() if one.severity == "error" or about is None or one.about != about]
+        others = [one for one in self._lasting() if one[:3] != note[:3]]  # a key pressed again says the same once
+        kept = [one for one in others if one.severity == "error" or about is None or one.about != about]
         self._show(self._newest([*kept, note]))
 
     def arrive(self, place: str | None) -> None:

@@ -52,7 +52,7 @@ def test_a_group_is_shown_reordered_paused_and_widened(tmp_path: Path) -> None:
     assert as_json("queue", "move", third, "down") == {"run": third, "group": "mps", "place": 2, "count": 2}
     assert "1 running goes on" in ok("queue", "pause", "mps")
     assert group()["paused"] is True
-    assert "group paused" in ok("queue")
+    assert "(paused)" in ok("queue")
     assert as_json("queue", "slots", "mps", "2") == {"group": "mps", "slots": 2}
     assert ok("queue", "resume", "mps").startswith("mps: goes on")
     for run in (second, third):

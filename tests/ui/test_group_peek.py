@@ -9,6 +9,7 @@ import pytest
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.listing import Group, groups_of
 from mpstui.ui.widgets.group_peek import MOST_CURVES, chosen, group_peek
+from mpstui.ui.widgets.peek import Peek
 
 from . import fakes
 from .driving import Driver, drive
@@ -84,3 +85,30 @@ def test_a_narrow_list_shows_values_alone_of_all_runs_and_their_names_above() ->
         assert "0.05 0.01" in driver.lines[6]
 
     drive(fakes.world(runs), play, size=(80, 24))
+
+
+def test_the_footer_says_that_a_group_can_be_folded_and_what_a_key_would_do() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.until(lambda: "⏎ fold" in driver.lines[-1], "the group can be folded")
+        assert "s stop" not in driver.lines[-1], "all of its runs have ended"
+        await driver.press("enter")
+        await driver.until(lambda: "⏎ unfold" in driver.lines[-1], "and unfolded again")
+        await driver.press("enter", "down")
+        await driver.until(lambda: "⏎ open" in driver.lines[-1], "a run is opened")
+
+    drive(fakes.world(swept(4)), play, size=(120, 40))
+
+
+def test_the_look_has_the_lines_that_a_short_list_leaves() -> None:
+    async def play(driver: Driver) -> None:
+        def blank() -> int:
+            return sum(not line.strip() for line in driver.lines)
+
+        await driver.sees("4 runs, lowest first")
+        peek = driver.app.screen.query_one(Peek)
+        await driver.until(lambda: peek.size.height >= 45 and blank() <= 4, "the curves take what the list leaves")
+        await driver.press("slash", *"0.4")
+        await driver.sees("1 of 4 runs")
+        assert peek.size.height >= 45, "nothing jumps while somebody types"
+
+    drive(fakes.world(swept(4)), play, size=(200, 60))

@@ -133,3 +133,15 @@ def test_a_run_that_refuses_does_not_keep_the_others_from_being_asked() -> None:
         assert not any("requested" in toast for toast in driver.toasts)
 
     drive(world, play)
+
+
+def test_keys_that_none_of_the_marked_runs_can_answer_leave_the_footer() -> None:
+    """What has ended can be restarted and removed; stop and kill would be dead keys."""
+
+    async def play(driver: Driver) -> None:
+        await driver.press("asterisk")
+        await driver.until(lambda: "s stop" not in driver.lines[-1], "no dead keys")
+        assert "K kill" not in driver.lines[-1]
+        assert "r restart" in driver.lines[-1]
+
+    drive(fakes.world(ENDED), play, size=(80, 24))

@@ -31,7 +31,7 @@ def test_a_queued_row_shows_its_place() -> None:
     world = fakes.world((waiting, fakes.running()))
 
     async def play(driver: Driver) -> None:
-        await driver.sees("2nd in default · group paused")
+        await driver.sees("2nd in default (paused)")
 
     drive(world, play)
 
@@ -151,7 +151,7 @@ def test_an_open_screen_respawns_missing_supervisors_every_few_seconds(
             ("1st in mps", "behind  lr=0.1", "in about 1m 52s"),
         ),
         (QueuePlace("mps", 5, behind=tuple("abcde")), ("a, b, c and 2 more", "how long they take is not known")),
-        (QueuePlace("mps", 1, paused=True), ("group paused", "not before its queue goes on")),
+        (QueuePlace("mps", 1, paused=True), ("1st in mps (paused)", "not before its queue goes on")),
         (QueuePlace(after=("stage1",)), ("after stage1", "how long they take is not known")),
     ],
 )
@@ -161,3 +161,15 @@ def test_the_look_at_a_queued_run_says_whom_it_waits_for_and_until_when(
     waits = fakes.bare(state=State.QUEUED, queue=place)
     text = "\n".join(line.text for line in peek(waits, 80, 10))
     assert all(words in text for words in told), text
+
+
+def test_the_look_at_a_queued_run_says_with_what_it_starts_and_what_became_of_those_before_it() -> None:
+    waits = fakes.running("q", name="third", profile="cifar", state=State.QUEUED, queue=QueuePlace("mps", 1))
+    before = fakes.finished(profile="cifar", name="first")
+    told = [line.text for line in peek(waits, 120, 30, like=(waits, before))]
+    assert any(line.startswith(" with") and "=" in line for line in told)
+    at = next(place for place, line in enumerate(told) if "earlier runs  1" in line)
+    assert "first" in told[at + 1]
+    assert any("┤" in line for line in told[at:]), "their curves"
+    assert all(len(line) <= 120 for line in told)
+    assert len(told) <= 30

@@ -33,9 +33,24 @@ def test_epochs_without_an_end_leave_the_row_to_steps_that_have_one() -> None:
 
 
 def test_its_progress_names_the_step_where_steps_are_counted_and_no_epoch() -> None:
-    epoch, steps = (line.text for line in progress(STEPS_ALONE, 80))
-    assert epoch.split()[:2] == ["epoch", "n/a"]
+    steps_alone = changed(STEPS_ALONE, epoch_step=None, epoch_steps=None)
+    (steps,) = (line.text for line in progress(steps_alone, 80))
     assert steps.split()[:2] == ["steps", "1,234"]
+
+
+@pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 1), (200, 1)])
+def test_an_epoch_of_which_nobody_knows_how_far_it_is_shares_the_line_of_the_steps(width: int, lines: int) -> None:
+    """An empty bar that says n/a takes a line from the chart, and tells nothing."""
+    run = fakes.running(epoch=26, epochs=52, epoch_step=None, epoch_steps=None, step=9953, steps=20_000)
+    told = [line.text for line in progress(run, width)]
+    assert len(told) == lines
+    assert "26/52" in told[0]
+    assert all(line.width <= width for line in progress(run, width))
+    if lines == 1:
+        assert told[0].split()[:4] == ["steps", "9953/20.0k", "·", "epoch"]
+        assert "49.8 %" in told[0]
+        assert "left 29m" in told[0]
+    assert len(progress(run, width, height=2)) == 2
 
 
 def test_a_run_that_counts_nothing_shows_nothing_but_unknown() -> None:

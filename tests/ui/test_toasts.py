@@ -144,3 +144,17 @@ def test_three_lines_at_most_and_none_for_long() -> None:
 
     drive(fakes.world((fakes.running(),)), play)
     assert max(TOAST_SECONDS.values()) < 10
+
+
+def test_the_same_is_said_once_however_often_its_key_is_pressed() -> None:
+    """And a chart that a log of full size hides is not said to be empty."""
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("2 log")
+        await driver.press("2", "z")
+        await driver.until(lambda: "┤" not in driver.text, "the log alone")
+        await driver.press("plus", "plus", "plus")
+        said(driver, "the last")
+        await driver.until(lambda: driver.toasts == ["The chart is not in view: 1 shows it.", "the last"], "both once")
+
+    drive(fakes.world((fakes.running(),)), play, size=(80, 24), opening=RUNNING)

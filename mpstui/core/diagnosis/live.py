@@ -31,6 +31,8 @@ MEMORY_HORIZON_SECONDS = 3600.0
 WARM_UP_POINTS = 3
 BLOCK_POINTS = 10
 SLOW_RATIO = 0.8
+_LEAST_RATIO = 0.01
+"""Told as such below: its digits mean nothing."""
 # A step that takes this many times the usual held a pause, a night's sleep or an evaluation: that is no slowness.
 GAP_TIMES = 8.0
 MOST_SAMPLES = 720
@@ -299,9 +301,10 @@ def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:
 
 
 def slow_words(found: Pace | None, now: float) -> str:
-    """``0.7x of its median speed for 4 min``; empty while it is not slow."""
+    """``0.7x of its median speed for 4 min``, ``under 0.01x ...``; empty while it is not slow."""
     if found is None or found.slow_since is None:
         return ""
     minutes = max(1, round((now - found.slow_since) / 60))
     lasted = f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
-    return f"{found.ratio:.2g}x of its median speed for {lasted}"
+    ratio = f"{found.ratio:.2g}x" if found.ratio >= _LEAST_RATIO else f"under {_LEAST_RATIO}x"
+    return f"{ratio} of its median speed for {lasted}"

@@ -92,14 +92,14 @@ class QueuePlace:
     """Seconds until its turn, about; None: nobody knows."""
 
     def sentence(self) -> str:
-        """``2nd in default``, ``after stage1``, ``1st in default · group paused``."""
+        """``2nd in default``, ``after stage1``, ``1st in default (paused)``."""
         if self.after:
             parts = [f"after {', '.join(self.after)}"]
         elif self.group is not None:
             parts = [f"{ordinal(self.number)} in {self.group}" if self.number else f"in {self.group}"]
         else:
             parts = []
-        return " · ".join([*parts, *(["group paused"] if self.paused else [])])
+        return f"{' · '.join(parts)} (paused)".lstrip() if self.paused else " · ".join(parts)
 
 
 def ordinal(number: int) -> str:

@@ -107,7 +107,7 @@ def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartDat
     names.sort(key=lambda name: not snapshot.series[name].evaluation)
     curves = tuple(ghost.series[name] for name in names if name in ghost.series)
     words = next((ghost.words[name] for name in names if name in ghost.words), ())
-    best = f"best: {clean(ghost.name, 40)}"
+    best = f"best: {clean(ghost.name, 80)}"
     shorter = ["; ".join(words[:count]) for count in range(len(words), 0, -1)]
     said = (f"{best} · {shorter[0]}", *shorter) if shorter else (best,)
     return replace(data, ghosts=curves, said=said) if curves else data

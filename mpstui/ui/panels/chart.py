@@ -263,7 +263,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
     def _navigate(self, what: str) -> str | None:
         space = self._frame()
         if space is None:
-            return "Nothing is drawn yet."
+            return "Nothing is drawn yet." if self.display else "The chart is not in view: 1 shows it."
         view, data = self.view, self.data
         self.view = navigate(what, view, space, data)
         return None

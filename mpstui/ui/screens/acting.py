@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from ...core import present as shown
-from ...core.actions import ACTIONS, BY_ID, Action, Question, pasted
+from ...core.actions import ACTIONS, BY_ID, Action, Question, RunFacts, pasted
 from ...core.model.errors import OperationError
 from ...core.model.snapshot import Availability
 from ...core.present import failed_or_stuck
@@ -110,7 +110,8 @@ class ActingScreen(PictureScreen):
         if key.acts is None:
             return True
         if len(self.targets) > 1:
-            return key.acts.id == "remove" or not key.acts.screen_action
+            takes_several = key.acts.id == "remove" or not key.acts.screen_action
+            return takes_several and any(not _refusal(one, meant(one, key.acts)) for one in self.targets)
         snapshot = next(iter(self.targets), None)
         if snapshot is None or not allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
@@ -380,3 +381,9 @@ def meant(snapshot: RunSnapshot, action: Action) -> Action:
 def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
     """Whether an action can work for a run, as far as it was found out when the run was read."""
     return snapshot.available.get(action.id, Availability(False, "the run is still being read"))
+
+
+def _refusal(snapshot: RunSnapshot, action: Action) -> str:
+    """Why not, for the footer alone: of a run that is not read closely, as far as its state tells."""
+    found = snapshot.available.get(action.id)
+    return action.refusal(snapshot, RunFacts()) if found is None else "" if found.ok else found.why

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ...core.runs.removal import Removable
 
 _WIDTH = 64
+_MOST_LINES = 12
+"""Of a sentence in a question."""
 MOST_NAMED = 8
 """Runs that a question about several names."""
 _KEY_CELLS, _LABEL_CELLS = 7, 14
@@ -89,13 +91,21 @@ class Confirm(ModalScreen[Answer]):
 
     def compose(self) -> ComposeResult:
         asked, width = self._asked, min(_WIDTH, self.app.size.width - 4)
-        body = [row(line) for text in asked.lines for line in wrap(clean(text), width - 4, 4)]
         keys = [row(("y", "key strong"), f" {asked.yes}")]
         keys += [row(("k", "key strong"), f" {asked.keep}")] if asked.keep else []
         keys.append(row(("esc", "key strong"), (" cancel", "dim")))
         title = [row((line, "title")) for line in wrap(clean(asked.title), width - 4, 3)]
+        body = self._body(width - 4, self.app.size.height - len(title) - len(keys) - 4)
         lines = [*title, EMPTY, *body, EMPTY, *keys]
         yield Sheet.fitting(lines, width, self.app.size.height)
+
+    def _body(self, width: int, height: int) -> list[Row]:
+        """What is asked about, whole where that leaves the keys in view: a remedy that is cut is none."""
+        for most in (_MOST_LINES, 4):
+            body = [row(line) for text in self._asked.lines for line in wrap(clean(text), width, most)]
+            if len(body) <= height:
+                break
+        return body
 
     def action_scroll_rows(self, by: int) -> None:
         self.query_one(Sheet).scroll_rows(by)

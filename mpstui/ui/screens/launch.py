@@ -23,9 +23,10 @@ from ...core.runs.query import Findable
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, row
+from ..widgets.earlier_runs import earlier_runs
 from ..widgets.launching import Choice, Completion, FieldLabel, FieldNote, Fields, LaunchPreview
 from ..widgets.lines import KeyLine, LinePanel
-from ..widgets.profile_list import ProfileList, earlier_runs
+from ..widgets.profile_list import ProfileList
 from ..widgets.search_line import FilterLine
 from ..widgets.text_field import TextField
 from ..workers.requests import aside, attend

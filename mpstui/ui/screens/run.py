@@ -125,7 +125,9 @@ class RunScreen(PickingScreen):
             reading.total_steps = found.numbers.steps
         if before is None or (before.pid, before.state, before.output) != (found.pid, found.state, found.output):
             self.context.focus()
-        if before is None or needs_explaining(before) != needs_explaining(found) or before.attempt != found.attempt:
+        grown = self.query_one(Progress).grew(found)
+        told_anew = before is None or needs_explaining(before) != needs_explaining(found)
+        if before is None or told_anew or grown or before.attempt != found.attempt:
             self._arrange()
         if self._live is None:
             from ...core.diagnosis.live import LiveWatch
@@ -232,7 +234,10 @@ class RunScreen(PickingScreen):
         wide = plan.shape is Shape.WIDE
         self.set_class(wide and not self.zoomed, "-wide")
         self.query_one(RunHeader).take_lines(plan.header)
-        self.query_one(Progress).take_lines(0 if failed and not wide else plan.progress)
+        bars = self.query_one(Progress)
+        if self.snapshot is not None:
+            bars.grew(self.snapshot)
+        bars.take_lines(0 if failed and not wide else min(plan.progress, bars.needed))
         if self.snapshot is not None:
             self._draw_card(self.snapshot)
         self._take_places()

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
+_AROUND = 4
+"""Lines of the list that are no runs: the top line, the heading, a blank one, the footer."""
 _AGE_SECONDS = 30.0
 """So often the ages in the list are told anew."""
 _NEIGHBOURS = 3
@@ -119,13 +121,16 @@ class RunsScreen(ActingScreen):
             return bool(self.context.state.snapshots)
         if key.action == "compare":
             return len(self.table.snapshots) > 1
+        if key.action == "open" and self.table.folds:
+            return True
         needs_run = ("open", "mark", "mark_all", "info", "copy", "carry")
         on_a_run = key.action in needs_run or key.action.startswith("label(")
         return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:
         paused = self._queue.paused if self._queue is not None else bool(self.context.state.paused_queues)
-        return {**super().key_labels(), **({"pause_queue": "resume queue"} if paused else {})}
+        fold = {"open": self.table.folds} if self.table.folds else {}
+        return super().key_labels() | fold | ({"pause_queue": "resume queue"} if paused else {})
 
     # -- drawing
 
@@ -142,11 +147,11 @@ class RunsScreen(ActingScreen):
 
             found = [one for one in snapshots if wanted.matches(findable(one))]
         line.show(len(found), len(snapshots), "runs")
-        self._place_peek()
         if self.table.unread:
             self.table.want(self.context.services.list_view(), chosen=False)
             self.table.program = self.context.services.likely_program() if not snapshots else self.table.program
         self.table.show(found, snapshots, self.context.services.clock())
+        self._place_peek()
         self._show_marks(snapshots)
         self._show_selected()
 
@@ -174,6 +179,7 @@ class RunsScreen(ActingScreen):
     def _remember_view(self) -> None:
         view, services = self.table.view, self.context.services
         self._show_marks(self.context.state.snapshots or ())
+        self._place_peek()
 
         def keep() -> RunTable.Rearranged:
             services.keep_list_view(view)
@@ -195,7 +201,10 @@ class RunsScreen(ActingScreen):
         selected, peek = self.acting_on, self.query_one(Peek)
         fails = selected is not None and peek.display and needs_explaining(selected)
         failure = self._failure(selected) if selected is not None and fails else None
-        peek.show(selected, failure, self._selected_group)
+        waits = selected is not None and selected.queue is not None and peek.display
+        known = self.context.state.snapshots or () if waits else ()
+        like = tuple(one for one in known if selected is not None and one.profile == selected.profile)
+        peek.show(selected, failure, self._selected_group, like)
         self.query_one(KeyLine).name_keys(self.key_labels())
 
     def _failure(self, selected: RunSnapshot) -> Failure:
@@ -214,7 +223,13 @@ class RunsScreen(ActingScreen):
         self._place_peek()
 
     def _place_peek(self) -> None:
-        self.query_one(Peek).take_lines(peek_height(*self.app.size) if self.context.state.snapshots else 0)
+        """It has what the list leaves, but for while a filter is typed: nothing should jump then."""
+        peek, line = self.query_one(Peek), self.query_one(FilterLine)
+        if line.typing and peek.display:
+            return
+        width, height = self.app.size
+        spare = height - len(self.table.lines) - _AROUND - line.display
+        peek.take_lines(peek_height(width, height, spare) if self.context.state.snapshots else 0)
 
     def places(self) -> Iterable[Entry]:
         """The metrics of the selected run, else of those that have them."""

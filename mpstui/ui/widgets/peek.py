@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..rows import Row, Span, clean, cut, row
+from ..rows import EMPTY, Row, Span, clean, cut, row, wrap
 from .lines import LinePanel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...core.model.jobs import JobView
     from ...core.model.snapshot import QueuePlace, RunSnapshot
     from ...core.runs.listing import Group
@@ -16,11 +18,18 @@ if TYPE_CHECKING:
 _CARD_LINES = 7
 _MOST_LINES = 22
 """A high window shows more runs instead."""
+_LEAST_LINES = 8
+"""Less than this shows no curve."""
 
 
-def peek_height(width: int, height: int) -> int:
-    """Lines for the selected run below the list, 0 where the list needs them itself."""
-    return 0 if height < 24 or width < 50 else min(_MOST_LINES, max(11, int(height * 0.5)))
+def peek_height(width: int, height: int, spare: int = 0) -> int:
+    """Lines for the selected run below the list, 0 where the list needs them itself.
+
+    Args:
+        spare: so many would be blank below the list.
+    """
+    usual = 0 if height < 24 else min(_MOST_LINES, max(11, int(height * 0.5)))
+    return 0 if width < 50 or max(usual, spare) < _LEAST_LINES else max(usual, spare)
 
 
 class Peek(LinePanel):
@@ -29,12 +38,24 @@ class Peek(LinePanel):
     snapshot: RunSnapshot | None = None
     failure: Failure | None = None
     group: Group | None = None
+    like: tuple[RunSnapshot, ...] = ()
 
-    def show(self, snapshot: RunSnapshot | None, failure: Failure | None = None, group: Group | None = None) -> None:
-        """``failure``: why it ended, and whether it could go on on the CPU, as far as that is known."""
-        if snapshot is self.snapshot and failure == self.failure and group == self.group:
+    def show(
+        self,
+        snapshot: RunSnapshot | None,
+        failure: Failure | None = None,
+        group: Group | None = None,
+        like: tuple[RunSnapshot, ...] = (),
+    ) -> None:
+        """Another selection.
+
+        Args:
+            failure: why it ended, and whether it could go on on the CPU, as far as that is known.
+            like: of a run that waits, those of its profile.
+        """
+        if (snapshot, failure, group, like) == (self.snapshot, self.failure, self.group, self.like):
             return
-        self.snapshot, self.failure, self.group = snapshot, failure, group
+        self.snapshot, self.failure, self.group, self.like = snapshot, failure, group, like
         name = snapshot.name if snapshot is not None else group.title if group is not None else ""
         self.titled, self.TITLE = bool(name), cut(clean(name, 60), 40)
         self.repaint()
@@ -52,11 +73,16 @@ class Peek(LinePanel):
             from .group_peek import chosen, group_peek
 
             return group_peek(self.group, chosen(self.group), width, height)
-        return peek(self.snapshot, width, height, self.failure) if self.snapshot is not None else []
+        return peek(self.snapshot, width, height, self.failure, self.like) if self.snapshot is not None else []
 
 
-def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None) -> list[Row]:
-    """Progress, then the chart; before them why a failed run failed, and where a moved one goes."""
+def peek(
+    snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None, like: Sequence[RunSnapshot] = ()
+) -> list[Row]:
+    """Progress, then the chart; before them why a failed run failed, and where a moved one goes.
+
+    Of one that waits for what, with which settings, and what became of those ``like`` it.
+    """
     from ...core.present import needs_explaining
     from ..charting.data import chart_data, metric_names
     from ..charting.plot import ChartView, draw
@@ -64,7 +90,7 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
     if snapshot.job is not None and snapshot.waits:
         return waiting_job(snapshot.job, width, snapshot.seen)[:height]
     if snapshot.queue is not None:
-        return waiting(snapshot.queue, width)[:height]
+        return _queued(snapshot, snapshot.queue, width, height, like)[:height]
     if needs_explaining(snapshot):
         from .failure_card import Failure, card, card_lines
 
@@ -84,6 +110,20 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
         lines = [row((" note ", "dim"), cut(clean(snapshot.note, width), width - 6)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")
     return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]
+
+
+def _queued(
+    snapshot: RunSnapshot, place: QueuePlace, width: int, height: int, like: Sequence[RunSnapshot]
+) -> list[Row]:
+    from ...core.runs.comparison import named_settings
+    from .earlier_runs import earlier_runs
+
+    lines = waiting(place, width)
+    given = "  ".join(f"{name}={value}" for name, value in named_settings(snapshot).items())
+    settings = wrap(clean(given, 1000), width - 11, 3) if given else []
+    lines += [row((f" {'' if at else 'with':<8}", "dim"), text) for at, text in enumerate(settings)]
+    earlier = earlier_runs(like, snapshot.profile, snapshot.seen, width, height - len(lines) - 1, margin=1)
+    return [*lines, EMPTY, *earlier] if earlier else lines
 
 
 def waiting_job(job: JobView, width: int, now: float) -> list[Row]:

@@ -1,15 +1,12 @@
-"""The profiles that can be launched, with what is known of the selected one, and the earlier runs of a profile."""
+"""The profiles that can be launched, with what is known of the selected one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core import present as shown
-from ...core.present import badge
-from ...core.runs.comparison import told_apart
-from ...core.runs.listing import best_of, brief, moment_of_end
-from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, width_of, wrap
+from ..rows import EMPTY, Row, Span, clean, clip, fit, row, wrap
+from .earlier_runs import earlier_runs
 from .lines import LinePanel
 
 if TYPE_CHECKING:
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
 _NAME, _ORIGIN, _TITLE = 18, 9, 34
 _LEAST_DESCRIPTION = 40
 """Cells from which on every profile is described in its line."""
-_STATE = 12
 
 
 class ProfileList(LinePanel):
@@ -98,40 +94,3 @@ def profile_row(entry: ProfileEntry, width: int, *, selected: bool, described: b
         Span(clean(entry.description, 300) if described and not entry.error else "", "dim"),
     )
     return row(*clip(parts, width), base="selected" if selected else "")
-
-
-def earlier_runs(
-    runs: Sequence[RunSnapshot], profile: str, now: float, width: int, height: int, *, margin: int = 3
-) -> list[Row]:
-    """What became of a profile's runs, the newest first, below a title; nothing where there were none, or no room.
-
-    Each with when and how long it trained, its best value, and the settings in which they differ.
-    """
-    found = [one for one in runs if one.profile == profile]
-    if not found or height < 2:
-        return []
-    apart, told = told_apart(found), []
-    for one in found[: height - 1]:
-        end, best, loss = moment_of_end(one), best_of(one), one.numbers.loss
-        lasted = None if one.started is None or end is None else max(0.0, end - one.started)
-        known = None if best is None and loss is None else best or ("loss", loss)
-        told.append(
-            (
-                "" if end is None else f"{brief(max(0.0, now - end))} ago",
-                "" if lasted is None else shown.duration(lasted),
-                "" if known is None else f"{clean(known[0], 14)} {shown.number(known[1])}",
-            )
-        )
-    cells = [max(map(width_of, texts)) + 2 for texts in zip(*told, strict=True)]
-    lines = [row((f"{' ' * margin}earlier runs  {len(found)}", "heading"))]
-    for one, (ago, took, worth) in zip(found, told, strict=False):
-        look = badge(one)
-        parts = (
-            Span(" " * margin),
-            Span(fit(f"{look.glyph} {look.word}", _STATE), look.tone),
-            Span(fit(ago, cells[0]) + fit(took, cells[1]), "dim"),
-            Span(fit(worth, cells[2])),
-        )
-        name = cut(clean(apart.get(one.run) or one.name), max(8, width - row(*parts).width - 1))
-        lines.append(row(*clip((*parts, Span(name, "dim")), width)))
-    return lines

@@ -9,13 +9,15 @@ from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, State
 from ...core.present import badge, epoch_progress, epoch_text, step_text, total_progress
 from ..panels import RunPanel
-from ..rows import Row, Span, bar, clean, clip, fit, row, spread
+from ..rows import Row, Span, bar, clean, clip, fit, row, spread, width_of
 from .machine_strip import machine_strip
 
 if TYPE_CHECKING:
     from ...core.telemetry.model import SystemSample
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
+_ROOM_FOR_BOTH = 70
+"""Columns from which on a line has place for two remarks, or for the counts of steps and epochs."""
 _DOT = Span("  ·  ", "faint")
 
 
@@ -30,10 +32,18 @@ class RunHeader(RunPanel):
 
 
 class Progress(RunPanel):
-    """Two bars with the same columns: the epoch, and everything."""
+    """Two bars with the same columns, the epoch and everything; or one line for both (:func:`progress`)."""
+
+    needed = 1
+    """How many lines: a run that once told of its epoch keeps the second one, so that nothing moves up and down."""
+
+    def grew(self, snapshot: RunSnapshot) -> bool:
+        """Whether there is a line more to tell than ever before."""
+        before, self.needed = self.needed, max(self.needed, len(progress(snapshot, self.app.size.width)))
+        return self.needed > before
 
     def rows(self, width: int, height: int) -> list[Row]:
-        return progress(self.facts.snapshot, width) if self.facts else []
+        return progress(self.facts.snapshot, width, height) if self.facts else []
 
 
 def header(
@@ -111,10 +121,14 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
     return age, f"all attempts {shown.duration(exact(until - started))}" if attempt_started > started else ""
 
 
-def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
+def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     """How far within the epoch and in all; of a run that goes on also how fast, and how long still.
 
-    One that ended without a total has no bars.
+    One line tells of both where nobody knows how far the epoch is, and there is room. One that ended without a total
+    has no bars.
+
+    Args:
+        height: so many lines at least, where it is about more than what ended so.
     """
     numbers = snapshot.numbers
     active = snapshot.state.active and not numbers.done
@@ -137,19 +151,25 @@ def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
             (numbers.samples_per_second, "{} smp/s", shown.rate),
         )
     )
+    epoch = epoch_text(numbers)
+    if within is None and height < 2 and (epoch == shown.UNKNOWN or width >= _ROOM_FOR_BOTH):
+        both = counted if epoch == shown.UNKNOWN else f"{counted} · epoch {epoch}"
+        return [_bar("steps", both, done, (left, speed, samples) if active else (), width)]
     return [
-        _bar("epoch", epoch_text(numbers), within, (epoch_left, speed) if active else (), width),
+        _bar("epoch", epoch, within, (epoch_left, speed) if active else (), width),
         _bar("steps", counted, done, (left, samples) if active else (), width),
     ]
 
 
 def _bar(label: str, counted: str, share: float | None, notes: tuple[str, ...], width: int) -> Row:
-    tail = "".join(fit(note, 14) for note in notes[: 2 if width >= 70 else 1])
-    cells = max(4, width - 2 - _LABEL - _COUNT - _SHARE - (len(tail) + 2 if tail else 0))
+    notes = tuple(note for note in notes if note) if len(notes) > 2 else notes
+    tail = "".join(fit(note, 14) for note in notes[: 3 if width >= 112 else 2 if width >= _ROOM_FOR_BOTH else 1])
+    count = max(_COUNT, width_of(counted) + 2)
+    cells = max(4, width - 2 - _LABEL - count - _SHARE - (len(tail) + 2 if tail else 0))
     return row(
         " ",
         (fit(label, _LABEL), "dim"),
-        (fit(counted, _COUNT - 2), "" if counted != shown.UNKNOWN else "faint"),
+        (fit(counted, count - 2), "" if counted != shown.UNKNOWN else "faint"),
         "  ",
         *bar(share, cells),
         (fit(shown.percent(share), _SHARE, "right"), "" if share is not None else "faint"),

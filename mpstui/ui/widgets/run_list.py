@@ -126,7 +126,7 @@ class RunTable(LinePanel):
         self._columns: tuple[int, Layout] | None = None
         """By width of the window."""
         self._now = 0.0
-        self._top = 0
+        self._top = self._room = 0
         self._hides = False
         """A filter leaves out some of the runs."""
         self._names: NameDisambiguator | None = None
@@ -211,6 +211,16 @@ class RunTable(LinePanel):
         self._line_up()
         if chosen:
             self.post_message(self.Rearranged())
+
+    @property
+    def folds(self) -> str:
+        """What opening the selected line does to its group, in a word; empty where it is no head of one, and while a
+        filter hides runs: all groups are open then.
+        """
+        line = self.line
+        if line is None or line.run is not None or self._hides:
+            return ""
+        return "unfold" if line.folded else "fold"
 
     def fold(self, group: str) -> None:
         """Open a group, or leave its head alone."""
@@ -297,6 +307,8 @@ class RunTable(LinePanel):
         from .run_row import NameDisambiguator, heading, line_row
 
         room, index = height - 1, self.index or 0
+        self._top -= max(0, room - self._room)  # where there is more room than before, more of what is above is seen
+        self._room = room
         self._top = max(min(self._top, index, max(0, len(self.lines) - room)), index - room + 1, 0)
         names = self._names = self._names or NameDisambiguator(self.snapshots)
         columns, marked = self._layout(width), set(self.marked)

@@ -103,6 +103,7 @@ def test_the_watch_forgets_another_attempt_and_says_since_when() -> None:
     assert slow_words(found, 600.0) == "0.7x of its median speed for 5 min"
     assert watch.poll(changed(run, attempt=2, seen=610.0, steps_per_second=7.0)) is None
     assert slow_words(None, 0.0) == ""
+    assert slow_words(Pace(0.0001, 10.0, 0.00001, 0.0), 600.0) == "under 0.01x of its median speed for 10 min"
 
 
 def test_the_curve_is_believed_until_the_live_speed_has_recovered() -> None:
