@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from ..core.actions import ACTIONS
 from ..core.hosts.line import HostError, Line
-from ..core.hosts.ssh import connect, require_name
+from ..core.hosts.reopening import OFTEN_SECONDS, Reopening
+from ..core.hosts.ssh import Knocking, connect, require_name
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import resolve_home
 from ..core.present import size as written
@@ -33,7 +34,6 @@ HERE_ALONE = {
 """Commands that make no sense elsewhere, and what is meant instead."""
 PASSING = frozenset({"cut", "frozen", "unreachable", "silent", "name", "transfer"})
 """Reasons for which there is no line now, and may be one soon."""
-FIRST_BACKOFF, MOST_BACKOFF = 0.1, 15.0
 ACT_SECONDS = 60.0
 """What acts waits so long for a line that was cut."""
 _ACT = frozenset({"launch", "run", "restart", "branch", "queue", "note", "tag", "rename", "remove"})
@@ -147,15 +147,15 @@ def _carried(
     """
     follows = words[0] in ("wait", "follow") or bool(getattr(args, "follow", False))
     acts = words[0] in _ACT or any(words[0] == one.command for one in ACTIONS)
-    begun, backoff = time.monotonic(), FIRST_BACKOFF
+    begun, reopening = time.monotonic(), Reopening(Knocking(host, settings, os.environ))
     patience = ACT_SECONDS if acts else (getattr(args, "timeout", None) or math.inf)
     known: dict[str, Any] = {"call": rundir.new_request(words[0], 0, time.time()).id} if acts else {}
     was_there = False
     while True:
-        conversation, opened = None, time.monotonic()
+        conversation, opened = None, math.inf
         try:
             with _line(host, settings) as line:
-                carried = known if follows or acts else None
+                carried, opened = known if follows or acts else None, time.monotonic()
                 conversation = Conversation(line, words, told, bring=bring, known=carried, holds=follows)
                 return conversation.run()
         except HostError as error:
@@ -176,9 +176,8 @@ def _carried(
                 since = time.strftime("%H:%M:%S", time.localtime(conversation.heard_at))
                 goes_on = "it is asked again, and done once," if acts else "this goes on"
                 warn(f"{error.sentence} since {since}; {goes_on} as soon as it is back")
-                backoff = FIRST_BACKOFF if time.monotonic() - opened > 2 * MOST_BACKOFF else backoff
-        time.sleep(backoff)
-        backoff = min(MOST_BACKOFF, 2 * backoff)
+            reopening.ended(max(0.0, time.monotonic() - opened), error.kind)
+        reopening.pause(max(0.0, min(OFTEN_SECONDS, patience - known["waited"])))
 
 
 class Answer(NamedTuple):

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from mpstui.core.hosts.joined import JoinedServices
+from mpstui.core.hosts.joined import JoinedServices, Way
 from mpstui.core.model.home import Home
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 from tests.core.hosts.lines import FarServices, Wire
@@ -97,7 +97,7 @@ class Screen:
             return self.wires[-1]
 
         own = Path(tempfile.mkdtemp())
-        self.services = JoinedServices(Home(own, own), {}, own, time.time, hosts={"gpu1": way})
+        self.services = JoinedServices(Home(own, own), {}, own, time.time, hosts={"gpu1": Way(way)})
         self.monitor: Any = self.services.monitor()
         self.services.start()
 

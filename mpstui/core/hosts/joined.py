@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model.errors import OperationError
 from ..model.home import Home
@@ -18,6 +18,7 @@ from .far_forms import FarLauncher
 from .link import Connect, Link
 from .local import LocalServices, Stamp
 from .logs import FarLog
+from .reopening import Knock, unknown
 
 if TYPE_CHECKING:
     from ...wire.queues import Queue
@@ -34,6 +35,13 @@ MOST_PIXELS = 24_000
 IMAGE_PATIENCE = 20.0
 
 
+class Way(NamedTuple):
+    """To one machine."""
+
+    connect: Connect
+    knock: Knock = unknown
+
+
 class JoinedServices(LocalServices):
     """What :class:`.LocalServices` is for one machine. The list and the settings are those of this one."""
 
@@ -44,13 +52,15 @@ class JoinedServices(LocalServices):
         cwd: Path,
         clock: Callable[[], float],
         *,
-        hosts: Mapping[str, Connect],
+        hosts: Mapping[str, Way],
         local: bool = False,
     ) -> None:
         """``hosts``: how a line to each is opened; ``local``: this machine is one of them."""
         super().__init__(home, environ, cwd, clock)
         self.notices = deque()
-        self.hosts = [FarHost(name, Link(name, connect, clock=clock)) for name, connect in hosts.items()]
+        self.hosts = [
+            FarHost(name, Link(name, way.connect, clock=clock, knock=way.knock)) for name, way in hosts.items()
+        ]
         for host in self.hosts:
             host.link.notices = self.notices
         self._local = local
@@ -247,7 +257,7 @@ class JoinedServices(LocalServices):
 
 def connections(
     names: Sequence[str], settings: Any, environ: Mapping[str, str], watching: str | None = None
-) -> dict[str, Connect]:
+) -> dict[str, Way]:
     """How a line to each of these machines is opened.
 
     Args:
@@ -256,11 +266,11 @@ def connections(
     Raises:
         UsageError: no machine can be called so.
     """
-    from .ssh import connect, require_name
+    from .ssh import Knocking, connect, require_name
 
-    def way(name: str) -> Connect:
+    def way(name: str) -> Way:
         words = ("serve",) if watching is None else ("serve", watching)
-        return lambda: connect(name, settings, words, environ=environ)
+        return Way(lambda: connect(name, settings, words, environ=environ), Knocking(name, settings, environ))
 
     for name in names:
         require_name(name)

@@ -12,18 +12,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import IO, Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..model.errors import OperationError, ReportedError, UsageError
 from ..present import duration
 from .channels import Hearer
 from .codec import form_of
 from .desk import Signature, signature_of
-from .forms import Malformed, Rules, Tree
-from .frames import Frames, Garbled
-from .outbox import Pieces
+from .forms import Rules, Tree
+from .reopening import Knock, Reopening, Wakefulness, unknown
+from .session import LineLike, NearSession
 from .view import KINDS, Greeting, View
 
 T = TypeVar("T")
@@ -34,23 +33,10 @@ CUT_SECONDS = 12.0
 """And after so long the line is given up."""
 LOOK_PATIENCE, ACT_PATIENCE = 8.0, 20.0
 """Seconds that a question waits for its answer, and that something to be done waits for a line."""
-FIRST_BACKOFF, MOST_BACKOFF, REFUSED_BACKOFF = 0.5, 15.0, 60.0
-REFUSED = frozenset({"login", "key_changed", "key_unknown", "python"})
-"""Reasons that last until somebody does something; a machine may shut out whoever knocks too often."""
+AWAKE_SECONDS = 2.0
+"""After this machine slept, for the line to be heard again."""
 CLOCKS_AGREE_SECONDS = 2.0
 """Clocks that differ by less are held to be the same: a moment on a line is not known better."""
-
-
-class LineLike(Protocol):
-    """A line as :func:`mpstui.core.hosts.ssh.connect` opens it."""
-
-    reads: IO[bytes]
-
-    def send(self, data: bytes) -> object: ...
-
-    def failure(self) -> OperationError: ...
-
-    def close(self, patience: float = ...) -> None: ...
 
 
 Connect = Callable[[], LineLike]
@@ -67,60 +53,6 @@ class _Call:
     answer: dict[str, Any] | None = None
 
 
-class _Session:
-    """One line while it lasts."""
-
-    def __init__(self, line: LineLike, heard: Callable[[_Session, Tree], None]) -> None:
-        self.line, self._hear = line, heard
-        self.frames = Frames(line.reads.read, line.send)
-        self.ended = Event()
-        self.why = ""
-        self.heard_at = time.monotonic()
-        self.told_list = False
-        self.behind_seconds = 0.0
-        """How long before its last answer the far side had last been through its runs."""
-        self.hearer: Hearer | None = None
-        """Made when it is known how the clocks differ."""
-        self._out: SimpleQueue[Tree] = SimpleQueue()
-
-    def start(self) -> None:
-        for work in (self._read, self._write):
-            Thread(target=work, name="mpstui-line", daemon=True).start()
-
-    def send(self, message: Tree) -> None:
-        self._out.put(message)
-
-    def end(self, why: str) -> None:
-        self.why = self.why or why
-        self.ended.set()
-        self._out.put(None)
-
-    def _write(self) -> None:
-        try:
-            while (message := self._out.get()) is not None and not self.ended.is_set():
-                self.frames.send(message)
-        except ReportedError as error:
-            self.end(error.sentence)
-        except (OSError, ValueError) as error:
-            self.end(str(error))
-
-    def _read(self) -> None:
-        pieces = Pieces()
-        try:
-            while (message := self.frames.receive()) is not None and not self.ended.is_set():
-                self.heard_at = time.monotonic()
-                self.send(["got", self.frames.received])
-                whole = pieces.take(message)
-                if whole is not None:
-                    self._hear(self, whole)
-            if not self.ended.is_set():
-                self.end(self.line.failure().sentence)
-        except (Garbled, Malformed) as error:
-            self.end(str(error))
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            self.end(f"what came over the line makes no sense: {error}")
-
-
 class Link:
     """One machine. Its threads begin with :meth:`start`; any thread may ask."""
 
@@ -130,6 +62,7 @@ class Link:
         connect: Connect,
         news: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.time,
+        knock: Knock = unknown,
     ) -> None:
         """``news`` is called, from any thread, when something has changed."""
         self.host, self._connect, self.news, self._clock = host, connect, news, clock
@@ -144,14 +77,14 @@ class Link:
         """Why there is no line, in a sentence; empty while there is one."""
         self._heard_at: float | None = None
         """When something was heard last, Unix seconds."""
-        self._session: _Session | None = None
+        self._session: NearSession | None = None
         self._greeted = False
         self._view = View()
         self._lock = Lock()
         self._calls: dict[str, _Call] = {}
         self._left: dict[str, _Call] = {}
         """Calls whose end nobody waits for, and nobody knows."""
-        self._stopped, self._hurried = Event(), Event()
+        self._stopped, self._reopening = Event(), Reopening(knock, clock)
         self._thread = Thread(target=self._run, name=f"mpstui-link {host}", daemon=True)
 
     def start(self) -> None:
@@ -160,7 +93,7 @@ class Link:
     def stop(self) -> None:
         """Close the line; the far process ends with it."""
         self._stopped.set()
-        self._hurried.set()
+        self._reopening.stop()
         session = self._session
         if session is not None:
             session.end("closed")
@@ -169,10 +102,6 @@ class Link:
                 call.came.set()  # nobody waits any more
         if self._thread.is_alive():
             self._thread.join(3.0)
-
-    def hurry(self) -> None:
-        """Try again now."""
-        self._hurried.set()
 
     @property
     def live(self) -> bool:
@@ -219,6 +148,7 @@ class Link:
             session = self._session
             if session is not None and self._greeted:
                 session.send(["view", form_of(View).encode(view, Rules())])
+            self._reopening.hurry()  # somebody looks there
             looked_at = {
                 *(f"log:{path}" for path in view.logs),
                 *(f"run:{run}" for run in (view.focus, *view.compared)),
@@ -247,6 +177,7 @@ class Link:
         signature = signature_of(method.__name__)
         acting = signature.acts
         if not self.live:
+            self._reopening.hurry()
             why = self.sentence or f"{self.host}: the line is cut"
             raise OperationError(f"{why}; {'nothing was sent' if acting else 'this is told when it is back'}")
         rules = Rules(ahead=self.ahead)
@@ -281,38 +212,40 @@ class Link:
     # -- the line
 
     def _run(self) -> None:
-        backoff = FIRST_BACKOFF
         while not self._stopped.is_set():
-            began = time.monotonic()
             try:
                 line = self._connect()
             except ReportedError as error:
                 self.trouble = error.sentence
-                backoff = REFUSED_BACKOFF if getattr(error, "kind", "") in REFUSED else backoff
+                self._reopening.ended(0.0, getattr(error, "kind", ""))
                 self.news()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and tried again
                 self.trouble = f"{self.host}: {type(error).__name__}: {error}"
+                self._reopening.ended(0.0)
                 self.news()
             else:
-                self._attend(_Session(line, self._hear))
+                session = NearSession(line, self._hear)
+                self._attend(session)
+                self._reopening.ended(session.spoken_seconds, "frozen" if session.hung else "")
                 line.close(0.0)
-            backoff = FIRST_BACKOFF if time.monotonic() - began > 2 * MOST_BACKOFF else backoff
-            self._hurried.wait(0.0 if self._stopped.is_set() else backoff)
-            self._hurried.clear()
-            backoff = min(MOST_BACKOFF, 2 * backoff)
+            self._reopening.pause()
 
-    def _attend(self, session: _Session) -> None:
+    def _attend(self, session: NearSession) -> None:
         """Keep a line until it ends."""
         self._session = session
         session.start()
-        asked_at = time.monotonic()
+        awake, asked_at = Wakefulness(self._clock), time.monotonic()
         session.send(["ping", asked_at])
-        was_current = False
+        was_current, cut_from = False, 0.0
         while not session.ended.wait(PING_SECONDS / 8) and not self._stopped.is_set():
-            now = time.monotonic()
-            if now - session.heard_at > CUT_SECONDS:
+            now, slept = time.monotonic(), awake.slept()
+            if slept:
+                session.heard_at -= awake.unseen
+                cut_from = now + AWAKE_SECONDS
+            if now - session.heard_at > CUT_SECONDS and now > cut_from:
+                session.hung = True
                 session.end(f"{self.host}: the line hangs")
-            elif now - max(asked_at, session.heard_at) > PING_SECONDS or now - asked_at > 2 * PING_SECONDS:
+            elif slept or now - max(asked_at, session.heard_at) > PING_SECONDS or now - asked_at > 2 * PING_SECONDS:
                 asked_at = now
                 session.send(["ping", now])
             if was_current != self.current or not self.current:
@@ -325,7 +258,7 @@ class Link:
         self.trouble = session.why
         self.news()
 
-    def _hear(self, session: _Session, message: Tree) -> None:
+    def _hear(self, session: NearSession, message: Tree) -> None:
         what, *rest = message
         if what == "came":
             self._came(rest[0], rest[1])
@@ -343,9 +276,10 @@ class Link:
         elif what == "pong":
             asked, there, session.behind_seconds = map(float, rest)
             if session.hearer is None:
+                session.answered_at = session.heard_at
                 self._begin(session, asked, there)
 
-    def _begin(self, session: _Session, asked: float, there: float) -> None:
+    def _begin(self, session: NearSession, asked: float, there: float) -> None:
         """The first answer: how the clocks differ is known, and what is looked at here can be told there."""
         taken = time.monotonic() - asked
         ahead = there - (self._clock() - taken / 2)

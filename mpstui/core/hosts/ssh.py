@@ -14,6 +14,7 @@ import platform
 import re
 import secrets
 import shlex
+import socket
 import subprocess
 import sys
 import zlib
@@ -97,6 +98,46 @@ def connect(
     return line
 
 
+class Knocking:
+    """Whether a machine takes a connection, asked without ssh; see :class:`.reopening.Knock`."""
+
+    def __init__(self, name: str, hosts: HostsSettings, environ: Mapping[str, str]) -> None:
+        self._called = ssh_command(name, hosts, "", environ)
+        self._is_local = is_local(name)
+        self._place: tuple[str, int] | None = None
+        self._asked = False
+
+    def __call__(self, seconds: float) -> bool | None:
+        """None: it is this machine, or only ssh knows the way, over another machine or program."""
+        if not self._asked:
+            self._place, self._asked = None if self._is_local else self._found(), True
+        if self._place is None:
+            return None
+        try:
+            with socket.create_connection(self._place, seconds):
+                return True
+        except OSError:
+            return False
+
+    def _found(self) -> tuple[str, int] | None:
+        told = dict(line.split(" ", 1) for line in _resolved(self._called).splitlines() if " " in line)
+        ways = {told.get("proxyjump", "none"), told.get("proxycommand", "none")}
+        if not {"hostname", "port"} <= told.keys() or ways != {"none"}:
+            return None
+        return told["hostname"], int(told["port"])
+
+
+def _resolved(called: list[str]) -> str:
+    """What ssh's configuration comes to for a call, a line for each option; empty where ssh does not tell it."""
+    *begun, end, address, _ = called
+    asked = [*begun, "-G", end, address]
+    try:
+        found = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return os.fsdecode(found)
+
+
 def _started(name: str, command: list[str], environ: Mapping[str, str], home: str = "") -> subprocess.Popen[bytes]:
     own = {"MPSTUI_HOME": str(Path(home).expanduser())} if home else {}
     try:
@@ -119,12 +160,7 @@ def _alone(called: list[str]) -> list[str] | None:
     """The same ssh over a connection of its own, where it shares one (``ControlMaster``) that may have died unnoticed:
     a laptop that slept, another network. None: it shares none."""
     *begun, end, address, command = called
-    asked = [*begun, "-G", end, address]
-    try:
-        found = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if not any(Path(os.fsdecode(path)).is_socket() for path in re.findall(rb"(?m)^controlpath (.+)$", found)):
+    if not any(Path(path).is_socket() for path in re.findall(r"(?m)^controlpath (.+)$", _resolved(called))):
         return None
     return [*begun, "-oControlPath=none", end, address, command]
 

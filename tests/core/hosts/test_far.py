@@ -13,8 +13,8 @@ import pytest
 
 from mpstui.core.follow import Budget
 from mpstui.core.hosts import link as near
-from mpstui.core.hosts import serve
-from mpstui.core.hosts.joined import MOST_PIXELS, JoinedServices
+from mpstui.core.hosts import reopening, serve
+from mpstui.core.hosts.joined import MOST_PIXELS, JoinedServices, Way
 from mpstui.core.hosts.logs import Stretches
 from mpstui.core.logview.counting import Tally
 from mpstui.core.logview.searching import matching
@@ -44,7 +44,7 @@ class Two:
             {},
             folder,
             time.time,
-            hosts={"gpu1": self.way(0), "gpu2": self.way(1)},
+            hosts={"gpu1": Way(self.way(0)), "gpu2": Way(self.way(1))},
         )
         self.monitor: Any = self.services.monitor()
 
@@ -62,8 +62,8 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
-    monkeypatch.setattr(near, "FIRST_BACKOFF", 0.01)
-    monkeypatch.setattr(near, "MOST_BACKOFF", 0.05)
+    monkeypatch.setattr(reopening, "FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(reopening, "MOST_BACKOFF", 0.05)
     monkeypatch.setattr(near, "PING_SECONDS", 0.05)
     monkeypatch.setattr(near, "LATE_SECONDS", 1.5)  # no less: on a busy machine any line would be late
     monkeypatch.setattr(near, "CUT_SECONDS", 2.5)

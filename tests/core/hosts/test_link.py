@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mpstui.core.hosts import link as near
-from mpstui.core.hosts import serve
+from mpstui.core.hosts import reopening, serve
 from mpstui.core.hosts.calls import Call, CallBook
 from mpstui.core.hosts.desk import Desk, signature_of
 from mpstui.core.hosts.far import FarHost
@@ -70,9 +70,9 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(reopening, "FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(reopening, "MOST_BACKOFF", 0.05)
     for name, seconds in {
-        "FIRST_BACKOFF": 0.01,
-        "MOST_BACKOFF": 0.05,
         "PING_SECONDS": 0.05,
         "LATE_SECONDS": 0.3,
         "CUT_SECONDS": 0.4,

@@ -1,0 +1,119 @@
+"""When a line that broke is opened again: soon after it can be, without wearing the other machine out.
+
+A line that held for a moment is opened again at once. One that cannot be opened is tried after pauses that grow; but
+where nothing answers at all, as while a network is away, its port is knocked at instead: a packet a second, which costs
+the machine nothing and nobody a login, and tells that it is back within that second. So does a clock that went on while
+we did not: this machine slept, and its network is another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Protocol
+
+FIRST_BACKOFF, MOST_BACKOFF, REFUSED_BACKOFF = 0.5, 15.0, 60.0
+HELD_SECONDS = 2.0
+"""A line that was spoken over for so long is no failed try."""
+REFUSED = frozenset({"login", "key_changed", "key_unknown", "python"})
+"""Reasons that last until somebody does something; a machine may shut out whoever knocks too often."""
+AWAY = frozenset({"unreachable", "name", "frozen"})
+"""Reasons that a network has which is away: a laptop without one knows no names either."""
+KNOCK_EVERY, RARELY_EVERY = 1.0, 5.0
+OFTEN_SECONDS = 600.0
+"""For so long somebody may wait for it; after that it is knocked at rarely."""
+SLEPT_SECONDS = 5.0
+"""Between two looks a moment apart: we were not there."""
+_LOOK_SECONDS = 0.25
+
+
+class Knock(Protocol):
+    """Whether the machine takes a connection, asked at the lowest price; None: that cannot be known from here."""
+
+    def __call__(self, seconds: float) -> bool | None: ...
+
+
+def unknown(seconds: float) -> bool | None:
+    """What a :class:`Knock` says where nothing can be asked but ssh."""
+    return None
+
+
+class Wakefulness:
+    """Tells when this process, or the machine with it, has slept."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._seen = clock(), time.monotonic()
+        self.unseen = 0.0
+        """How much longer it was than the monotonic clock tells, which may stand still meanwhile."""
+
+    def slept(self) -> bool:
+        """Whether it has since the last call."""
+        (wall, steady), self._seen = self._seen, (self._clock(), time.monotonic())
+        passed, ticked = self._seen[0] - wall, self._seen[1] - steady
+        self.unseen = max(0.0, passed - ticked)
+        return max(passed, ticked) > SLEPT_SECONDS
+
+
+class Reopening:
+    """The pauses of one line. For one thread, :meth:`hurry` apart."""
+
+    def __init__(self, knock: Knock = unknown, clock: Callable[[], float] = time.time) -> None:
+        self._knock, self._clock = knock, clock
+        self.backoff = FIRST_BACKOFF
+        """Seconds of the next pause, where nothing shortens it."""
+        self._kind = ""
+        self._away_since: float | None = None
+        self._hurried, self._over = Event(), Event()
+
+    def hurry(self) -> None:
+        """Somebody waits for the line: try now."""
+        self._hurried.set()
+
+    def stop(self) -> None:
+        """Pause no more."""
+        self._over.set()
+        self._hurried.set()
+
+    def ended(self, spoken_seconds: float, kind: str = "") -> None:
+        """A line has ended, which was spoken over for so long: not at all, where it could not be opened; and why."""
+        self._kind = kind
+        if spoken_seconds > 0.0:
+            self._away_since = None
+        if spoken_seconds >= HELD_SECONDS:
+            self.backoff = FIRST_BACKOFF
+        if kind in REFUSED:
+            self.backoff = REFUSED_BACKOFF
+
+    def pause(self, most: float = OFTEN_SECONDS) -> None:
+        """Wait as long as it makes sense, and so many seconds at most."""
+        began, awake, was_away = time.monotonic(), Wakefulness(self._clock), self._away_since is not None
+        until = began + min(most, self.backoff)
+        knock_at = began if self._kind in AWAY else float("inf")
+        while not self._over.is_set():
+            now = time.monotonic()
+            if awake.slept():
+                self.backoff = FIRST_BACKOFF
+                break
+            if now >= knock_at:
+                answers = self._knock(KNOCK_EVERY)
+                awake.slept()  # that was waiting for an answer
+                now = time.monotonic()
+                if answers is False and not was_away:
+                    was_away, self._away_since = True, now
+                if answers and was_away:
+                    self._away_since, self.backoff = None, FIRST_BACKOFF
+                    return
+                often = self._away_since is None or now - self._away_since < OFTEN_SECONDS
+                knock_at = now + (KNOCK_EVERY if often else RARELY_EVERY) if answers is not None else float("inf")
+                if answers is False:
+                    until = min(max(until, now + KNOCK_EVERY), began + most)  # ssh would only wait there
+            if now >= until:
+                break
+            if self._hurried.wait(max(0.0, min(until, knock_at, now + _LOOK_SECONDS) - now)):
+                if self._away_since is None and (self._kind not in REFUSED or now - began > MOST_BACKOFF):
+                    break
+                self._hurried.clear()
+        self._hurried.clear()
+        self.backoff = min(MOST_BACKOFF, 2 * self.backoff)
