@@ -13,6 +13,7 @@ from mpstui.core.launching import branching
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.drafts import Launcher
+from mpstui.core.logview.document import LogDocument
 from mpstui.core.logview.times import time_at
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
@@ -24,6 +25,7 @@ from mpstui.ui.panels.memory import memory_then
 from mpstui.ui.panels.metrics import MetricTable
 from mpstui.ui.screens.run import RunScreen
 from mpstui.wire.records import Branch
+from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
 from . import fakes
 from .driving import Driver, drive
@@ -93,6 +95,32 @@ def test_the_log_tells_when_its_steps_were_measured_and_says_so_where_nobody_kno
         await driver.hears("No time is known of these lines")
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_steps_that_a_curve_has_no_point_for_are_looked_up_for_the_lines_in_view(tmp_path: Path) -> None:
+    """Of a long run a curve has a point for every so many steps, of one that is far away for fewer still."""
+    home = make_home(tmp_path)
+    built = RunBuilder(home, "long", BEGUN).status("ended").launch().exit(code=0, ended=BEGUN + 400_000.0)
+    built.points(*({"attempt": 1, "step": at, "loss": 1 / (at + 1), "time": BEGUN + 70 * at} for at in range(5000)))
+    built.output("".join(f"step {at} loss {1 / (at + 1):.4f}\n" for at in range(5000)))
+    run = make_monitor(home, FakeClock(BEGUN + 400_100.0)).snapshot(built.run.run)
+    assert len(run.series["loss"].x) < 2500
+
+    def right(driver: Driver) -> bool:
+        told = re.findall(r"\b(\d\d:\d\d:\d\d) .*step (\d+) loss", driver.text)
+        log = screen_of(driver).body.log_pane
+        return len(told) == log.page and all(one == shown.clock(BEGUN + 70 * int(step)) for one, step in told)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("step 4999")
+        await driver.press("W")
+        await driver.until(lambda: right(driver), "the time of each line")
+        await driver.press("2", *["pageup"] * 3)
+        await driver.until(lambda: "step 4999" not in driver.text and right(driver), "those of earlier lines")
+
+    world = fakes.world((run,))
+    world.services.open_log = LogDocument  # type: ignore[method-assign]
+    drive(world, play, size=(120, 40), opening=run.run)
 
 
 def test_the_chart_goes_to_the_step_of_the_line_that_the_log_is_at() -> None:

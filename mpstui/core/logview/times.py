@@ -67,6 +67,12 @@ class LogTimes:
         local = time.localtime(moment)
         return Stamp(time.strftime("%H:%M:%S" if exact else "~%H:%M", local), time.strftime("%Y-%m-%d", local))
 
+    def untold(self, lines: Iterable[LogLine], series: Sequence[SeriesView]) -> tuple[int, int] | None:
+        """The first and the last step that lines name; None where the moment of each is told exactly."""
+        steps = [] if self._own else [step for line in lines if (step := self._steps.told(line)) is not None]
+        missing = any(not time_at(series, step)[1] for step in steps)
+        return (min(steps), max(steps)) if missing else None
+
 
 def own_stamp(line: LogLine) -> Stamp | None:
     """The time stamp that stands before what a line says, or in a record, as it was written."""

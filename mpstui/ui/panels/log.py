@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from textual.events import (
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
     from ...core.logview.times import LogTimes
+    from ...core.model.snapshot import RunSnapshot, SeriesView
+    from ...core.runs.window import Window
+    from ..messages import WindowRead
 
 _WHEEL_LINES = 3
 _SIDEWAYS = 16
@@ -33,6 +38,9 @@ _SIDEWAYS = 16
 _CLOCK, _DATED, _WIDE = 9, 20, 100
 """Columns of a time, and of one with its day, which stands there in windows so wide."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
+_ASKED_AGAIN_SECONDS = 4.0
+"""Between two questions for the times of a log that grows: they may come over a line."""
+AskTimes = Callable[["RunSnapshot", "Window"], object]
 
 
 class LogMoved(Message):
@@ -53,6 +61,13 @@ class LogPane(RunPanel):
         """Whose output it is, unless it is the newest one's."""
         self.times: LogTimes | None = None
         """When its lines were printed, where that is asked for."""
+        self.unknown: Callable[[], object] = lambda: None
+        """Called once it is sure that no time of the lines in view is known."""
+        self._ask_times: AskTimes | None = None
+        self._asked_times: tuple[Window, int, float] | None = None
+        """What was asked for last, of how many points its curve was then, and when."""
+        self._measured: tuple[str, Mapping[str, SeriesView]] = "", {}
+        """Of a run, the part of a curve that tells when the steps in view were measured."""
         self.wrapped = False
         self.shift = 0
         """Columns scrolled sideways."""
@@ -107,15 +122,27 @@ class LogPane(RunPanel):
         self.wrapped, self.shift = not self.wrapped, 0
         self.repaint()
 
-    def tell_times(self, wanted: LogTimes | None) -> None:
-        """Show when each line was printed, as far as that is known; None: no more."""
-        self.times = wanted
+    def tell_times(self, wanted: LogTimes | None, ask: AskTimes | None = None) -> None:
+        """Show when each line was printed, as far as that is known; None: no more.
+
+        Args:
+            ask: has a part of a run's curve read point for point, which comes as a ``WindowRead``.
+        """
+        self.unknown = lambda: None
+        self.times, self._ask_times, self._asked_times = wanted, ask, None
         self.drawn_from = ("snapshot.series",) if wanted is not None else ()
 
     @property
     def known_times(self) -> int:
         """Of how many lines in view the time is known."""
         return sum(bool(self._time_of(line)) for line in self.reading.lines(self.page)) if self.reading else 0
+
+    @property
+    def asks_for_times(self) -> bool:
+        """Whether more of them may be known in a moment."""
+        if self.reading is not None:
+            self.ask_for_times(self.reading.lines(self.page))
+        return self._asked_times is not None
 
     def sideways(self, direction: int) -> None:
         """Scroll sideways, as far as a line in view goes on."""
@@ -130,9 +157,47 @@ class LogPane(RunPanel):
         found = reading is not None and (line.offset == reading.found or reading.selects(line.offset))
         return _drawn(line, look, found=found)
 
+    @property
+    def _curves(self) -> list[SeriesView]:
+        """What tells when steps were measured, the most exact first."""
+        if self.facts is None:
+            return []
+        run, parts = self._measured
+        return [*(parts.values() if run == self.facts.snapshot.run else ()), *self.facts.snapshot.series.values()]
+
+    def ask_for_times(self, lines: Sequence[LogLine]) -> None:
+        """Have the steps of these lines looked up, where the curves at hand have no point for each."""
+        if self.times is None or self._ask_times is None or self.facts is None:
+            return
+        missing, snapshot = self.times.untold(lines, self._curves), self.facts.snapshot
+        timed = [one for one in snapshot.series.values() if one.axis == "step" and any(map(isfinite, one.times))]
+        finest = max(timed, key=lambda one: one.count, default=None)
+        if missing is None or finest is None:
+            return
+        from ...core.runs.window import Window
+
+        (first, last), now = missing, time.monotonic()
+        if self._asked_times is not None:
+            asked, count, at = self._asked_times
+            is_within = asked.left <= first and last <= asked.right and asked.run == snapshot.run
+            follows = self.reading is not None and self.reading.following
+            if (is_within and count == finest.count) or (follows and now - at < _ASKED_AGAIN_SECONDS):
+                return
+        around = last - first + 1
+        window = Window(snapshot.run, (finest.name,), first - around, last + around)
+        self._asked_times = window, finest.count, now
+        self._ask_times(snapshot, window)
+
+    def on_window_read(self, found: WindowRead) -> None:
+        """Tell the times of the lines in view with what was read."""
+        self._measured = found.window.run, found.curves
+        if not self.known_times:
+            self.unknown()
+        self.unknown = lambda: None
+        self.repaint()
+
     def _time_of(self, line: LogLine) -> str:
-        series = self.facts.snapshot.series.values() if self.facts is not None else ()
-        stamp = self.times.of(line, series) if self.times is not None else None
+        stamp = self.times.of(line, self._curves) if self.times is not None else None
         return f"{stamp.day:.10} {stamp.clock:>8}".strip() if stamp is not None else ""
 
     def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
@@ -220,6 +285,7 @@ class LogPane(RunPanel):
         drawn = [self._rows_of(line, look)[place] for line, place in shown]
         if not stamped:
             return drawn
+        self.ask_for_times([line for line, _ in shown])
         times = [f"{self._time_of(line)[-stamped + 1 :]:>{stamped - 1}} " if not place else "" for line, place in shown]
         return [
             row(Span(time.ljust(stamped), "dim"), *one.spans, base=one.base)

@@ -194,6 +194,7 @@ class RunScreen(PickingScreen):
 
     def on_unmount(self) -> None:
         self._windows.stop()
+        self._log.close()
 
     def show_system(self, message: SystemReady) -> None:
         if message.run == self.place:

@@ -12,6 +12,7 @@ from ...wire.rundir import RunDir
 from ..panels.log import LogMoved
 from ..rows import clean
 from ..widgets.search_line import SearchLine
+from ..workers.window import WindowWorker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -28,11 +29,16 @@ class RunLog:
         self._screen, self._body, self._context = screen, body, context
         self._shown: Path | None = None
         self._attempt = 0
+        self._windows = WindowWorker(context.services, body.log_pane.post_message)
         self.search_line = SearchLine(self._typed, self._look_for, self._leave, self._step)
 
     @property
     def _pane(self) -> LogPane:
         return self._body.log_pane
+
+    def close(self) -> None:
+        """End what reads beside the screen."""
+        self._windows.stop()
 
     def open(self, path: Path | None, attempt: int = 0, attempts: int = 0) -> None:
         """Show a file, or that there is none yet; of which attempt it is, is told of an earlier one."""
@@ -63,7 +69,7 @@ class RunLog:
 
         pane = self._pane
         if pane.reading is not None:
-            pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps))
+            pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps), self._windows.read)
 
     def turn_times(self) -> None:
         """Show when the lines were printed, or leave that; where nobody knows, say so."""
@@ -72,10 +78,12 @@ class RunLog:
             pane.tell_times(None)
         else:
             self.tell_times()
+            why_not = "No time is known of these lines: they have no stamps, and tell no step that was measured."
             if pane.reading is not None and not pane.known_times:
-                self._context.say(
-                    "No time is known of these lines: they have no stamps, and tell no step that was measured."
-                )
+                if pane.asks_for_times:
+                    pane.unknown = lambda: self._context.say(why_not)
+                else:
+                    self._context.say(why_not)
         pane.repaint()
 
     def press(self, what: str) -> None:
