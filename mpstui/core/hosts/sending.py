@@ -6,13 +6,14 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from ...wire import rundir
 from ...wire.records import Branch
-from ..model.errors import UsageError
+from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..present import size
 from ..settings import HostsSettings
@@ -21,11 +22,13 @@ from .line import HostError
 from .moving import paths_between
 from .offering import FarOffering, Launches, Offer, Offering, Source
 from .parcel import Item, items_of
-from .progress import Meter, Progress, Wish
+from .progress import Cancelled, Meter, Progress, Wish
 from .sources import stays
 from .ssh import LOCAL, connect
 from .talk import TRIES, Place, opened_again
 
+_LET_GO_SECONDS = 3.0
+"""Whoever has called a launch off waits no longer for that."""
 CALLED_OFF = "the launch was cancelled; nothing was launched"
 
 
@@ -203,6 +206,9 @@ class Sender:
             self._wish.require()
         except HostError as error:
             raise _told(error, "nothing was launched") from error
+        except Cancelled:
+            self._let_go()
+            raise
         self._target.cancel_by(lambda: None)
         self._meter.begin("it is launched", can_cancel=False)
         for _ in range(TRIES):
@@ -231,6 +237,18 @@ class Sender:
             self._meter.begin("its checkpoint is sent", found.checkpoint_bytes)
             held = self._handed("hold", found.offer.checkpoint, lacking)
         return {**asked, "held": held}
+
+    def _let_go(self) -> None:
+        """Have what has arrived for nothing removed there; a day later that goes by itself."""
+        until = time.monotonic() + _LET_GO_SECONDS
+
+        def in_time() -> None:
+            if time.monotonic() > until:
+                raise Cancelled("nobody waits any more")
+
+        self._target.cancel_by(in_time)
+        with suppress(OperationError):
+            self._target.ask("let_go", {})
 
     def _handed(self, to: str, told: Mapping[str, Any], lacking: Sequence[str]) -> str:
         """The folder there in which files of the source are by then."""

@@ -26,13 +26,14 @@ from .parcel import items_of
 from .relocation import Places, relocated
 from .settling import Arrival
 from .stowing import arrived, lacking, place_for, stow
-from .talk import serve
+from .talk import Ends, serve
 
 
 def main(words: Sequence[str]) -> int:
     """Answer until the line ends."""
     home = resolve_home(os.environ)
     arrival, departure = Arrival(home, os.environ), Departure(home, os.environ)
+    kept: list[Path] = []
     for number in (signal.SIGTERM, signal.SIGHUP):  # as where the line ends: a run that is about to leave stays
         signal.signal(number, lambda *_: sys.exit())
     try:
@@ -42,7 +43,8 @@ def main(words: Sequence[str]) -> int:
                 "stow": lambda asked, ends: {"folder": str(stow(asked, ends.receiving(), home))},
                 "plan": lambda asked, ends: {"runs": [told(one) for one in _plans(asked, check=False)]},
                 "held": lambda asked, ends: {"folder": str(found) if (found := held(asked, home)) else None},
-                "hold": lambda asked, ends: {"folder": str(hold(asked, ends.receiving(), home))},
+                "hold": lambda asked, ends: {"folder": str(_held(asked, ends, home, kept))},
+                "let_go": lambda asked, ends: _let_go(kept),
                 "launch": lambda asked, ends: _launch(asked, home),
                 **Offering(home).answers(),
                 **arrival.answers(),
@@ -53,6 +55,18 @@ def main(words: Sequence[str]) -> int:
         departure.close()
         arrival.close()
     return 0
+
+
+def _held(asked: dict[str, Any], ends: Ends, home: Home, kept: list[Path]) -> Path:
+    kept.append(hold(asked, ends.receiving(), home))
+    return kept[-1]
+
+
+def _let_go(kept: list[Path]) -> dict[str, Any]:
+    """No run will begin from what came over this line."""
+    while kept:
+        let_go(kept.pop())
+    return {}
 
 
 def _code(asked: dict[str, Any], home: Home) -> dict[str, Any]:

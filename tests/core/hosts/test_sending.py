@@ -237,6 +237,24 @@ def test_a_launch_that_sends_much_tells_how_far_it_is_and_can_be_called_off(
     assert (heard[-1].doing, heard[-1].can_cancel) == ("it is launched", False)
 
 
+def test_what_has_arrived_whole_goes_when_the_launch_is_called_off(tmp_path: Path, far: Home, sender: Sender) -> None:
+    """By whoever sends it, when the last byte has arrived there; and where its answer is still on its way."""
+    made, _ = large(tmp_path)
+    found, ask = looked_at(sender, made), sender._target.ask
+
+    def asked(what: str, *rest: Any, **more: Any) -> dict[str, Any]:
+        told = ask(what, *rest, **more)
+        if what == "hold":
+            assert [*far.runs.glob(".held-*/weights.pt")]
+            sender.cancel()
+        return told
+
+    sender._target.ask = asked  # type: ignore[method-assign]
+    with pytest.raises(Cancelled):
+        sender.launch(found)
+    assert not [*far.runs.glob("*"), *far.runs.glob(".held-*")]
+
+
 @pytest.mark.usefixtures("told_at_once")
 def test_a_checkpoint_that_is_brought_here_tells_how_far_it_is_and_can_be_called_off(
     tmp_path: Path, near: Home
