@@ -183,7 +183,7 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]
 
 
 def _events(snapshot: RunSnapshot, now: float) -> list[str]:
-    newest = story(snapshot.events, rundir.asker())[-8:]
+    newest = story(snapshot.events, rundir.asker(), was_cancelled=snapshot.was_cancelled)[-8:]
     moments = [shown.moment_of_day(one.time, now) for one in newest]
     width = max((len(moment) for moment in moments), default=0)
     texts = [short_paths(one.text, snapshot.dir) for one in newest]

@@ -93,6 +93,7 @@ def test_a_cancellation_behind_our_back_is_told(user: User, lab: Lab) -> None:
     seen = user.wait(run, has_ended)
     assert (seen["state"], seen["exit"] and seen["exit"]["requested_by"]) in (("killed", None), ("killed", "Slurm"))
     assert "was cancelled through the scheduler, not by mpstui" in seen["reason"]
+    assert "crashed" not in user.run("show", run)
     assert seen["survivors"] == []
 
 

@@ -39,13 +39,13 @@ def test_b_in_the_chart_of_a_far_run_begins_a_new_run_there_from_the_checkpoint_
             r"toy from (\d+)", screen.wait_text("launch · toy", "toy from ", f"starts on {machines.host[:20]}")
         )
         screen.press("\x13")
-        screen.wait_text("attempt 1", "-toy-from-", "finished")
+        assert named is not None
+        screen.wait_text(f" toy from {named[1]} ", "attempt 1", "finished")
     (branch,) = (one for one in run_dirs(there.runs) if one.run != first)
     spec = storage.read(Spec, branch.spec)
     assert spec is not None
     left = spec.branch
     assert left is not None
-    assert named is not None
     assert 0 < left.step <= int(named[1]) < STEPS
     assert machines.final("a", branch.run) == machines.final("a", first), "the same numbers from its step on"
     assert not (own / "runs").exists()

@@ -275,14 +275,17 @@ class Link:
             self.greeting = form_of(Greeting).decode(rest[0], Rules())
         elif what == "pong":
             asked, there, session.behind_seconds = map(float, rest)
+            taken = time.monotonic() - asked
+            ahead = there - (self._clock() - taken / 2)
             if session.hearer is None:
                 session.answered_at = session.heard_at
-                self._begin(session, asked, there)
+                self._begin(session, ahead, taken)
+            elif abs(ahead - session.clocks_apart) > max(CLOCKS_AGREE_SECONDS, taken) + CLOCKS_AGREE_SECONDS:
+                session.end(f"{self.host}: one of the two clocks was set")  # all times are told anew
 
-    def _begin(self, session: NearSession, asked: float, there: float) -> None:
+    def _begin(self, session: NearSession, ahead: float, taken: float) -> None:
         """The first answer: how the clocks differ is known, and what is looked at here can be told there."""
-        taken = time.monotonic() - asked
-        ahead = there - (self._clock() - taken / 2)
+        session.clocks_apart = ahead
         self.ahead = ahead if abs(ahead) > max(CLOCKS_AGREE_SECONDS, taken) else 0.0
         session.hearer = Hearer(Rules(ahead=self.ahead))
         session.send(["view", form_of(View).encode(self._view, Rules())])

@@ -108,12 +108,16 @@ class Reopening:
                 often = self._away_since is None or now - self._away_since < OFTEN_SECONDS
                 knock_at = now + (KNOCK_EVERY if often else RARELY_EVERY) if answers is not None else float("inf")
                 if answers is False:
-                    until = min(max(until, now + KNOCK_EVERY), began + most)  # ssh would only wait there
+                    # ssh would only wait there; but it knows at once where there is no name, and may know others
+                    last = began + min(most, MOST_BACKOFF if self._kind == "name" else most)
+                    until = min(max(until, now + KNOCK_EVERY), last)
             if now >= until:
                 break
             if self._hurried.wait(max(0.0, min(until, knock_at, now + _LOOK_SECONDS) - now)):
-                if self._away_since is None and (self._kind not in REFUSED or now - began > MOST_BACKOFF):
-                    break
                 self._hurried.clear()
+                if self._kind in REFUSED:
+                    until = min(until, max(now, began + MOST_BACKOFF))
+                elif self._away_since is None:
+                    break
         self._hurried.clear()
         self.backoff = min(MOST_BACKOFF, 2 * self.backoff)

@@ -42,6 +42,7 @@ _MACHINE_SECONDS = 2.0
 _RESPAWN_SECONDS = 5.0
 _CALLERS = 4
 _CURVES_AT_ONCE = 2
+_OURS = __name__.partition(".")[0]
 
 
 class Session:
@@ -125,6 +126,10 @@ class Session:
             except ReportedError as error:
                 came = {"fail": _told_error(error)}
             except Exception as error:  # noqa: BLE001 - whatever went wrong, who asked is told
+                if isinstance(error, ImportError) and (error.name or "").startswith(_OURS):
+                    print(f"mpstui: {error}", file=sys.stderr)
+                    self._end()  # what we are made of was cleaned away: the next line brings it, and is asked again
+                    return
                 came = {"fail": _told_error(OperationError(f"{type(error).__name__}: {error}"))}
             self._outbox.put(["came", call, came])
             self._woken.set()
@@ -153,12 +158,15 @@ class Session:
     def _tell(self) -> None:
         """Read and tell, over and over."""
         monitor = self._services.monitor(COLUMNS)
-        ghosts, respawn_at, read_at = None, time.monotonic() + _RESPAWN_SECONDS, 0.0
+        ghosts, respawn_at, read_at, was_there = None, time.monotonic() + _RESPAWN_SECONDS, 0.0, False
         while not self._ended.is_set():
             view, began, worked = self._view, time.monotonic(), time.thread_time()
             if began - self._heard > SILENCE_SECONDS:
                 return
-            if began >= read_at:
+            if began >= read_at and (is_there := self._services.home.runs.is_dir()) < was_there:
+                read_at = began + _QUIET_SECONDS  # renamed, or a share that is gone: nothing says that its runs are
+            elif began >= read_at:
+                was_there = is_there
                 before, self._snapshots = self._snapshots, monitor.refresh(view.focus, view.selected, view.compared)
                 self._read.set()
                 if before != self._snapshots:

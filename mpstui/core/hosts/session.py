@@ -37,6 +37,8 @@ class NearSession:
         self.why = ""
         self.heard_at = time.monotonic()
         self.answered_at: float | None = None
+        self.clocks_apart = 0.0
+        """Seconds that the far clock was ahead of ours at the first answer."""
         self.hung = self.told_list = False
         self.behind_seconds = 0.0
         """How long before its last answer the far side had last been through its runs."""

@@ -17,6 +17,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ _OPTIONS = (
     *("-T", "-x", "-oBatchMode=yes", "-oConnectTimeout=15", "-oServerAliveInterval=10", "-oServerAliveCountMax=3"),
     *("-oClearAllForwardings=yes", "-oRemoteCommand=none", "-oPermitLocalCommand=no", "-oEscapeChar=none"),
 )
+_RESOLVED_SECONDS = 5.0
+"""So long what ssh's configuration says of a machine is taken to be true: somebody may just be mending it."""
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f\-][^\s\x00-\x1f\x7f]*")
 _FIND = (  # Apple's own python3 opens a window where its tools are missing
     'm=$1; w=$2; a=$3; c=$4; f=; try() { q=$(command -v "$1" 2>/dev/null) || return 1; '
@@ -105,12 +108,13 @@ class Knocking:
         self._called = ssh_command(name, hosts, "", environ)
         self._is_local = is_local(name)
         self._place: tuple[str, int] | None = None
-        self._asked = False
+        self._asked_at: float | None = None
 
     def __call__(self, seconds: float) -> bool | None:
         """None: it is this machine, or only ssh knows the way, over another machine or program."""
-        if not self._asked:
-            self._place, self._asked = None if self._is_local else self._found(), True
+        now = time.monotonic()
+        if self._asked_at is None or now - self._asked_at > _RESOLVED_SECONDS:
+            self._place, self._asked_at = None if self._is_local else self._found(), now
         if self._place is None:
             return None
         try:

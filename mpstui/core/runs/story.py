@@ -28,15 +28,20 @@ _PREFIXES = {"crash": "crashed: "}
 _SPEAKS_FOR_ITSELF = frozenset({"request", "ack", "restart", "launched", "exit", "note", "phase", "checkpoint"})
 
 
-def story(events: Iterable[RunEvent], me: str = "") -> list[RunEvent]:
+def story(events: Iterable[RunEvent], me: str = "", *, was_cancelled: bool = False) -> list[RunEvent]:
     """The events as sentences, in their order; a request, its answer and the end that it led to are one.
 
     Of texts that the training logs under one name the newest is told: many would leave no room for what happened.
 
     Args:
         me: who is "you", as :func:`mpstui.wire.rundir.asker` says it; only what stands before the colon counts.
+        was_cancelled: its job was, through the scheduler: what looked like a crash to its supervisor was that.
     """
     events = _without_echoes(events)
+    ends = [place for place, one in enumerate(events) if one.event in ("exit", "crash")]
+    if was_cancelled and ends and (last := events[ends[-1]]).event == "crash":
+        text = f"{last.text}, after its job was cancelled through the scheduler"
+        events[ends[-1]] = replace(last, event="exit", text=text)
     answers = {str(one.details.get("request")): one for one in events if one.event == "ack"}
     newest = {str(one.details.get("name")): one for one in events if one.event == "text"}
     several = Counter(str(one.details.get("name")) for one in events if one.event == "text")

@@ -286,7 +286,8 @@ def _checkpoints(one: RunSnapshot, now: float) -> str:
 
 
 def _events(one: RunSnapshot, now: float) -> str:
-    events = story(event for event in one.events if event.event != "text")[-50:]
+    told = (event for event in one.events if event.event != "text")
+    events = story(told, was_cancelled=one.was_cancelled)[-50:]
     texts = ((shown.moment_of_day(item.time, now), shown.short_paths(item.text, one.dir)) for item in events)
     return _pairs((moment, text) for moment, text in texts)
 

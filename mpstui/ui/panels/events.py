@@ -20,7 +20,8 @@ def event_rows(facts: RunFacts, width: int) -> list[Row]:
     if not snapshot.events:
         return [nothing_yet("nothing has happened yet", unread=snapshot.brief)]
     until = facts.moment.time if facts.moment is not None else None
-    events = [one for one in story(snapshot.events, _me())[::-1] if until is None or one.time <= until]
+    told = story(snapshot.events, _me(), was_cancelled=snapshot.was_cancelled)
+    events = [one for one in told[::-1] if until is None or one.time <= until]
     times = moments((event.time for event in events), snapshot.seen)
     texts = [short_paths(event.text, snapshot.dir) for event in events]
     lines = [_event_row(event, time, text, width) for event, time, text in zip(events, times, texts, strict=True)]
@@ -32,5 +33,5 @@ def _event_row(event: RunEvent, moment: str, text: str, width: int) -> Row:
     return row(*clip(parts, width))
 
 
-_DRAWN_FROM = ("snapshot.events", "snapshot.dir", "snapshot.brief", "hour", "moment")
+_DRAWN_FROM = ("snapshot.events", "snapshot.was_cancelled", "snapshot.dir", "snapshot.brief", "hour", "moment")
 PANEL = Panel(order=60, help="what happened to it, newest first", widget=lambda: ListPanel(event_rows, _DRAWN_FROM))

@@ -149,10 +149,12 @@ def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_ther
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its disk hangs, on the line at hand and on the next one: what it told before is shown with its age."""
-    run, disk, refresh = running(bench.home), Event(), Monitor.refresh
+    run, disk, stands, refresh = running(bench.home), Event(), Event(), Monitor.refresh
     disk.set()
 
     def hanging(self: Monitor, *of: Any, **more: Any) -> Any:
+        if not disk.is_set():
+            stands.set()
         assert disk.wait(60)
         return refresh(self, *of, **more)
 
@@ -161,6 +163,7 @@ def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_ther
         host = FarHost("gpu1", link)
         wait_until(lambda: [(one.state, one.heard) for one in host.snapshots(())] == [(State.RUNNING, None)])
         disk.clear()
+        wait_until(stands.is_set, what="a reading that hangs, after the last one that did not")
         run.release().exit(code=0).status("ended")
         wait_until(lambda: not link.current and "its runs were last read" in link.sentence)
         assert host.snapshots(())[0].heard is not None
@@ -171,6 +174,49 @@ def test_a_far_side_that_answers_and_reads_nothing_is_not_taken_for_what_is_ther
         assert [(one.state, one.heard is None) for one in host.snapshots(())] == [(State.RUNNING, False)]
         disk.set()
         wait_until(lambda: link.sentence == "" and states(link) == {run.run.run: State.FINISHED})
+
+
+def test_a_home_that_was_renamed_is_no_home_without_runs(bench: Bench) -> None:
+    """Nor one whose share is gone: what was known of its runs is shown with its age until it is back."""
+    run = running(bench.home)
+    with bench.linked() as link:
+        wait_until(lambda: states(link) == {run.run.run: State.RUNNING} and link.current)
+        elsewhere = bench.home.state.rename(bench.home.state.with_name("renamed"))
+        wait_until(lambda: "its runs were last read" in link.sentence)
+        assert states(link) == {run.run.run: State.RUNNING}
+        elsewhere.rename(bench.home.state)
+        wait_until(lambda: link.current and link.sentence == "")
+        run.release().exit(code=0).status("ended")
+        wait_until(lambda: states(link) == {run.run.run: State.FINISHED})
+
+
+def test_a_clock_that_is_set_while_a_line_lives_moves_no_run(bench: Bench) -> None:
+    run, ahead = running(bench.home, created=1.7e9), [0.0]
+    bench.services.clock = lambda: time.time() + ahead[0]
+    with bench.linked() as link:
+        wait_until(lambda: link.current and len(bench.wires) == 1)
+        ahead[0] = 3600.0
+        wait_until(lambda: link.current and link.ahead == pytest.approx(3600.0, abs=60.0), what="the clock there")
+        assert states(link) == {run.run.run: State.RUNNING}
+
+
+def test_a_far_side_whose_program_was_cleaned_away_is_begun_anew_and_asked_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, launcher, failures = running(bench.home), bench.services.launcher, [1]
+
+    def cleaned() -> Any:
+        if failures:
+            failures.pop()
+            raise ModuleNotFoundError("No module named 'mpstui.core.any'", name="mpstui.core.any")
+        return launcher()
+
+    monkeypatch.setattr(bench.services, "launcher", cleaned)
+    with bench.linked() as link:
+        wait_until(lambda: link.live)
+        assert link.ask(Desk.profiles)
+        assert len(bench.wires) == 2
+        wait_until(lambda: states(link) == {run.run.run: State.RUNNING})
 
 
 def more_notices(link: Link, than: int) -> bool:

@@ -109,7 +109,8 @@ def test_a_machine_that_slept_does_not_take_what_it_heard_before_for_what_is_now
 ) -> None:
     monkeypatch.setattr(near, "PING_SECONDS", 0.05)
     machine, slept = Machine(tmp_path, wires), [0.0]
-    link = Link("gpu1", machine.connect, clock=lambda: time.time() + slept[0])
+    machine.services.clock = lambda: time.time() + slept[0]
+    link = Link("gpu1", machine.connect, clock=machine.services.clock)
     link.start()
     try:
         wait_until(lambda: link.current)
@@ -126,7 +127,8 @@ def test_a_line_that_still_speaks_after_a_sleep_goes_on(
 ) -> None:
     monkeypatch.setattr(near, "PING_SECONDS", 0.05)
     machine, slept = Machine(tmp_path, wires), [0.0]
-    link = Link("gpu1", machine.connect, clock=lambda: time.time() + slept[0])
+    machine.services.clock = lambda: time.time() + slept[0]
+    link = Link("gpu1", machine.connect, clock=machine.services.clock)
     link.start()
     try:
         wait_until(lambda: link.current)

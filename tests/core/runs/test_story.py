@@ -54,6 +54,18 @@ def test_events_have_words_instead_of_names() -> None:
     assert texts(event("odd_thing", "happened"), event("odd_thing", "")) == ["odd thing: happened", "odd thing"]
 
 
+def test_an_end_by_a_job_that_was_cancelled_is_no_crash() -> None:
+    """Its supervisor may have had no word of the scheduler when it wrote that down."""
+    events = [event("crash", "exit code 1"), event("crash", "ended by SIGTERM", 2), event("note", "by the way", 2)]
+    told = story(events, ME, was_cancelled=True)
+    assert [one.text for one in told] == [
+        "crashed: exit code 1",
+        "ended by SIGTERM, after its job was cancelled through the scheduler",
+        "by the way",
+    ]
+    assert told[1].event == "exit"
+
+
 def test_of_texts_of_one_name_the_newest_is_told() -> None:
     said = [event("text", f"words {step}", name="sample", step=step) for step in (10, 20, 30)]
     odd = event("text", "odd", name=["no", "name"])
