@@ -33,5 +33,14 @@ def _event_row(event: RunEvent, moment: str, text: str, width: int) -> Row:
     return row(*clip(parts, width))
 
 
-_DRAWN_FROM = ("snapshot.events", "snapshot.was_cancelled", "snapshot.dir", "snapshot.brief", "hour", "moment")
+_DRAWN_FROM = (
+    "snapshot.events",
+    "snapshot.state",
+    "snapshot.exit",
+    "snapshot.job",
+    "snapshot.dir",
+    "snapshot.brief",
+    "hour",
+    "moment",
+)
 PANEL = Panel(order=60, help="what happened to it, newest first", widget=lambda: ListPanel(event_rows, _DRAWN_FROM))
