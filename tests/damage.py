@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -114,13 +115,12 @@ def records_of(run: RunDir) -> list[Path]:
     return [path for path in files if path.exists()]
 
 
-def damages(text: str) -> Iterator[tuple[Place, Any, str]]:
+def damages(text: str, every: int = 1) -> Iterator[tuple[Place, Any, str]]:
     """Every change of the record in a file (of its last line, where it has several): where, by what, the new text."""
     *before, last = text.splitlines(keepends=True)
     record = json.loads(last)
-    for place in _places(record):
-        for poison in POISON:
-            yield place, poison, "".join([*before, json.dumps(_with(record, place, poison)), "\n"])
+    for place, poison in itertools.islice(itertools.product(_places(record), POISON), 0, None, every):
+        yield place, poison, "".join([*before, json.dumps(_with(record, place, poison)), "\n"])
 
 
 def _places(value: Any, above: Place = ()) -> Iterator[Place]:

@@ -7,17 +7,13 @@ before it and saves it again at once, or a few steps later.
 from __future__ import annotations
 
 import functools
-import gc
-import importlib
-import os
 import sys
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import torch
-import torch.distributed as dist
 
+from tests.trainer.forked_ranks import forked, prepare
 from tests.trainer.sharded_ranks import Pair
 from trainer import saving
 from trainer.loop import Loop
@@ -62,37 +58,8 @@ def train(folder: Path, name: str, begun: str | None, steps: int) -> None:
     pair.group.close()
 
 
-def forked(folder: Path, name: str, ranks: int, begun: str | None, steps: int) -> None:
-    """One training; raises where a rank fails."""
-    children = []
-    for rank in range(ranks):
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank)}
-                meet: dict[str, Any] = {
-                    "init_method": f"file://{folder}/{name}.store",
-                    "rank": rank,
-                    "world_size": ranks,
-                }
-                with patch.object(dist, "init_process_group", functools.partial(dist.init_process_group, **meet)):
-                    train(folder, name, begun, steps)
-                code = 0
-            except BaseException:  # noqa: BLE001 - nothing of the parent's may run here
-                sys.excepthook(*sys.exc_info())
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        children.append(child)
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert not any(codes), (name, codes)
-
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    gc.disable()  # what a rank would look through is all of torch, and every page of it would be copied
-    for module in ("torch._dynamo", "torch.distributed.fsdp"):  # each rank would load them, sixteen times in all
-        importlib.import_module(module)
+    prepare()
+    place = Path(sys.argv[1])
     for name, ranks, begun, steps in CHAIN:
-        forked(Path(sys.argv[1]), name, ranks, begun, steps)
+        forked(place / f"{name}.store", ranks, functools.partial(train, place, name, begun, steps))

@@ -1,4 +1,4 @@
-"""What each of two ranks does for test_sharding.py, under torchrun: ``-m tests.trainer.sharded_ranks FOLDER``.
+"""What each of two ranks does for test_sharding.py: ``-m tests.trainer.sharded_ranks FOLDER``, under torchrun or alone.
 
 Trainings run one after the other in one pair of processes, since starting a pair takes longer than all of them. What
 rank R found is in ``rankR.json``, what the trainings told in a run directory for each.
@@ -6,7 +6,7 @@ rank R found is in ``rankR.json``, what the trainings told in a run directory fo
 
 from __future__ import annotations
 
-import gc
+import functools
 import json
 import os
 import sys
@@ -18,6 +18,7 @@ from unittest.mock import patch
 import torch
 
 from mpstui.agent.reporter import Reporter
+from tests.trainer.forked_ranks import forked, prepare
 from tests.trainer.running import parsed
 from trainer import assemble, checkpoint, options, tasks
 from trainer.checkpoint import CheckpointFolder
@@ -100,8 +101,6 @@ class Pair:
 
 def main(folder: Path) -> None:
     """Every training there is."""
-    torch.set_num_threads(1)
-    gc.disable()  # to look through all of torch again and again takes a tenth of this program
     pair = Pair(folder)
     for name, (task, *words) in TRAININGS.items():
         pair.train(f"{name}-whole", task, *words)
@@ -215,4 +214,9 @@ def _fail(pair: Pair) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    prepare()
+    place = Path(sys.argv[1])
+    if "RANK" in os.environ:
+        main(place)
+    else:
+        forked(place / "store", 2, functools.partial(main, place))

@@ -270,11 +270,11 @@ class _Knowing(_Alone):
 
 def test_stage_1_learns_how_corners_belong_together_and_nothing_from_shuffled_ones(tmp_path: Path) -> None:
     wish = ("--stage", "1", "--width", "48", "--heads", "4", "--batch-size", "32", "--limit", "1000", "--lr", "0.004",
-            "--epochs", "6", "--eval-every", "6", "--sample-every", "0")  # fmt: skip
+            "--epochs", "4", "--eval-every", "4", "--sample-every", "0")  # fmt: skip
     _train(*wish, run_dir=tmp_path / "true")
-    assert _last(tmp_path / "true", "val_structure") > 0.1
+    assert _last(tmp_path / "true", "val_structure") > 0.03
     _train(*wish, "--shuffle-labels", run_dir=tmp_path / "shuffled")
-    assert _last(tmp_path / "shuffled", "val_structure") < 0.02  # chance is 0 or less
+    assert _last(tmp_path / "shuffled", "val_structure") < 0  # chance is 0 or less
 
 
 def test_structure_is_what_a_model_knows_of_plans_as_a_whole() -> None:

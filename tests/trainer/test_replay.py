@@ -81,7 +81,7 @@ def test_replayed_steps_are_the_eager_ones_in_every_shape(
     eager = job(*words, "--replay", "off", folder=tmp_path)
     recorder.job = replayed = job(*words, folder=tmp_path)
     assert (eager.stepper.replayed, replayed.stepper.replayed) == (False, True)
-    assert walked(replayed, 6) == walked(eager, 6)
+    assert walked(replayed, 4) == walked(eager, 4)
     assert recorder.recorded == 2  # steps of 24 samples, and the last of an epoch with 8
     for mine, theirs in zip(replayed.model.parameters(), eager.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.trainer.building import ROOT, environment, torchrun
 from tests.trainer.building import train as train_cifar
 from tests.trainer.running import command, metrics, parsed, train
 from tests.trainer.sharded_ranks import TRAININGS
+from tests.warm import CAN_FORK
 from trainer import options
 from trainer.checkpoint import incomplete, load
 from trainer.errors import UsageError
@@ -45,8 +47,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _train(folder: Path) -> None:
     train("cifar", *AVERAGE, "--batch-size", "16", "--stop-after", "5", run_dir=folder / "alone")
+    ranks = ("tests.trainer.sharded_ranks", str(folder))
     child = subprocess.run(
-        torchrun("tests.trainer.sharded_ranks", str(folder)),
+        [sys.executable, "-m", *ranks] if CAN_FORK else torchrun(*ranks),
         env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr[-4000:]

@@ -13,7 +13,7 @@ import pytest
 from mpstui.core.formats.points import ParsedLog, Point, PointColumns
 from mpstui.core.formats.reader import LogReader
 
-LINES = 3000
+LINES = 1500
 BLOCK_OF_FEW = 700
 
 
