@@ -7,7 +7,7 @@ its counters.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from .evaluations import is_evaluation
 from .loss_series import or_zero
@@ -15,7 +15,7 @@ from .metric_names import is_duration, is_measure, is_never_a_metric
 from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
-from .places import COUNTING, read_counters
+from .places import COUNTING, PLANNED, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_settings, arguments, is_member, planned_among
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
@@ -55,13 +55,10 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         return None
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
-    counters, is_plan = read_counters(pairs, line, has_loss=loss is not None or any(map(_is_part, pairs)))
+    counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
+    counters, is_plan = read_counters(counting, line, has_loss=loss is not None or any(map(_is_part, pairs)))
     loss = _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
-    named = [
-        pair
-        for at, pair in enumerate(pairs)
-        if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
-    ]
+    named = _values_of(pairs, told)
     says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
@@ -85,9 +82,23 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
-        certain=loss is not None and loss.scope is NameScope.TRAIN,
+        certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _values_of(pairs: Sequence[Pair], told: Container[Pair]) -> list[Pair]:
+    """What a line measures, by name; ``told`` are the arguments on it."""
+    return [
+        pair
+        for at, pair in enumerate(pairs)
+        if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
+    ]
+
+
+def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) -> bool:
+    """Whether the names of measures say that they are of training: of several losses none is the loss."""
+    return not eval_metrics and any(pair.name.scope is NameScope.TRAIN and is_measure(pair.key) for pair in named)
 
 
 def _is_said(pair: Pair, line: str) -> bool:

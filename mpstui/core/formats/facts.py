@@ -51,7 +51,8 @@ _OF = (
     r"target|active|chosen|selected|(?:auto.?)?detected|main|on|the|your|our|and|accelerator|with|is|process|\d{1,4})"
 )
 _NAMED = re.compile(
-    rf"(?i)(?:^|\A- |[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}(?:device|accelerator)(?:[ _](?:type|name))?"
+    rf"(?i)(?:^|\A- |[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}"
+    r"(?:(?:device|accelerator)(?:[ _](?:type|name))?|(?:使用|训练|运行|当前)?设备|(?:使用)?デバイス|(?:사용 )?장치)"
     rf"\s{{0,24}}(?:is set to|set to|is|was|:|=|->|→|：)\s{{0,24}}{_VALUE}"
 )
 _USED = re.compile(
@@ -65,7 +66,8 @@ _USED = re.compile(
 )
 _CUDA = re.compile(
     r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) TensorFlow device \(\S{0,80}GPU:\d|"
-    r"\bUse GPU with device ID \d|\bBackend used: \[CUDA\]|\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
+    r"\bUse GPU with device ID \d|\AUse GPU: \d{1,2}(?= for training|\Z)|"
+    r"\bBackend used: \[CUDA\]|\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
     r"\bdevice: \d{1,2}, GPU Compute Capability"
 )
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")

@@ -53,7 +53,9 @@ def is_measure(text: str) -> bool:
         return True
     if ranked and all(word.isdigit() for word in words[1:]):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
-    return NO_MEASURE.isdisjoint(words) and not MEASURES.isdisjoint(words)
+    measures = MEASURES.intersection(words)
+    recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
+    return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)

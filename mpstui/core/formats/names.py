@@ -96,7 +96,7 @@ _PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
 _ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _MAX_NAME = 80
-_RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?")
+_RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?")
 DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 """An average precision or recall by its name."""
 

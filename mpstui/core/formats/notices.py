@@ -27,7 +27,7 @@ _LAUNCHER = re.compile(
     r"\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
     r"\[default\d\]:|"
     rf"{_STAMP} std(?:out|err) [FP](?= )|"
-    rf"\[{_STAMP} [\w.]{{1,80}}\]:?|"
+    rf"\[{_STAMP} [\w.]{{1,80}}\]:?|\[\w{{2,20}} [IWEDF] {_STAMP} [\w./-]{{1,80}}:\d{{1,6}}\]|"
     r"\[(?:[IWEDF]|[A-Za-z_]\w{0,60}[./][\w./:<>-]{0,100})\]:?|"
     rf"\[?{_STAMP}\]?|\[{_TIME}\]|{_TIME}(?=[ \]|-])|[IWEF]\d{{4}} {_TIME} +\d{{1,18}} [\w./-]{{1,200}}:\d{{1,6}}\]|"
     r"\[\d{10}(?:\.\d{1,9})?\]|\[\d{1,12}@\d{10}(?:\.\d{1,9})?\]"
@@ -62,7 +62,8 @@ def strip_prefix(line: str) -> str:
         basic = _BASIC.match(line) if origin is None else None  # ``INFO:name:text``, as Python's logging has it
         if basic is not None:
             origin, word = basic, basic[1]
-        name = classify(word) if word.isalpha() else classify("")
+        first = word.strip("[]").partition(":")[0]  # ``[epoch:3] [step:0]`` is a place
+        name = classify(first) if first.isalpha() else classify("")
         # What looks like a logger's name may be a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``.
         if origin is not None and name.role is Role.OTHER and name.scope is NameScope.NONE:
             line = line[origin.end() :]

@@ -17,6 +17,8 @@ from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
 
 COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 """The roles of counters."""
+PLANNED = frozenset((Role.EPOCHS, Role.STEPS))
+"""Those of what is planned."""
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
@@ -30,6 +32,7 @@ _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _RULES = ("--", "==", "**", "##")
 """In front of what a line is the heading of: ``---- batch: 010 ----``."""
 _HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
+_DONE = re.compile(r"(?i)(?: (?:steps|iterations|iters|updates|epochs))? (?:completed|done|finished|performed|taken)\b")
 _SO_FAR = ("progress", "progress on", "completed", "done", "finished")
 
 
@@ -66,6 +69,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         if pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index])):
             continue  # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
         before = counters
+        if pair.name.role is Role.STEPS and pair.marked and not pair.total and _DONE.match(line, pair.end):
+            counters = counters._replace(step=pair.counted)  # ``Total iterations: 12238 iterations completed``
+            continue
         if so_far:
             counters = Counters(step=pair.counted, steps=pair.planned)
             continue
@@ -75,13 +81,15 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         named = pair.key and not _is_tag(pair)
         counters = _keyed(counters, pair, pairs, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
-    if has_loss and counters.epoch is None:
-        # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.
-        counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
-        plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
-        if len(plurals) == 1 and not plurals[0].planned:
-            counters = counters._replace(epoch=plurals[0].counted)
+    counters = _epochs_beside_a_loss(counters, pairs) if has_loss and counters.epoch is None else counters
     return counters, plan and not counters.positioned
+
+
+def _epochs_beside_a_loss(counters: Counters, pairs: Sequence[Pair]) -> Counters:
+    """``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one."""
+    counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
+    plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
+    return counters._replace(epoch=plurals[0].counted) if len(plurals) == 1 and not plurals[0].planned else counters
 
 
 def _is_no_place(line: str, pair: Pair) -> bool:

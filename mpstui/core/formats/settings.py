@@ -33,6 +33,8 @@ _BETWEEN = re.compile(
 )
 """A title, a member of a list, a rule, a comment: stand between options, and are none."""
 _LONGEST = 200
+_LONG_OPTION = re.compile(r"[A-Za-z_][\w.-]{0,40}\s?[:=]\s?[\[{(]")
+"""A dictionary or a list among options, longer than these are."""
 _BEFORE = 3
 """So many options above a counter make that one too: no program begins to train without another line between."""
 _ROW, _WORDS = 8, 2
@@ -102,7 +104,8 @@ class Options:
     def read(self, line: str, readings: Sequence[LineReading], *, placed: bool) -> None:
         """The next line, and what was read of it; ``placed`` where that is of training."""
         if placed or len(line) > _LONGEST:
-            self.interrupt()
+            if placed or _LONG_OPTION.match(line) is None:
+                self.interrupt()
             return
         values = _options(line) if ":" in line or "=" in line or "\t" in line else ()
         if not values or any(map(_RECORD.search, values)):

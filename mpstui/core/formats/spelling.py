@@ -33,6 +33,7 @@ _COCO = re.compile(
 """A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
 """As timm's train.py has it."""
+_OF_EPOCH = re.compile(r"\A\[(\d{1,6}): (\d{1,9}/\d{1,9})\]")  # ``[3: 7/12] train loss: 0.5``
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _VALUE_FIRST = re.compile(
     r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
@@ -63,6 +64,8 @@ _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch:
 _MANY_BATCHES = re.compile(r"(?<=Batch )\[0-(\d{1,9})\]")
 """``Epoch[5] Batch [0-1300]``, as MXNet has it."""
 _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
+_GROUPED = re.compile(r"([Ll]oss|[Mm]etrics?), (?=[a-zA-Z]\w{0,20}: \s?-?\d)")
+"""``training-loss, overall: 0.5    training-metric, acc: 0.9``: of which group a value is."""
 _TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
 """As PointNet's and DGCNN's programs in PyTorch print an epoch."""
 _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
@@ -90,6 +93,8 @@ def respelt(line: str) -> str:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
     if line.startswith("Train: "):
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
+    if line.startswith("[") and "]" in line[:24]:
+        line = _OF_EPOCH.sub(r"epoch \1 [\2]", line)
     if line.startswith("[") and "|" in line[:20]:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
     if line[-1:].isalpha() and "oss" in line:
@@ -100,6 +105,8 @@ def respelt(line: str) -> str:
         line = _SOCKEYE.sub(r"epoch \1 step \2", line)
     if line.startswith("Train ") and ", loss: " in line:
         line = _TRAINED.sub(r"epoch \1", line)
+    if "oss, " in line or "etric, " in line:
+        line = _GROUPED.sub(r"\1 ", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
     if ", " in line and "=" not in line and ":" not in line and _ALL_COMMAS.match(line):

@@ -270,7 +270,9 @@ class Tracker:
             return reading
         if reading.loss is not None:
             self._epoch_steps.watch(reading.counters, lines)
-        of_record = reading.certain and not reading.series.partition("@")[2]  # its fields are named for either
+        of_record = (
+            reading.certain and reading.loss is not None and not reading.series.partition("@")[2]
+        )  # its fields are named for either
         meant = (
             reading.counters if of_record and not self._epoch_steps.anew else self._epoch_steps.read(reading.counters)
         )

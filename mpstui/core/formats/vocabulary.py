@@ -115,10 +115,10 @@ NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap 
     "alpha gamma thresh thr"
 )
 _ERRORS_AND_SCORES = """
-    accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
+    accu accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
     specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
     kendall brier srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95 jaccard auprc epe pesq stoi sdr nsdr
-    sisdr sisnr cider bertscore mpjpe rmsle
+    sisdr sisnr cider bertscore mpjpe rmsle hmean
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
@@ -176,7 +176,7 @@ _TIMES = "time times timer elapsed elasped duration runtime took data tiempo tem
 DURATIONS = word_set(f"{_TIMES} 耗时 用时 時間 시간")
 """Name a time."""
 SPELLINGS = {
-    **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
+    **dict.fromkeys(("accuracy", "accuracies", "accu", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),
     **dict.fromkeys(LOSS_WORDS, "loss"),
 }

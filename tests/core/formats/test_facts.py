@@ -17,6 +17,9 @@ def standing(*lines: str) -> Standing:
 DEVICES = [
     ("Using device: MPS (Apple Silicon GPU)", "mps"),
     ("Device: mps", "mps"),
+    ("使用设备: cuda", "cuda"),
+    ("训练设备：cuda:0", "cuda:0"),
+    ("Use GPU: 0 for training", "cuda"),
     ("Execution Device: CUDA", "cuda"),
     ("device=cuda:0", "cuda:0"),
     ("Training on cpu", "cpu"),

@@ -201,3 +201,53 @@ def test_as_many_updates_beside_an_epoch_are_a_place() -> None:
 
 def test_nobody_plans_no_epochs() -> None:
     assert read('"training_epochs": 0,\n' + lines("Epoch {n} loss: 2.{n}5")).epochs is None
+
+
+def test_training_goes_on_behind_an_evaluation_where_two_losses_leave_none() -> None:
+    evaluation = "=== MODEL VALIDATING ===\n+ Validation accuracy: 0.469\n"
+    train = "Train step: {n}0/90, GEN Train loss: 4.{n}, ENC Train loss: 1.{n}, Train accuracy: 0.2{n}"
+    found = read((lines(train, 1) + evaluation) * 2 + lines(train))
+    assert (found.step, found.steps, found.train_loss) == (30, 90, None)
+    assert {"GEN Train loss", "ENC Train loss", "Train accuracy", "Validation accuracy"} == set(found.metrics)
+
+
+@pytest.mark.parametrize(
+    ("form", "epoch", "step"),
+    [
+        ("2018-12-25 11:49:25,609 - log/log.txt - INFO - [epoch:{n}] [step:0] loss:66.{n}", 3, 0),
+        ("[{n}: 7/12] train loss: 0.{n}17 accuracy: 0.7{n}", 3, 7),
+        ("Iter: {n}00    training-loss, overall: 0.9{n}    \nIter: {n}00    training-metric, acc: 0.5{n}", None, 300),
+        ("step {n}00 loss 0.{n}\nTotal Optimization Iterations: {n}12 iterations completed", None, 312),
+    ],
+)
+def test_places_in_brackets_and_behind_groups(form: str, epoch: int | None, step: int) -> None:
+    found = read(lines(form))
+    assert (found.epoch, found.step) == (epoch, step)
+    assert found.train_loss is not None
+    assert found.train_loss.count == 3
+
+
+def test_arguments_of_a_program_that_crashed_are_no_place() -> None:
+    found = read("Namespace(epoch=60000, imgsz=28, k_qry=15, meta_lr=0.001, update_step=5)\nTraceback: no\n")
+    assert (found.epoch, found.step) == (None, None)
+
+
+def test_what_a_checkpoint_was_kept_for_is_an_evaluation() -> None:
+    kept = (
+        "Epoch {n}, global step {n}50: 'val_wer' reached 0.1{n}5 (best 0.1{n}5), saving model to '/a/b.ckpt' as top 3"
+    )
+    assert "val_wer" in read(lines(kept)).metrics
+
+
+def test_how_often_something_is_recorded_among_lists_is_an_option() -> None:
+    longer = "data_aug: {'flip_prob': 0.5, " + ", ".join(f"'limit_{n}': [{n}, {n}]" for n in range(30)) + "}"
+    options = (
+        f"name: timesformer\nmode: train\nsize: 224\n{longer}\nseed: 1\nloss_func: ce\nworkers: 8\nrec_iter: 100\n"
+    )
+    found = read(f"{options}spread: 0.5\n" + lines("Epoch {n} loss: 0.{n}, acc: 0.{n}\nHR: 0.6{n}, NDCG: 0.3{n}"))
+    assert set(found.metrics) == {"loss", "acc", "HR", "NDCG"}
+
+
+@pytest.mark.parametrize("change", ["change lr to 1.0e-03", "Setting learning rate to 0.001", "set lr to 0.001"])
+def test_a_new_learning_rate_in_a_sentence(change: str) -> None:
+    assert read(f"epoch 1 loss: 0.5\n{change}\nepoch 2 loss: 0.4\n").learning_rate == 0.001

@@ -27,8 +27,13 @@ _RATE = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
 _RATE_CHANGE = re.compile(
     rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_RATE}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_RATE}"
     rf"|\blearning rate of group 0 to {_RATE}"
-    rf"|(?:reduc|adjust|sett|decreas|lower|updat|chang)\w{{2,4}} (?:the )?(?:learning rate|lr) to {_RATE}"
+    rf"|(?:reduc|adjust|set|decreas|lower|updat|chang)\w{{0,5}} (?:the )?(?:learning rate|lr) to {_RATE}"
 )
+_REACHED = re.compile(
+    r"Epoch (\d{1,9}), global step (\d{1,12}): '(?P<name>[\w./ \x2d]{1,60})' reached "
+    r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?)(?= \(best)"
+)
+"""What a checkpoint of Lightning was kept for: as a rule what no other line tells."""
 _RUN_SUMMARY = re.compile(r"global_step = (\d{1,12}), average loss = ")
 """What the examples of transformers print when all is done: the loss is the mean over the run, no reading of it."""
 _PLANNED = re.compile(
@@ -50,7 +55,7 @@ _OPTION = re.compile(
 )
 """Of a command line that a program prints."""
 _NOT_A_PLAN = re.compile(
-    r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
+    r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4}|completed|finished|performed)\b|loss"
 )
 _LONGEST_PLAN = 240
 _NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|POCH|poca|poque|step|iter|updates|轮|エポック|에폭"
@@ -92,6 +97,9 @@ class Sentences(LineGrammar):
             reading = LineReading(self.name, learning_rate=as_float(change[2] or change[3] or change[4]))
         if reading is None and (summary := _RUN_SUMMARY.search(line, 0, 80)):
             reading = LineReading(self.name, Counters(step=parse_count(summary[1])))
+        if reading is None and (reached := _REACHED.match(line)):
+            evaluated = {reached["name"]: float(reached["value"])}
+            reading = LineReading.evaluation(self.name, evaluated) if _is_of_evaluation(reached["name"]) else None
         reading = reading or self._plan(line)
         return None if reading is None else (reading,)
 
@@ -128,6 +136,10 @@ class Sentences(LineGrammar):
             of_epochs = what.lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭")
             counters = counters._replace(**{"epochs" if of_epochs else "steps": parse_count(n)})
         return None if counters == Counters() else LineReading(self.name, counters, plan=True)
+
+
+def _is_of_evaluation(name: str) -> bool:
+    return classify(name).scope is NameScope.EVAL
 
 
 GRAMMAR = Sentences
