@@ -27,7 +27,8 @@ _PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin:/opt/homebrew
 class SshLab:
     """One daemon, any number of hosts. ``environ`` makes mpstui reach them by name."""
 
-    def __init__(self, folder: Path, daemon: str) -> None:
+    def __init__(self, folder: Path, daemon: str, **more: object) -> None:
+        """``more``: further settings of the daemon."""
         self.folder, self.config, self.keys = folder, folder / "config", folder / "authorized_keys"
         folder.chmod(0o700)
         for path in (self.config, self.keys):
@@ -51,6 +52,7 @@ class SshLab:
             "AcceptEnv": "*",
             "MaxStartups": "100",
             "KexAlgorithms": "curve25519-sha256",  # the default takes a tenth of a second of each side
+            **more,
         }
         (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         with contextlib.suppress(OSError):

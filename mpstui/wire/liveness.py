@@ -95,6 +95,8 @@ def _is_refused(path: Path, kind: int) -> bool:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         os.close(descriptor)
     return False
@@ -112,9 +114,9 @@ def _take(path: Path, kind: int) -> int | None:
                 return descriptor
             except BlockingIOError:
                 time.sleep(0 if last else 0.01)
-    except OSError:
+    except OSError as error:
         os.close(descriptor)
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     os.close(descriptor)
     return None
 

@@ -114,7 +114,11 @@ class Meter:
 
     def passes(self, data: bytes) -> None:
         """A part of a parcel, which is unpacked here only to know how much of the files it is."""
-        now, done = self._monotonic(), self._now.done_bytes + len(self._unpacked.decompress(data))
+        try:
+            unpacked = len(self._unpacked.decompress(data))
+        except zlib.error:  # what was being written was broken off: its end comes after a gap
+            return
+        now, done = self._monotonic(), self._now.done_bytes + unpacked
         self._passed.append((now, done))
         while self._passed[1][0] < now - _WINDOW_SECONDS:
             self._passed.popleft()

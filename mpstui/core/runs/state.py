@@ -120,7 +120,9 @@ def derive(seen: RunWitnesses) -> StateVerdict:
     if seen.exit is not None:
         return _outlived(seen, ended(seen.exit, seen.phase))
     if seen.trainer_lives:
-        return StateVerdict(State.UNSUPERVISED, "its supervisor has died, the training goes on" + _doubts(seen))
+        unknown = "supervisor.lock" in dict(seen.unreadable)
+        known = "whether its supervisor lives cannot be known" if unknown else "its supervisor has died"
+        return StateVerdict(State.UNSUPERVISED, f"{known}, the training goes on{_doubts(seen)}")
     if "exit.json" in dict(seen.unreadable):
         return StateVerdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0][1]}")
     return _vanished(seen)

@@ -94,6 +94,12 @@ CASES: list[tuple[str, RunWitnesses, State, str]] = [
     ),
     ("taken back", seen(status=status("ended", action="stop"), begun=False), State.STOPPED, "cancelled"),
     ("unsupervised by lock", seen(status=status("running"), run_held=True), State.UNSUPERVISED, "supervisor has died"),
+    (
+        "no locks on its disk",
+        seen(status=status("running"), alive=(5,), unreadable=(("supervisor.lock", "supervisor.lock: No locks"),)),
+        State.UNSUPERVISED,
+        "whether its supervisor lives cannot be known, the training goes on (supervisor.lock: No locks)",
+    ),
     ("unsupervised by process", seen(status=status("running"), alive=(5,)), State.UNSUPERVISED, "goes on"),
     (
         "a pid of another boot is nobody",
