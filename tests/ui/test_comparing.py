@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from mpstui.core.model.snapshot import RunSnapshot, SeriesView
+from mpstui.core.model.snapshot import RunSnapshot, SeriesView, State
 from mpstui.core.runs.comparison import Column
 from mpstui.core.series.direction import Better
 from mpstui.ui.charting.canvas import Canvas, draw_line
@@ -17,7 +18,7 @@ from mpstui.ui.charting.scale import Frame
 from mpstui.ui.rows import Row
 from mpstui.ui.screens.comparing import ComparisonScreen
 from mpstui.ui.widgets.comparison import Comparison
-from mpstui.ui.widgets.comparison_words import own_words
+from mpstui.ui.widgets.comparison_words import lack, own_words
 from mpstui.ui.widgets.overlay import LABELS, best_axis, draw_overlay, overlay
 from mpstui.ui.widgets.parallel import parallel, parallel_rows
 from tests.snapshots import changed
@@ -185,6 +186,29 @@ def test_runs_without_the_metric_are_told_and_a_hidden_one_too() -> None:
         replace(ADAM, series={**ADAM.series, "val_accuracy": TWENTY[0].series["val_accuracy"]}),
     )
     drive(world, play)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"brief": True}, "still being read"),
+        ({"unread": True}, "still being read"),
+        ({"state": State.QUEUED}, "no loss yet"),
+        ({"state": State.FINISHED}, "no loss"),
+    ],
+)
+def test_a_run_without_a_curve_says_whether_there_may_be_one(change: dict[str, Any], words: str) -> None:
+    assert lack(replace(SGD, series={}, **change), "loss") == words
+
+
+def test_headings_are_whole_where_no_other_column_wants_the_room() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("space", "C")
+        await driver.sees("best a_rather_long_validation_accuracy")
+
+    longer = {"a_rather_long_validation_accuracy": fakes.curve("a_rather_long_validation_accuracy", evaluation=True)}
+    runs = (replace(SGD, series={**SGD.series, **longer}), replace(ADAM, series={**ADAM.series, **longer}))
+    drive(fakes.world(runs), play, size=(200, 60))
 
 
 def test_no_metric_is_denied_before_the_runs_were_read() -> None:

@@ -17,7 +17,7 @@ from textual.widgets import Input
 from ...core.model.errors import ReportedError
 from ...core.present import badge
 from ..bindings import KEYS, Scope
-from ..rows import Row, Span, clean, clip, cut, fit, row
+from ..rows import Row, Span, clean, clip, cut, fit, row, width_of
 from ..widgets.lines import LinePanel
 from ..widgets.text_field import TextField
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ...core.profiles.library import ProfileEntry
     from .acting import ActingScreen
 
-_WIDTH, _MOST_LINES = 96, 22
-_KEY_CELLS, _NAME_CELLS = 8, 30
+_WIDTH, _LEAST_LINES = 124, 22
+_KEY_CELLS, _LEAST_NAME, _NAME_CELLS = 8, 12, 30
 _MOVES = frozenset("↑↓←→⇟⇞")
 
 
@@ -149,7 +149,9 @@ class Choices(LinePanel):
             return [row((" nothing is called so", "dim"))]
         self._top = max(0, min(self._top, self.index), self.index - height + 1)
         seen = range(self._top, min(len(self.found), self._top + height))
-        return [entry_row(self.found[place], width, selected=place == self.index) for place in seen]
+        most = min(_NAME_CELLS, max(_LEAST_NAME, width // 3))
+        name = max(_LEAST_NAME, *(min(most, width_of(self.found[place].name)) for place in seen))
+        return [entry_row(self.found[place], width, name, selected=place == self.index) for place in seen]
 
     def on_click(self, event: Click) -> None:
         if 0 <= self._top + event.y < len(self.found):
@@ -163,10 +165,9 @@ class Choices(LinePanel):
         self.move(-1)
 
 
-def entry_row(entry: Entry, width: int, *, selected: bool) -> Row:
-    """Key, name, and what it does or why it cannot be done."""
+def entry_row(entry: Entry, width: int, name: int, *, selected: bool) -> Row:
+    """Key, name in so many cells, and what it does or why it cannot be done."""
     able = not entry.why_not
-    name = min(_NAME_CELLS, max(10, width // 3))
     parts = (
         Span("▌" if selected else " ", "key"),
         Span(fit(entry.key, _KEY_CELLS), "key" if able else "faint"),
@@ -199,7 +200,7 @@ class Palette(ModalScreen[Entry | None]):
         width, height = self.app.size
         with Vertical(id="palette") as sheet:
             sheet.styles.width = min(_WIDTH, width)
-            sheet.styles.height = min(_MOST_LINES, height, len(self._known) + 3)
+            sheet.styles.height = min(max(_LEAST_LINES, height * 2 // 3), height, len(self._known) + 3)
             yield TextField("", self._asks, compact=True)
             yield Choices(self._known)
 

@@ -17,7 +17,7 @@ from ..charting.plot import GUTTER, ChartView
 from ..graphics import Picture
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
-from .comparison_words import WIDEST_VALUE, cell_text, own_words
+from .comparison_words import WIDEST_VALUE, cell_text, lack, own_words
 from .lines import PixelPanel
 from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay, overlay_frame
 from .parallel import Drawn, parallel, parallel_rows
@@ -299,13 +299,13 @@ class Comparison(PixelPanel):
         """Runs of which there is nothing to draw, and why; and those that measure nothing finite any more."""
         hidden = "".join(LABELS[place] for place in sorted(self._data.hidden))
         none = [place for place, one in enumerate(self._data.runs) if one is None]
-        of_metric = [place for place in none if self._curve(self.snapshots[place]) is None]
-        told = []
-        for places, why in (
-            (of_metric, f"no {clean(self.metric, 30)}"),
-            ([place for place in none if place not in of_metric], f"{_OF_AXIS[self._axis_now]} not known"),
-        ):
-            told += [f"{why}: {' '.join(LABELS[place] for place in places)}"] if places else []
+        why: dict[str, list[int]] = {}
+        for place in none:
+            one, there = self.snapshots[place], self._curve(self.snapshots[place]) is not None
+            why.setdefault(f"{_OF_AXIS[self._axis_now]} not known" if there else lack(one, self.metric), []).append(
+                place
+            )
+        told = [f"{words}: {' '.join(LABELS[place] for place in places)}" for words, places in why.items()]
         told += [f"hidden: {' '.join(hidden)}"] if hidden else []
         broken = next((one.broken for one in self._shown if one.kind == "best"), {})
         for words in dict.fromkeys(broken.values()):
@@ -327,15 +327,24 @@ class Comparison(PixelPanel):
         """The columns from the first one in view on, as many as fit, and their widths."""
         left = width - self._name_cells - 5
         found: list[tuple[Column, int]] = []
+        cut_names: list[int] = []
         self._left = min(self._left, max(0, len(self._shown) - 1))
         for column in self._shown[self._left :]:
             texts = [cell_text(column, place) for place in range(len(column.values))]
             wins = bool(column.best())
-            cells = min(WIDEST_VALUE, max(width_of(clean(column.name, 80)), *map(width_of, texts)) + wins + 1)
+            wanted = max(width_of(clean(column.name, 80)), *map(width_of, texts)) + wins + 1
+            cells = min(WIDEST_VALUE, wanted)
             if found and cells + 2 > left:
                 break
             found.append((column, max(1, min(cells, left - 2))))
+            cut_names.append(wanted - cells)
             left -= cells + 2
+        if len(found) + self._left < len(self._shown):
+            return found
+        for place, more in enumerate(cut_names):  # nothing else wants the room
+            column, cells = found[place]
+            found[place] = column, cells + (more := max(0, min(more, left)))
+            left -= more
         return found
 
     def _table(self, width: int, height: int) -> list[Row]:

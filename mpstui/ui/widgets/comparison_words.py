@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...core.model.snapshot import RunSnapshot
 from ...core.runs.comparison import Column
 from ..rows import clean, width_of
 
@@ -16,6 +17,13 @@ def cell_text(column: Column, place: int) -> str:
     while width_of(text) > WIDEST_VALUE:
         text = f"…{text[2:]}"
     return text
+
+
+def lack(run: RunSnapshot, metric: str) -> str:
+    """Why there is no curve of a metric to draw: not yet read, not yet measured, or there is none."""
+    if run.brief or run.unread or run.loading:
+        return "still being read"
+    return f"no {clean(metric, 30)}{' yet' if run.state.active else ''}"
 
 
 def own_words(names: Sequence[str]) -> list[str]:
