@@ -54,36 +54,41 @@ _INKS: Mapping[str, dict[str, str]] = {
     },
 }  # fmt: skip
 _ROLES: dict[str, tuple[str, ...]] = {
-    "dim": ("{dim}", "dim"),
+    "dim": ("{dim}", ""),
     "ghost": ("{dim}", "dim"),
-    "faint": ("{faint}", "dim"),
+    "faint": ("{faint}", ""),
+    "off": ("{faint}", "dim"),
     "strong": ("bold", "bold"),
     "title": ("bold {title}", "bold"),
-    "brand": ("bold {blue}", "bold blue"),
+    "brand": ("bold {blue}", "bold cyan", "bold blue"),
     "key": ("{blue}", "bold"),
-    "good": ("{green}", "green"),
+    "good": ("{green}", "green", "blue"),
     "busy": ("{teal}", "cyan", "blue"),
     "warn": ("{amber}", "yellow", "magenta"),
-    "bad": ("{red}", "bold red"),
-    "quiet": ("{dim}", "dim"),
+    "bad": ("{red}", "bold bright_red", "bold red"),
+    "quiet": ("{dim}", ""),
     "train-range": ("{trainrange} on {trainrange}", "dim cyan", "dim blue"),
     "train-range-over": ("on {trainrange}", ""),
     "val-range": ("{valrange} on {valrange}", "dim yellow", "dim magenta"),
     "val-range-over": ("on {valrange}", ""),
     "train": ("{teal}", "bold cyan", "bold blue"),
     "val": ("{amber}", "yellow", "magenta"),
-    "mark": ("{violet}", "magenta", "red"),
-    "pinned": ("{blue}", "bold blue", "blue"),
+    "mark": ("{violet}", "bright_magenta", "red"),
+    "pinned": ("{blue}", "bold bright_white", "blue"),
     "cursor": ("{cursor}", "bold"),
-    "bar": ("{blue}", "blue"),
+    "bar": ("{blue}", "bright_blue", "blue"),
     "cached": ("{cached}", "dim blue"),
     "track": ("{edge}", "dim"),
     "selected": ("{ink} on {lit}", "reverse"),
-    "heading": ("{dim}", "dim"),
+    "heading": ("{dim}", ""),
     "match": ("{ground} on {amber}", "reverse"),
     "raised": ("{ink} on {raised}", ""),
 }
-"""The look of each role: in a designed theme, in the terminal's own colours, there on a light ground if it differs."""
+"""The look of each role: in a designed theme, in the terminal's own colours, there on a light ground if it differs.
+
+Terminals draw *dim* (SGR 2) as two thirds of the ink down to two fifths, which cannot be read: of the sixteen it is for
+lines and for keys that do nothing now.
+"""
 _RUNS = ("train", "val", "mark", "good", "bar", "bad", "title", "quiet")
 """The looks that runs laid over each other have; in sixteen colours in turn: labels tell those of one look apart."""
 _MORE_RUNS = {

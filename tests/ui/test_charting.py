@@ -96,7 +96,7 @@ def test_curves_that_share_a_cell_share_its_dots_in_the_colour_of_the_thinner_on
     assert canvas.spans(0) == [("⢉", "val"), ("⠉", "train")]
     canvas = Canvas(2, 1)
     canvas.line(0, 0, 3, 0, "train")
-    canvas.column(1, 3, 3, "faint")
+    canvas.column(1, 3, 3, "off")
     assert canvas.spans(0) == [("⢉⠉", "train")], "what is over gives way, however little of it there is"
 
 

@@ -230,3 +230,14 @@ def test_b_opens_the_form_of_a_new_run_from_the_step_under_the_cursor(
     launcher = Launcher(Home(tmp_path, tmp_path), {"PATH": "/usr/bin"}, tmp_path, Actions({}), lambda: fakes.NOW)
     monkeypatch.setattr(type(world.services), "launcher", lambda services: launcher)
     drive(world, play, size=(120, 40), opening=timed().run)
+
+
+def test_memory_of_full_size_shows_the_moment_and_what_is_now_below_it() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        await driver.press("left", "left", "4", "z")
+        await driver.sees("at step")
+        await driver.until(lambda: any(line.strip() == "now" for line in driver.lines), "a title for what is now")
+        await driver.sees("system")
+
+    drive(fakes.world((timed(),)), play, size=(120, 40), opening=timed().run)

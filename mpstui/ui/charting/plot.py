@@ -122,7 +122,7 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
         draw_line(canvas, ghost, compared_values(ghost), space, "ghost", dotted=ghost.evaluation)
     if data.train is not None:
         for piece in data.train.superseded:
-            draw_line(canvas, piece, piece.mean, space, "faint")
+            draw_line(canvas, piece, piece.mean, space, "off")
         draw_line(canvas, data.train, data.train.smooth, space, "train")
         draw_range(canvas, data.train, space, "train-range", "train")
     if data.evaluation is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core import present as shown
-from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row, wrap
+from ..rows import BLOCKS, EMPTY, LEVELS, Row, Span, clip, cut, fit, row, wrap
 from ..widgets.memory_words import Amount, amounts, loads, others, ranks, verdict
 from . import Panel, RunFacts, RunPanel, at_moment
 
@@ -60,11 +60,15 @@ class MemoryPanel(RunPanel):
         if self.facts is None:
             return []
         course = course_of(self.facts)
-        if self.facts.moment is not None:
-            return memory_then(self.facts, course)
         if self._axis is None or not self._axis.suits(course, width):
             self._axis = Axis(course, width)
-        return memory_rows(self.facts, width, height, self._axis)
+        if self.facts.moment is None:
+            return memory_rows(self.facts, width, height, self._axis)
+        then = memory_then(self.facts, course)
+        left = height - len(then) - 2
+        if left < _MODEST_LINES:
+            return then
+        return [*then, EMPTY, row((" now", "strong")), *memory_rows(self.facts, width, left, self._axis)]
 
 
 def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:

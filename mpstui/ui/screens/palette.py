@@ -170,8 +170,8 @@ def entry_row(entry: Entry, width: int, name: int, *, selected: bool) -> Row:
     able = not entry.why_not
     parts = (
         Span("▌" if selected else " ", "key"),
-        Span(fit(entry.key, _KEY_CELLS), "key" if able else "faint"),
-        Span(fit(cut(entry.name, name), name) + "  ", "strong" if able else "faint"),
+        Span(fit(entry.key, _KEY_CELLS), "key" if able else "off"),
+        Span(fit(cut(entry.name, name), name) + "  ", "strong" if able else "off"),
         Span(entry.about if able else f"not now: {entry.why_not}", "dim" if able else "faint"),
     )
     return row(*clip(parts, width), base="selected" if selected else "")

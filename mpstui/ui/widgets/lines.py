@@ -22,6 +22,7 @@ from ..rows import EMPTY, Row, Span, cut, row, visible, width_of
 from ..theme import palette, pixel_inks, sgr_style
 
 Usable = Callable[[Key], bool]
+_NOT_DIM = Style(dim=False)
 
 
 class LinePanel(Widget):
@@ -135,9 +136,9 @@ class LinePanel(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, ground)
 
     def _style_on(self, ground: Style, role: str) -> Style:
-        """A role on a ground; on one that is drawn in reverse its colour would be a ground of its own."""
+        """A role on a ground; on one that is drawn in reverse its colour or dimness would be a ground of its own."""
         own = self._style(role) if role else Style.null()
-        return ground + (own.without_color if ground.reverse else own)
+        return ground + (own.without_color + _NOT_DIM if ground.reverse else own)
 
     def _style(self, role: str) -> Style:
         """The look of a role: words of the theme, or the SGR codes of a program's own output."""
@@ -247,7 +248,7 @@ def footer(
     """
     parts: list[Span] = [Span(" ")]
     for key, label, ready in shown_keys(keys, width, usable, labels or {}, elsewhere):
-        parts += [Span(key.shown, "key" if ready else "faint"), Span(f" {label}  ", "dim" if ready else "faint")]
+        parts += [Span(key.shown, "key" if ready else "off"), Span(f" {label}  ", "dim" if ready else "off")]
     return row(*parts, base="raised")
 
 

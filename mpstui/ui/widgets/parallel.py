@@ -16,7 +16,7 @@ from ..charting.scale import value_scale
 from ..rows import Row, Span, clean, cut, fit, row, width_of, wrap
 from .overlay import LABELS
 
-_BY_RESULT = ("good", "train", "mark", "faint")
+_BY_RESULT = ("good", "train", "mark", "off")
 """The looks of the best quarter of the runs, and of the others in turn."""
 FRONT = "title"
 _LEAST_AXIS, _RIGHT, _LEAST_LINES = 12, 12, 5
@@ -74,7 +74,7 @@ def parallel(
     columns = [round(1 + place * (width - _RIGHT - 2) / (len(axes) - 1)) for place in range(len(axes))]
     looks, stretches = _looks(result), []
     for run in sorted(range(len(result.values)), key=lambda run: run == first):
-        role = FRONT if run == first else looks.get(run, "faint")
+        role = FRONT if run == first else looks.get(run, "off")
         for (left, start), (right, end) in pairwise(zip(columns, axes, strict=True)):
             begin, stop = start.places[run], end.places[run]
             if begin is not None and stop is not None:

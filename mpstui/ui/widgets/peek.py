@@ -119,7 +119,7 @@ def _queued(
     from .earlier_runs import earlier_runs
 
     lines = waiting(place, width)
-    given = "  ".join(f"{name}={value}" for name, value in named_settings(snapshot).items())
+    given = "  ".join(f"{name}={value}" for name, value in named_settings(snapshot).items() if name not in snapshot.env)
     settings = wrap(clean(given, 1000), width - 11, 3) if given else []
     lines += [row((f" {'' if at else 'with':<8}", "dim"), text) for at, text in enumerate(settings)]
     earlier = earlier_runs(like, snapshot.profile, snapshot.seen, width, height - len(lines) - 1, margin=1)
