@@ -74,6 +74,8 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
             watch.after_save(result, tensors, filename)
 
         return (("", "serialize_file", before, after),)
+    if module in ("torch.utils.tensorboard.writer", "tensorboardX.writer"):
+        return (("SummaryWriter", "add_scalar", None, watch.scalars.after_scalar),)
     if package == "torch":
         return (("CompilationCallbackHandler", "run_start_callbacks", watch.before_compilation, None),)
     lightning = _shared(_Lightning, watch)

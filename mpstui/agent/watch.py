@@ -22,6 +22,7 @@ from .memory import device_memory
 from .pace import Pace
 from .passes import Passes
 from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter
+from .scalars import Scalars
 
 _LONGEST_COMPILATION_SECONDS = 1800.0
 _BLIND_SECONDS = 20.0
@@ -43,6 +44,7 @@ class Watch:
         self.trainer: Callable[[], dict[str, Any]] | None = None
         """What a framework's own loop tells, before what is seen from outside: fields of a heartbeat, ``points`` (what
         it has measured since the last time, by step), and ``logged_loss``, which stands in where no loss is seen."""
+        self.scalars = Scalars(self)
         self._torch = torch
         self._environ = environ
         self._monotonic = monotonic
@@ -50,8 +52,7 @@ class Watch:
         self._trains = False
         self._reporter: Reporter | None = None
         self._off = False
-        self._pid = 0
-        self._thread = 0
+        self._pid = self._thread = 0
         self._claim: int | None = None
         self._awake: Awake | None = None
         self._writing = _thread.RLock()
@@ -215,7 +216,7 @@ class Watch:
         by_trainer = told.get("loss") is not None
         settled = (last or (step or 0) - (self.steps.before or 0) != 1) and not by_trainer
         loss, further = self.losses.read() if settled else (None, {})
-        points, logged = told.pop("points", ()), told.pop("logged_loss", None)
+        points, logged = told.pop("points", None) or self.scalars.take(), told.pop("logged_loss", None)
         loss = logged if loss is None else loss
         passes = self.losses.passes_per_step
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
@@ -353,14 +354,15 @@ class Watch:
     def after_save(self, result: Any, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Behind ``torch.save``."""
         path = saving.path_of(f)
-        if self._reporter is None or not path or self._thread != _thread.get_ident():
+        trains = self._reporter is not None or self.losses.backwards >= _FEWEST_PASSES
+        if not path or not trains or self._thread not in (0, _thread.get_ident()):
             return
         if self.trainer is None and not self.saves_folder:  # which would be told of as a whole
             weights, state = saving.parts_saved(obj)
             if weights or state:
                 self._written.add(path, self.steps.count, weights_only=not state)
         self._saved_at = self._monotonic()
-        if self._phase == "save" and self._pid == os.getpid():
+        if self._reporter is not None and self._phase == "save" and self._pid == os.getpid():
             with self._writing:
                 self._phase = "train" if self._eval_at is None else "eval"
                 self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self._written.newest)

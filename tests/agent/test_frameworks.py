@@ -354,6 +354,46 @@ for rollout in range(2):
     assert saved == [(str(tmp_path / "models" / "ppo.zip"), step) for step in (256, 512)]
 
 
+WRITER = """
+class SummaryWriter:
+    def add_scalar(self, tag, scalar_value, global_step=None): pass
+"""
+WRITES = """
+from tensorboardX.writer import SummaryWriter
+writer = SummaryWriter()
+writer.add_scalar('before', 1.0, 0)
+for number in range(1, 4):
+    step()
+    writer.add_scalar('losses/value', torch.tensor(number / 2), 100 * number)
+    writer.add_scalar('loss', 9.0, 100 * number); writer.add_scalar('self', 9.0)
+"""
+
+
+def test_what_is_written_for_tensorboard_are_points_at_the_steps_of_the_run(tmp_path: Path) -> None:
+    _written(tmp_path, "tensorboardX.writer", WRITER)
+    _, beat = ran(SCRIPT + WRITES, tmp_path)
+    assert (beat["step"], beat.get("steps"), beat["loss"] < 9.0) == (3, None, True)
+    points = _points(tmp_path)
+    assert [(one["step"], one["losses/value"]) for one in points if "losses/value" in one] == [
+        (1, 0.5),
+        (2, 1),
+        (3, 1.5),
+    ]
+    assert [one["before"] for one in points if "before" in one] == [1.0]
+    assert not any(one.get("loss") == 9.0 or "self" in one for one in points)
+
+
+@pytest.mark.parametrize("argument", ["--total-timesteps=400", "--total_timesteps 400", "algo.total_timesteps=400"])
+def test_a_program_that_asks_for_timesteps_counts_those_that_it_writes(tmp_path: Path, argument: str) -> None:
+    _written(tmp_path, "tensorboardX.writer", WRITER)
+    asked = f"import sys; sys.argv += {argument.split()}\n"
+    _, beat = ran(SCRIPT + asked + WRITES, tmp_path)
+    assert (beat["step"], beat["steps"]) == (300, 400)
+    points = _points(tmp_path)
+    assert [one["step"] for one in points if "losses/value" in one] == [100, 200, 300]
+    assert {one["step"] for one in points} <= {0, 1, 100, 200, 300}  # the first beat comes before the first line
+
+
 def _points(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in RunDir(run).metrics.read_text().splitlines()]
 

@@ -209,6 +209,16 @@ def test_the_speed_after_an_evaluation_is_that_of_whole_steps(tmp_path: Path) ->
     assert last["steps_per_second"] == 0.25
 
 
+def test_a_speed_is_that_of_ten_seconds_since_a_beat_may_hold_one_step_or_two(tmp_path: Path) -> None:
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT + "import json, os\n"
+        "for seconds in [9] + 9 * [0.6, 0.9]: step(); at[0] += seconds\n"
+        "told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "print(told['steps_per_second'])\n"
+    )
+    assert float(ran(script, tmp_path)[0]) == pytest.approx(1 / 0.75, rel=0.05)
+
+
 def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path) -> None:
     script = (
         SCRIPT.replace("SGD", "Adam")
@@ -267,6 +277,18 @@ def test_what_it_cannot_see_it_says(tmp_path: Path) -> None:
     _, last = ran(script, tmp_path)
     assert (last["phase"], last.get("step"), last["device"]["type"], last["loss"] > 0) == ("done", None, "cpu", True)
     assert "saw no step of a torch optimizer" in _events(tmp_path)[0]["text"]
+
+
+def test_what_is_saved_before_anything_is_told_is_told_later(tmp_path: Path) -> None:
+    """Without an optimizer it takes a while to know that a program trains, which may have saved a network by then."""
+    script = SCRIPT + (
+        "torch.save(net, 'untrained.pt')\n"
+        "for _ in range(4): ((net(x) - 1) ** 2).mean().backward()\n"
+        "with open('model.pt', 'wb') as file: torch.save(net, file)\n"
+    )
+    ran(script, tmp_path)
+    saved = [Path(one["path"]).name for one in _events(tmp_path) if one["event"] == "checkpoint"]
+    assert saved == ["model.pt"]
 
 
 def test_nothing_is_said_behind_the_last_word(tmp_path: Path) -> None:

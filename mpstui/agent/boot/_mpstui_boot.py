@@ -22,6 +22,8 @@ _PRIVATE = "_mpstui_private"
 _WATCHED = {
     "torch",
     "torch._dynamo.callback",  # which tells that something is compiled
+    "torch.utils.tensorboard.writer",
+    "tensorboardX.writer",
     "safetensors",  # its serialize_file is behind every save_file
     "accelerate.accelerator",
     "transformers.trainer_callback",

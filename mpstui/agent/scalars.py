@@ -1,0 +1,72 @@
+"""What a program writes for TensorBoard by itself: points of its run, at the step that the run is at.
+
+Tried with torch 2.13 and tensorboardX 2.6, never imported here. Frameworks that are asked write the same twice.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from .watch import Watch
+
+_MOST_POINTS = 1000
+_MOST_NAMES = 500
+_SEEN_ANYWAY = frozenset(("loss", "lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
+_TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
+"""``--total-timesteps 20000``: what an environment does is counted, where the steps are logged as such."""
+
+
+class Scalars:
+    """Looks at the writers of this process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._names: set[str] = set()
+        self._waiting: deque[tuple[Optional[int], dict[str, float]]] = deque(maxlen=_MOST_POINTS)
+        self._step = 0
+        self._planned = 0
+
+    def after_scalar(
+        self, result: Any, writer: Any, tag: Any, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """Behind ``SummaryWriter.add_scalar``, which has waited for the value already."""
+        watch, name = self._watch, str(tag)
+        if watch.trainer is not None and watch.trainer != self.read:
+            return  # it is told by the framework
+        step = int(global_step) if global_step is not None else None
+        if step is not None and step > self._step and watch.trainer is None and not self._planned:
+            self._planned = _asked_timesteps(sys.argv) or -1
+        if self._planned > 0 and step is not None:
+            self._step, watch.trainer = max(self._step, step), self.read
+        else:
+            step = watch.steps.count if watch.steps.count is not None else step
+        if name not in _SEEN_ANYWAY and (name in self._names or len(self._names) < _MOST_NAMES):
+            self._names.add(name)
+            self._waiting.append((step, {name: float(scalar_value)}))
+
+    def take(self) -> list[tuple[Optional[int], dict[str, float]]]:
+        """What was written since the last time, by step."""
+        waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
+        return list(waiting)
+
+    def read(self) -> dict[str, Any]:
+        """Fields of a heartbeat of a program that counts what its environments do."""
+        planned = self._planned if self._planned >= self._step else None
+        return {"step": self._step, "steps": planned, "points": self.take()}
+
+
+def _asked_timesteps(argv: list[str]) -> int:
+    """How many steps of an environment are asked for among the arguments; 0: it does not say."""
+    for place, word in enumerate(argv):
+        found = _TIMESTEPS.fullmatch(word)
+        if found is not None:
+            value = found[1] if found[1] is not None else "".join(argv[place + 1 : place + 2])
+            try:
+                return int(float(value.replace("_", "")))
+            except ValueError:
+                return 0
+    return 0
