@@ -66,14 +66,7 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
     if package == "ultralytics":
         return (("BaseTrainer", "run_callbacks", _shared(Ultralytics, watch).before_event, None),)
     if package == "safetensors":
-
-        def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
-            watch.before_save(tensors, filename)
-
-        def after(result: Any, tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
-            watch.after_save(result, tensors, filename)
-
-        return (("", "serialize_file", before, after),)
+        return (("", "serialize_file", *_file_looks(watch)),)
     if module in ("torch.utils.tensorboard.writer", "tensorboardX.writer"):
         return (("SummaryWriter", "add_scalar", None, watch.scalars.after_scalar),)
     if package == "torch":
@@ -89,6 +82,18 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
 def _shared(kind: Any, watch: Watch) -> Any:
     """One for all modules of a framework."""
     return _watching.setdefault((id(watch), kind.__name__), kind(watch))
+
+
+def _file_looks(watch: Watch) -> tuple[Any, Any]:
+    """What looks before and behind a call that saves tensors in a file."""
+
+    def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
+        watch.before_save(tensors, filename)
+
+    def after(result: Any, tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
+        watch.after_save(result, tensors, filename)
+
+    return before, after
 
 
 def _folder_looks(watch: Watch) -> tuple[Any, Any]:
