@@ -240,20 +240,22 @@ def _by_the_clock(ran: Ran, each: int) -> Iterator[Verdict]:
 
 
 def _rate_at(steps_at: Sequence[tuple[float, int]], moment: float) -> float | None:
-    """Steps a second of the newest seconds, without the pauses between them; None: it made none."""
+    """Steps a second of the newest seconds, without evaluations between them; None: it made too few."""
     near = [(at, done) for at, done in steps_at if moment - _RATE_SECONDS <= at <= moment]
     pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(near) if b[1] > a[1]]
     if len(pieces) < 3:
         return None
     usual = sorted(seconds / steps for seconds, steps in pieces)[len(pieces) // 2]
-    work = [(seconds, steps) for seconds, steps in pieces if seconds <= max(2.0, 5.0 * usual * steps)]
+    work = [(seconds, steps) for seconds, steps in pieces if seconds <= max(0.5, 2.5 * usual * steps)]
     return sum(steps for _, steps in work) / sum(seconds for seconds, _ in work)
 
 
 def _points(names: str, view: Seen | None, true: Any, ran: Ran) -> Verdict:
     """The chart: as many points as were printed; the agent's own may be more."""
     shown = view and view["count"]
-    by_agent = ran.final.get("told_by", {}).get(names.partition("|")[0]) not in ("output.log", None)
+    by_agent = any(
+        one["kind"] == "point" and one["source"] == "agent" and "loss" in one["values"] for one in ran.events
+    )
     right = shown is not None and (abs(shown - true) <= max(0, 0.02 * true) or (by_agent and shown > true))
     return Verdict(f"points: {names}", RIGHT if right else MISSING if shown is None else WRONG, shown, true)
 
@@ -269,6 +271,8 @@ def _plain(name: str) -> str:
 
 def _true(wanted: Any, ran: Ran) -> Any:
     """What is true: a value of the index, or what the program printed."""
+    if isinstance(wanted, list):
+        return tuple(wanted)
     if not isinstance(wanted, Mapping):
         return wanted
     if "witness" in wanted:
@@ -298,6 +302,8 @@ def _verdict(fact: str, shown: Any, true: Any) -> Verdict:
         return Verdict(fact, RIGHTLY_NONE if shown is None else WRONG, shown, true)
     if shown is None:
         return Verdict(fact, MISSING, shown, true)
+    if isinstance(true, tuple):
+        return Verdict(fact, RIGHT if shown in true else WRONG, shown, true)
     near = true.half if isinstance(true, Printed) else 0.0
     alike = math.isclose(shown, true, abs_tol=near) if isinstance(true, (int, float)) else shown == true
     return Verdict(fact, RIGHT if alike else WRONG, shown, true)

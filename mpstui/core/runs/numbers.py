@@ -89,6 +89,8 @@ class NumberWitnesses(NamedTuple):
             from_zero = first is self.own and self.counts_anew and self.resumed
             for one in totals[:1] if from_zero else totals:
                 planned = kind(one.says.get(total))
+                if one is self.asked and planned is None and first is not None and count == "epoch":
+                    planned = self._epochs_maybe()
                 if one is self.asked and planned is not None:
                     planned = self._as_counted(count, planned, found.get(count) or 0)
                 if planned is not None and planned >= (found.get(count) or 0):
@@ -127,6 +129,11 @@ class NumberWitnesses(NamedTuple):
             for name, value in told.items():
                 found[spelt.setdefault(respelt(name), name)] = value
         return found
+
+    def _epochs_maybe(self) -> float | None:
+        """The number of epochs where ``--epoch 20`` means that: not the one to begin with, or to begin behind."""
+        asked, begun = number(self.asked.says.get("epoch")), number(self.printed.says.get("begun_epoch")) or 0
+        return asked if asked is not None and begun < asked and not self.resumed else None
 
     def _as_counted(self, count: str, asked: float, now: float) -> float:
         """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on end with 5.
@@ -239,7 +246,8 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
             if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < within.epoch_steps:
                 end = round(numbers.epochs * within.epoch_steps)  # step and epoch may be of two moments
     counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
-    if end is not None and numbers.steps is None and not counted_anew:
+    by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
+    if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
     if not moving:
         known = numbers.steps_per_second is not None or numbers.samples_per_second is not None

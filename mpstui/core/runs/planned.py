@@ -27,6 +27,8 @@ def planned_totals(launch: LaunchRecord) -> dict[str, float]:
 def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
     """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
 
+    ``--epoch 20`` is ``epoch``, where no other epochs are: a plan most often, or one of its epochs.
+
     Args:
         settings: what else it was configured with; its arguments go before that.
     """
@@ -35,14 +37,16 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     if not any(word in name for name in told for word in ("epoch", "step", "iter")):
         return {}
     from ..formats.points import as_number
-    from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
+    from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCH, EPOCHS, STEPS
 
     if any("timesteps" in name for name in told):  # of an environment: the steps beside them are those of a rollout
         told = {name: value for name, value in told.items() if "step" not in name}
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
     usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
-    return {field: value for field, value in found if field is not None and value is not None and value > 0}
+    totals = {field: value for field, value in found if field is not None and value is not None and value > 0}
+    epoch = as_number(told.get(EPOCH, ""))
+    return totals if EPOCHS in totals or epoch is None or epoch < 2 else {**totals, EPOCH: epoch}
 
 
 def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str, float]:

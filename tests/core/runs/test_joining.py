@@ -359,6 +359,8 @@ def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: H
         ("python ppo.py --total-timesteps 6000 --num-steps 128", {}),
         ("python t.py --nEpochs=3 --epochs_warmup 9", {"epochs": 3}),
         ("python t.py --max_epoch 3 --save_epoch 1 --epoch 7", {"epochs": 3}),
+        ("python t.py --epoch 7 --max_steps 9", {"epoch": 7, "steps": 9}),
+        ("python t.py --epoch 0", {}),
         ("python t.py --train-iters 300", {"steps": 300}),
         ("python t.py --num-train-epochs=3 --max_steps -1", {"epochs": 3}),
         ("python t.py trainer.max_epochs=7 steps=100", {"epochs": 7, "steps": 100}),
@@ -372,6 +374,31 @@ def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: H
 )
 def test_totals_among_arguments(argv: str, totals: dict[str, float]) -> None:
     assert asked_totals(argv.split()) == totals
+
+
+@pytest.mark.parametrize(
+    ("argument", "first", "epochs"),
+    [("--epoch 7", 1, 7), ("--epoch 7", 0, 7), ("--epoch 7", 7, None), ("--epoch 7", 8, None), ("--epoch 1", 1, None)],
+)
+def test_an_epoch_among_the_arguments_is_the_plan_unless_it_is_the_one_to_begin_with(
+    home: Home, argument: str, first: int, epochs: int | None
+) -> None:
+    run = run_of(home, ["python", "t.py", *argument.split()])
+    for shown in both(home, run):
+        assert shown.numbers.epochs is None  # nobody counts any
+    run.output("".join(f"epoch {first + at} loss 0.{9 - at}\n" for at in range(3)))
+    for shown in both(home, run):
+        assert shown.numbers.epochs == epochs
+    run.release()
+
+
+def test_the_total_of_an_epochs_bar_is_none_of_the_run(home: Home) -> None:
+    run = run_of(home, ["python", "t.py", "--epochs", "2"])
+    seen_by_agent(run, 100, 0.5, epoch=1, epoch_step=100, epoch_steps=100)
+    run.output("loss: 0.25: 100%|##########| 100/100 [00:16<00:00, 21.70it/s]\n")
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (100, 200)
+    run.release()
 
 
 def write(path: Path, clock: FakeClock, step: int, **more: Any) -> None:
