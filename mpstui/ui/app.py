@@ -27,7 +27,7 @@ from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .title import Title
 from .toasts import ANY_RUN, Toasts, Undo, answer_text, mistake_text
-from .widgets.text_field import TextField
+from .widgets.lines import LetterTaker
 from .workers.ghost import GhostWorker
 from .workers.hints import HintWorker
 from .workers.requests import RequestWorker
@@ -123,7 +123,7 @@ class KeyboardApp(TerminalApp):
         opened: Any = self.screen  # a private name, and none that Textual's types tell of
         await opened._mounted_event.wait()
         self.app_focus = True
-        if isinstance(self.focused, TextField) and key.is_printable and key.character:
+        if isinstance(self.focused, LetterTaker) and key.is_printable and key.character:
             self.focused.take(key.character)
         elif key.is_printable and await self._too_early(key):
             return
@@ -240,6 +240,7 @@ class MpstuiApp(LeavableApp):
         if workers is not self._later:
             return
         gc.freeze()  # nearly all that is there by now stays: no key waits while it is looked through for what does not
+        gc.enable()
         try:
             self.services.settings()
         except SettingsError as error:

@@ -25,6 +25,14 @@ Usable = Callable[[Key], bool]
 _NOT_DIM = Style(dim=False)
 
 
+class LetterTaker:
+    """A widget to type in: while it has the focus a letter is its own, whatever key that would be elsewhere."""
+
+    def take(self, character: str) -> None:
+        """Put a character in place of what is selected, or at the cursor."""
+        raise NotImplementedError
+
+
 class LinePanel(Widget):
     """A widget made of rows: subclasses give :meth:`rows`; who changes what they depend on calls :meth:`repaint`."""
 

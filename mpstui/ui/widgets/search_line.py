@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.widgets import Input
+from textual.widget import Widget
 
 from ..rows import Row, fit, row
 from .lines import KeyLine, LinePanel
-from .text_field import TextField
 
 if TYPE_CHECKING:
+    from textual.widgets import Input
+
     from ...core.runs.query import Query
+    from .text_field import TextField
 
 
 class LineWords(LinePanel):
@@ -34,7 +35,10 @@ class LineWords(LinePanel):
 
 
 class SearchLine(Horizontal):
-    """Hidden until it is opened, and then in place of the footer. Keys that follow at once are its own."""
+    """Hidden until it is opened, and then in place of the footer. Keys that follow at once are its own.
+
+    What it is made of comes when it is opened first: each start of the screen would pay 8 ms for it.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -54,25 +58,31 @@ class SearchLine(Horizontal):
     ) -> None:
         """What is to be told: the text so far, the text at the end, that the search was left, that one goes on."""
         super().__init__()
+        self._field: TextField | None = None
         self._typed, self._entered, self._left, self._stepped = typed, entered, left, stepped
         self.display = False
 
-    def compose(self) -> ComposeResult:
-        sign = LineWords(" /", "key strong")
-        sign.add_class("sign")
-        yield sign
-        yield TextField("", self._hint, compact=True)
+    def parts(self, field: TextField) -> Iterable[Widget]:
+        """What stands in the line, around its field."""
+        return LineWords(" /", "key strong").add_class("sign"), field
 
     @property
     def field(self) -> TextField:
-        return self.query_one(TextField)
+        """Where one types; only what was opened once has it."""
+        assert self._field is not None
+        return self._field
 
     @property
     def typing(self) -> bool:
-        return self.screen.focused is self.field
+        return self._field is not None and self.screen.focused is self._field
 
     def open(self, text: str = "") -> None:
         """Show it, and take the keys from now on; what is typed replaces ``text``."""
+        if self._field is None:
+            from .text_field import TextField
+
+            self._field = TextField("", self._hint, compact=True)
+            self.mount(*self.parts(self._field))
         self.field.entered = self._enter
         self.field.value = text
         self._show(here=True)
@@ -116,12 +126,11 @@ class FilterLine(SearchLine):
         self.wanted: Query | None = None
         """None: everything."""
 
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-        yield self._count.add_class("count")
+    def parts(self, field: TextField) -> Iterable[Widget]:
+        return *super().parts(field), self._count.add_class("count")
 
     def open(self, text: str = "") -> None:
-        super().open(text or self.field.value)
+        super().open(text or (self._field.value if self._field is not None else ""))
         self._changed()
 
     def _show(self, *, here: bool) -> None:
@@ -138,8 +147,10 @@ class FilterLine(SearchLine):
 
     def drop(self) -> bool:
         """Look for nothing; False where nothing was looked for."""
-        there, self.wanted, self.field.value = self.display, None, ""
-        self._show(here=False)
+        there, self.wanted = self.display, None
+        if self._field is not None:
+            self._field.value = ""
+            self._show(here=False)
         return there
 
     def show(self, count: int, total: int, things: str) -> None:

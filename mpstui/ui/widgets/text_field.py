@@ -9,9 +9,10 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from ..rows import visible
+from .lines import LetterTaker
 
 
-class TextField(Input):
+class TextField(LetterTaker, Input):
     """Textual's input writes control characters of its value as they are; here they are seen, and kept in the value."""
 
     entered: Callable[[str], object] | None = None
