@@ -18,8 +18,7 @@ from .stakes import ASKS_FROM_SECONDS, HAS_PROCESSES, at_stake, has_checkpoint, 
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class RunFacts(NamedTuple):
     """What the folder of a run tells beyond its snapshot. An empty reason means that it can be done."""
 
     restart_requested: bool = False
@@ -27,7 +26,7 @@ class RunFacts:
     """Why the next attempt cannot run on CPU."""
     not_resumable: str = ""
     """Why the next attempt can only begin from scratch."""
-    unheard: Mapping[str, str] = field(default_factory=dict)
+    unheard: Mapping[str, str] = {}
     """Requests that the trainer itself does not hear, each with the reason."""
 
 

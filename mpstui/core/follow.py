@@ -6,9 +6,8 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..wire import storage
 from ..wire.storage import NewerSchema, UnreadableRecord, load_object
@@ -143,8 +142,7 @@ class FollowedFiles(FollowedFile):
         return bool(marks)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """What one read found."""
 
     data: bytes = b""

@@ -123,8 +123,9 @@ class KeyboardApp(TerminalApp):
         opened: Any = self.screen  # a private name, and none that Textual's types tell of
         await opened._mounted_event.wait()
         self.app_focus = True
-        if isinstance(self.focused, LetterTaker) and key.is_printable and key.character:
-            self.focused.take(key.character)
+        focused: object = self.focused
+        if isinstance(focused, LetterTaker) and key.is_printable and key.character:
+            focused.take(key.character)
         elif key.is_printable and await self._too_early(key):
             return
         elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):

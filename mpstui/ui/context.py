@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
@@ -36,8 +35,7 @@ class UnderWay(Protocol):
         """What leaving the screen would do to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """Handed to each screen by the app, which no screen knows."""
 
     services: Services

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from mpstui.cli import ps
@@ -81,7 +79,7 @@ def test_an_end_before_a_restart_that_the_job_is_there_for_is_none(held: bool) -
     )
     assert derive_scheduled(seen, job("RUNNING")).state is State.STOPPED
     for word in ("RUNNING", "CONFIGURING"):
-        assert derive_scheduled(replace(seen, restart_wished=True), job(word)).state is State.STARTING
+        assert derive_scheduled(seen._replace(restart_wished=True), job(word)).state is State.STARTING
 
 
 def test_an_end_for_the_schedulers_sake_is_none_while_its_job_comes_back() -> None:

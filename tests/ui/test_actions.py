@@ -324,11 +324,11 @@ def saved(path: str, seconds_ago: float, step: int | None = None) -> Checkpoint:
         ((saved("step_300.pt", 40.0, step=300),), 0.5, "20 steps (40s) since the checkpoint at step 300 are lost."),
         ((saved("step_300.pt", 50.0, step=300),), None, "20 steps (50s) since the checkpoint at step 300 are lost."),
         (
-            (replace(saved("torn.pt", 4.0), complete=False),),
+            (saved("torn.pt", 4.0)._replace(complete=False),),
             1.0,
             "15m 00s of work is in no checkpoint: everything since the start is lost.",
         ),
-        ((replace(saved("other.pt", 4.0), owner="another"),), 1.0, "is in no checkpoint"),
+        ((saved("other.pt", 4.0)._replace(owner="another"),), 1.0, "is in no checkpoint"),
     ],
 )
 def test_what_a_kill_costs_is_told_from_what_is_known(

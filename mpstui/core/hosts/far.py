@@ -92,14 +92,14 @@ class FarHost:
             one,
             run=key,
             host=self.name,
-            moving=replace(one.moving, to=LOCAL) if one.moving and one.moving.to == node() else one.moving,
+            moving=one.moving._replace(to=LOCAL) if one.moving and one.moving.to == node() else one.moving,
             moved_to=LOCAL if one.moved_to == node() else one.moved_to,
             dir=Path(f"{self.name}:{one.dir}"),
             output=None if one.output is None else Path(f"{self.name}:{one.output}"),
             seen=moment,
             heard=heard if age else None,
             health_note=f"not heard for {age}" if age and one.state.active else one.health_note,
-            events=tuple(replace(event, text=short_paths(event.text, one.dir)) for event in one.events),
+            events=tuple(event._replace(text=short_paths(event.text, one.dir)) for event in one.events),
         )
         self._seen[key] = one, at, made
         return made

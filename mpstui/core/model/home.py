@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ...wire import trust
 from .errors import OperationError, UsageError
@@ -15,8 +15,7 @@ GRAPHICS = ("auto", "off")
 """Charts in pixels: auto where the terminal says that it can show them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     """The two folders of one user: state (runs, queue) and configuration (profiles)."""
 
     state: Path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...wire.moves import MoveStep
 from .moment import Moment
@@ -18,8 +18,7 @@ _DOING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Moving:
+class Moving(NamedTuple):
     """How far it is."""
 
     to: str

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from ...wire.jobs import CANCEL
@@ -74,8 +74,7 @@ class Health(StrEnum):
     SLEPT = "slept"
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePlace:
+class QueuePlace(NamedTuple):
     """Where a queued run stands."""
 
     group: str | None = None
@@ -189,8 +188,7 @@ class SeriesView:
         return self.x[since] if single else self.begins(since), self.x[since]
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """One checkpoint file."""
 
     path: Path
@@ -203,15 +201,14 @@ class Checkpoint:
     """The run that it says it is of; None where it does not say."""
 
 
-@dataclass(frozen=True)
-class RunEvent:
+class RunEvent(NamedTuple):
     """One line of events.jsonl."""
 
     time: Moment
     attempt: int
     event: str
     text: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,8 +247,7 @@ class Numbers:
     checkpoint: CheckpointNote | None = None
 
 
-@dataclass(frozen=True)
-class Availability:
+class Availability(NamedTuple):
     """Whether a key can work for a run now, and the sentence that says why not."""
 
     ok: bool

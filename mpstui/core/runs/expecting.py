@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import median
 
 from ..model.snapshot import QueuePlace, RunSnapshot, State
@@ -41,7 +40,7 @@ def with_expectations(
             if place.paused or place.after:
                 ends = None  # nobody knows when it goes on, nor whether others overtake it
             starts = ends[0] if ends else None
-            found[one.run] = replace(place, behind=tuple(before), starts_in=starts)
+            found[one.run] = place._replace(behind=tuple(before), starts_in=starts)
             before.append(one.name)
             takes = typical.get(one.profile) if one.profile is not None else None
             if ends and takes is not None:

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ class WitnessReader:
         Args:
             phase: of the newest attempt's last heartbeat, read after its exit record was.
         """
-        seen = replace(self.seen, phase=phase)
+        seen = self.seen._replace(phase=phase)
         if seen != self._judged:
             verdict = derive_scheduled(seen, seen.job) if seen.job is not None and not seen.newer else derive(seen)
             self._judged, self.verdict, self.trainer_lives = seen, while_moved(seen, verdict), seen.trainer_lives

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -40,8 +39,7 @@ class Column(NamedTuple):
     """Whether the lowest comes first when it is sorted by this for the first time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListView:
+class ListView(NamedTuple):
     """How somebody wants to see the list."""
 
     columns: tuple[str, ...] = ()
@@ -49,7 +47,7 @@ class ListView:
     sort: str = ""
     """The id of a column; empty: newest first."""
     reverse: bool = False
-    folds: Mapping[str, bool] = field(default_factory=dict)
+    folds: Mapping[str, bool] = {}
     """Groups that were folded (or opened) by hand."""
 
 

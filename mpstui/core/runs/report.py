@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "job": snapshot.job and {name: getattr(snapshot.job, name) for name in _OF_A_JOB},
         "tags": snapshot.tags,
         "note": snapshot.note or None,
-        "moving": snapshot.moving and asdict(snapshot.moving),
+        "moving": snapshot.moving and snapshot.moving._asdict(),
         "moved_to": snapshot.moved_to,
     }
     found: dict[str, Any] = storage.plain({**row, **_everything(snapshot)} if full else row)

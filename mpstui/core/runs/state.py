@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...wire.jobs import CANCEL
@@ -54,8 +53,7 @@ class StateVerdict(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunWitnesses:
+class RunWitnesses(NamedTuple):
     """Everything a state is told from, gathered at one moment."""
 
     spec: Spec | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from ..model.snapshot import RunEvent
@@ -56,15 +55,15 @@ def story(events: Iterable[RunEvent], me: str = "", *, was_cancelled: bool = Fal
         if one.event == "request" and one.details.get("by") and str(one.details.get("action")) in _WORDS:
             known.add(request)
             answer = answers.get(request)
-            told.append(replace(one, text=_asked(one, answer, me)))
+            told.append(one._replace(text=_asked(one, answer, me)))
             if str(one.details["action"]) in _ENDS and answer is not None and answer.details.get("ok"):
                 ending = one
         elif one.event == "ack" and request in known:
             ending = None if ending is not None and ending.details["request"] == request else ending
         elif ending is not None and (more := _led_to(one, ending)) is not None:
-            told[-1] = replace(told[-1], text=told[-1].text + more)
+            told[-1] = told[-1]._replace(text=told[-1].text + more)
         else:
-            told.append(replace(one, text=_sentence(one, of_several=one.event == "text" and several[name] > 1)))
+            told.append(one._replace(text=_sentence(one, of_several=one.event == "text" and several[name] > 1)))
     return told
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +164,7 @@ class RunStream:
                 yield {"kind": kind, "run": seen.run, "time": moment, "attempt": attempt, **parts}
 
     def _parts(self, seen: RunSnapshot, skips: bool) -> Iterator[tuple[str, Told]]:
-        moving = seen.moving and asdict(seen.moving)
+        moving = seen.moving and seen.moving._asdict()
         state = [seen.state, seen.health, seen.attempt, seen.moved_to, moving]
         if state != self.place["state"]:
             before, self.place["state"] = self.place["state"], state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -254,7 +253,7 @@ class RunsScreen(ActingScreen):
         if what == "next":
             table.sort_next()
         else:
-            table.want(replace(table.view, reverse=not table.view.reverse))
+            table.want(table.view._replace(reverse=not table.view.reverse))
 
     def action_columns(self) -> None:
         """Choose what the list shows of each run."""
@@ -262,7 +261,7 @@ class RunsScreen(ActingScreen):
 
         def chosen(names: tuple[str, ...] | None) -> None:
             if names is not None:
-                self.table.want(replace(self.table.view, columns=names))
+                self.table.want(self.table.view._replace(columns=names))
 
         self.app.push_screen(ColumnChooser(self.table.shown_columns, self.context.state.snapshots or ()), chosen)
 
@@ -312,7 +311,7 @@ class RunsScreen(ActingScreen):
         if self.query_one(FilterLine).drop():
             return
         if not table.marked and table.is_sorted:
-            table.want(replace(table.view, sort="", reverse=False))
+            table.want(table.view._replace(sort="", reverse=False))
         table.mark_only(())
         self._marked()
 

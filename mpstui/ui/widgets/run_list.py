@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp
@@ -182,7 +181,7 @@ class RunTable(LinePanel):
         from ...core.runs.listing import arranged, groups_of, is_folded, ordered
 
         before = self.index
-        view = replace(self.view, folds=dict.fromkeys(self._group_ids(), False)) if self._hides else self.view
+        view = self.view._replace(folds=dict.fromkeys(self._group_ids(), False)) if self._hides else self.view
         self.lines = arranged(self._matching, view, self._now)
         self.snapshots = ordered(self._matching, view, self._now)
         self._names = self._columns = None
@@ -226,7 +225,7 @@ class RunTable(LinePanel):
         """Open a group, or leave its head alone."""
         line = next((line for line in self.lines if line.key == group), None)
         if line is not None and not self._hides:
-            self.want(replace(self.view, folds={**self.view.folds, group: not line.folded}))
+            self.want(self.view._replace(folds={**self.view.folds, group: not line.folded}))
 
     def sort(self, column: str) -> None:
         """Sort by a column; by the one that is sorted by, the other way round."""
@@ -234,13 +233,13 @@ class RunTable(LinePanel):
 
         if column != "trend" or column not in BUILT_IN:
             same = column == self.view.sort
-            self.want(replace(self.view, sort=column, reverse=same and not self.view.reverse))
+            self.want(self.view._replace(sort=column, reverse=same and not self.view.reverse))
 
     def sort_next(self) -> None:
         """Sort by the next column of those in view; behind the last one newest first again."""
         names = ["", *(name for name in self.shown_columns if name != "trend")]
         place = names.index(self.view.sort) + 1 if self.view.sort in names else 1
-        self.want(replace(self.view, sort=names[place % len(names)], reverse=False))
+        self.want(self.view._replace(sort=names[place % len(names)], reverse=False))
 
     def select(self, run: str | None) -> None:
         """Select a run or a group; a run in a folded group opens that."""
@@ -249,7 +248,7 @@ class RunTable(LinePanel):
         if run is not None and all(line.key != run for line in self.lines):
             group = groups_of(self._matching).get(run)
             if group is not None:
-                self._view = replace(self.view, folds={**self.view.folds, group.id: False})
+                self._view = self.view._replace(folds={**self.view.folds, group.id: False})
                 self._line_up()
         self._choose(run)
         self.repaint()
