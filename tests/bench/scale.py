@@ -5,8 +5,9 @@
 launch       wall time of a sweep of a hundred runs that wait in a queue, then until all of them run
 supervisors  memory each has for itself (PSS) and the processor time of all, while their runs wait and while they run
 screen       processor time of the list while each run writes a heartbeat and a line of output a second
-list         ended runs, one of them with a log of a gigabyte: seconds until all are read, and in the first frame of the
-             next start how many are not; from a key to the first byte of its frame; memory
+list         ended runs, one of them with a log of a gigabyte, one with 50 metrics of 100,000 steps: seconds until all
+             are read, and in the first frame of the next start how many are not; from a key to the first byte of its
+             frame and the processor time of the key, in the list and in the grid of those metrics; memory after each
 
 Everything that is started is ended again, by pid. The numbers belong to the machine: see its load in the first line.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import pty
 import select
@@ -42,6 +44,9 @@ from tests.core.runs.build import RunBuilder
 
 MPSTUI = str(Path(sys.executable).with_name("mpstui"))
 SWEPT = 100
+WIDE_METRICS, WIDE_STEPS = 50, 100_000
+GRID_KEYS = ("\x1b[C", "\x1b[B", "\x1b[1;2D", "\x1b[D", "\x1b[A", "n", "\x1b[1;2D", "N")
+"""Around some charts, the cursor through all, and to another page and back."""
 REST_SECONDS = 10.0
 """A supervisor that has just started looks around more often."""
 _TERMINALS: dict[int, int] = {}
@@ -267,6 +272,12 @@ def ended_runs(home: Home, count: int, log_bytes: int) -> None:
             run.output("".join(f"step {step} loss {9 / (step + 9):.4f}\n" for step in range(100)))
         else:
             run.points(*({"attempt": 1, "step": step, "loss": 9 / (step + 9), "val_loss": 1.0} for step in range(100)))
+    wide = RunBuilder(home, "wide", time.time()).status("ended").launch().exit(code=0, ended=time.time()).run
+    with wide.metrics.open("w") as file:
+        names = ["loss", *(f"layer{number}/norm" for number in range(WIDE_METRICS - 1))]
+        known = [{name: (at % 977 + place) / (at + 9) for place, name in enumerate(names)} for at in range(5000)]
+        told = [json.dumps(one)[1:] for one in known]
+        file.writelines(f'{{"attempt": 1, "step": {at}, {told[at % 5000]}\n' for at in range(WIDE_STEPS))
     long = RunBuilder(home, "long log", time.time()).status("ended").launch().exit(code=0, ended=time.time()).run
     lines = "".join(f"step {step} loss {9 / (step + 9):.4f} and a few words more\n" for step in range(20_000))
     with long.attempt(1).output.open("w") as log:
@@ -285,21 +296,41 @@ def listing(count: int, log_bytes: int = 1 << 30) -> None:
                 drain(0.5)
         print(f"list, {count} ended runs: all but the long one read in {time.monotonic() - began:.1f} s", end="; ")
         first = Monitor(home, kept=Summaries(kept)).refresh()
-        print(f"not read in the first frame of the next start: {sum(one.unread for one in first)}", end="; ")
+        print(f"not read in the first frame of the next start: {sum(one.unread for one in first)}", flush=True)
         with shown(home) as (app, drain):
             drain(6.0)
-            waits = sorted(pressed(app, drain) for _ in range(100))
-            memory = (Path(f"/proc/{app}/statm").read_text().split())[1]
-            print(f"from a key to its frame {waits[50]:.0f} ms, 95 of 100 within {waits[95]:.0f} ms", end="; ")
-            print(f"resident {int(memory) * os.sysconf('SC_PAGE_SIZE') / (1 << 20):.0f} MiB", flush=True)
+            tell_keys("list", app, drain, "j")
+            for key in "/wide\r\rg":
+                os.write(_TERMINALS[app], key.encode())
+                drain(2.0)
+            settle(app, drain)
+            tell_keys("grid", app, drain, *GRID_KEYS)
 
 
-def pressed(app: int, drain: Callable[[float], None]) -> float:
-    """Milliseconds from a key (down) to the first byte that the screen writes."""
+def settle(app: int, drain: Callable[[float], None]) -> None:
+    """Wait until it has read what it reads."""
+    before = -1.0
+    while usage([app]).seconds - before > 0.1:
+        before = usage([app]).seconds
+        drain(2.0)
+
+
+def tell_keys(where: str, app: int, drain: Callable[[float], None], *keys: str) -> None:
+    """How soon a hundred keys are answered, what each takes of the processor, and what is resident then."""
+    before = usage([app]).seconds
+    waits = sorted(pressed(app, drain, keys[number % len(keys)]) for number in range(100))
+    took = (usage([app]).seconds - before) * 10
+    memory = int(Path(f"/proc/{app}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    print(f"{where}: from a key to its frame {waits[50]:.0f} ms, 95 of 100 within {waits[95]:.0f} ms,", end=" ")
+    print(f"{took:.0f} ms of processor time; resident {memory:.0f} MiB", flush=True)
+
+
+def pressed(app: int, drain: Callable[[float], None], key: str) -> float:
+    """Milliseconds from a key to the first byte that the screen writes."""
     drain(0.05)
     terminal = _TERMINALS[app]
     began = time.perf_counter()
-    os.write(terminal, b"j")
+    os.write(terminal, key.encode())
     select.select([terminal], [], [], 2.0)
     return (time.perf_counter() - began) * 1000
 

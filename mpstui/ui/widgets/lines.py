@@ -285,21 +285,20 @@ def shown_keys(
 
     Rare ones, as those for runs that wait in a queue, stand there only where they can work.
     """
-    keys = [key for key in keys if not key.rare or usable(key)]
-    named = {key: labels.get(key.action, key.label) for key in keys}
-    ready = {key for key in keys if usable(key)}
-    fitting = _fitting(keys, named, width - 2)
-    if len(fitting) < len(keys):
-        fitting = _fitting([key for key in keys if key in ready and key.shown not in elsewhere], named, width - 2)
-    return [(key, named[key], key in ready) for key in keys if key in fitting]
+    asked = [(key, labels.get(key.action, key.label), usable(key)) for key in keys]
+    named = [one for one in asked if one[2] or not one[0].rare]
+    fitting = _fitting(named, width - 2)
+    if len(fitting) < len(named):
+        return _fitting([one for one in named if one[2] and one[0].shown not in elsewhere], width - 2)
+    return fitting
 
 
-def _fitting(keys: Sequence[Key], named: dict[Key, str], columns: int) -> set[Key]:
+def _fitting(keys: Sequence[tuple[Key, str, bool]], columns: int) -> list[tuple[Key, str, bool]]:
     """Those of the keys that fit, the first ones first."""
-    found = set()
-    for key in keys:
-        needed = width_of(key.shown) + 1 + width_of(named[key]) + 2
+    found = []
+    for one in keys:
+        needed = width_of(one[0].shown) + 1 + width_of(one[1]) + 2
         if needed <= columns + 1:
-            found.add(key)
+            found.append(one)
             columns -= needed
     return found
