@@ -20,8 +20,8 @@ from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.metrics import MetricTable
 from mpstui.ui.rows import Row
 from mpstui.ui.screens.run import RunScreen
+from mpstui.ui.screens.run_body import Progress, RunHeader
 from mpstui.ui.widgets.peek import peek
-from mpstui.ui.widgets.run_header import Progress, RunHeader
 from mpstui.ui.widgets.run_row import run_row
 from mpstui.wire.heartbeat import MemoryReading
 from tests.snapshots import changed

@@ -8,8 +8,7 @@ import pytest
 
 from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
 from mpstui.core.runs.listing import ListView
-from mpstui.ui.widgets.progress import progress
-from mpstui.ui.widgets.run_header import header
+from mpstui.ui.widgets.run_header import header, progress
 from mpstui.ui.widgets.run_row import NameDisambiguator, heading, layout, run_row
 from mpstui.wire.heartbeat import Heartbeat
 from tests.snapshots import changed

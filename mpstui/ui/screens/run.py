@@ -20,7 +20,6 @@ from ..panels import RunFacts, RunPanel
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
 from ..widgets.lines import KeyLine
-from ..widgets.run_header import Progress, RunHeader
 from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
 from ..workers.window import WindowWorker
@@ -28,7 +27,7 @@ from .acting import allowed
 from .labelling import Label, edit_label
 from .moments import Moments
 from .picking import PickingScreen
-from .run_body import PANELS, RunBody, Shape, run_layout
+from .run_body import PANELS, Progress, RunBody, RunHeader, Shape, run_layout
 from .run_log import RunLog
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
@@ -14,6 +14,11 @@ from ..panels import RunPanel, panels
 from ..panels.chart import LossChart
 from ..panels.log import LogPane
 from ..panels.metrics import MetricTable
+from ..rows import Row
+from ..widgets.run_header import header, progress
+
+if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
 
 PANELS = tuple(panels())
 """The panels by name, in their order."""
@@ -23,6 +28,31 @@ _LEAST_BODY = 7
 """Lines for the panels below a card, and the footer."""
 _LEAST_RIGHT, _MOST_RIGHT = 50, 84
 """Columns of what stands at the right in a wide window, of which it takes two fifths."""
+
+
+class RunHeader(RunPanel):
+    """Two lines: name and state, then the facts or what is going wrong."""
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        if self.facts is None:
+            return []
+        facts = self.facts
+        return header(facts.snapshot, width, facts.snapshot.seen, facts.warning, facts.past)
+
+
+class Progress(RunPanel):
+    """Two bars with the same columns, the epoch and everything; or one line for both (:func:`progress`)."""
+
+    needed = 1
+    """How many lines: a run that once told of its epoch keeps the second one, so that nothing moves up and down."""
+
+    def grew(self, snapshot: RunSnapshot) -> bool:
+        """Whether there is a line more to tell than ever before."""
+        before, self.needed = self.needed, max(self.needed, len(progress(snapshot, self.app.size.width)))
+        return self.needed > before
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        return progress(self.facts.snapshot, width, height) if self.facts else []
 
 
 class Shape(StrEnum):

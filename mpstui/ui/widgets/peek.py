@@ -63,7 +63,7 @@ class Peek(LinePanel):
     def status(self) -> tuple[Span, ...]:
         if self.snapshot is None:
             return ()
-        from .progress import device_text
+        from .run_header import device_text
 
         tags = (Span(f"  #{clean(tag, 40)}", "mark") for tag in self.snapshot.tags)
         return (Span(device_text(self.snapshot), "dim"), *tags)
@@ -98,7 +98,7 @@ def peek(
         usual = min(max(_CARD_LINES, height - 9), 12, height)
         lines = card(failure, width, card_lines(failure, width, usual, height), log_in_reach=False)
     else:
-        from .progress import progress
+        from .run_header import progress
 
         lines = progress(snapshot, width)
     if snapshot.moved_to is not None:
