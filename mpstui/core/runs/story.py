@@ -40,7 +40,7 @@ def story(events: Iterable[RunEvent], me: str = "", *, was_cancelled: bool = Fal
     ends = [place for place, one in enumerate(events) if one.event in ("exit", "crash")]
     if was_cancelled and ends and (last := events[ends[-1]]).event == "crash":
         text = f"{last.text}, after its job was cancelled through the scheduler"
-        events[ends[-1]] = replace(last, event="exit", text=text)
+        events[ends[-1]] = last._replace(event="exit", text=text)
     answers = {str(one.details.get("request")): one for one in events if one.event == "ack"}
     newest = {str(one.details.get("name")): one for one in events if one.event == "text"}
     several = Counter(str(one.details.get("name")) for one in events if one.event == "text")
