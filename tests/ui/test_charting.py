@@ -529,3 +529,14 @@ def test_a_loss_that_comes_late_takes_the_chart_unless_a_metric_was_chosen() -> 
         chart.facts = RunFacts(snapshot=run)
         chart._take_facts()
         assert chart._metric == (first if chosen else "loss")
+
+
+@pytest.mark.parametrize("width", [24, 60, 80, 100, 200])
+@pytest.mark.parametrize("from_the_end", [0, 1, 2, 5, 8, 30])
+def test_an_attempt_that_has_just_begun_is_told_at_the_edge_of_the_chart(width: int, from_the_end: int) -> None:
+    """Its first point is the newest one, in the last column; the word once began beyond it, which ended the screen."""
+    whole = curve(points=200, stride=1, start=2.0, floor=0.1, noise=0.0)
+    resumed = replace(whole, attempt_marks=(whole.x[-1 - from_the_end],))
+    lines = [line.text for line in draw(ChartData(name="loss", train=resumed), ChartView(), width, 16)]
+    assert all(len(line) <= width for line in lines)
+    assert width < 60 or any("resumed" in line for line in lines)

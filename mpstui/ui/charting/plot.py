@@ -190,7 +190,8 @@ def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, 
     placed: dict[int, dict[int, Span]] = {}
     for note in notes:
         for text in (note.text, note.text[:1] if note.role == "bad" else ""):
-            start = note.column if note.column + len(text) <= canvas.columns else note.column - len(text) + 1
+            last = min(note.column, canvas.columns - 1)  # of a mark in the last column the note is to begin beyond it
+            start = note.column if note.column + len(text) <= canvas.columns else last - len(text) + 1
             cells = range(start, start + len(text))
             free = (
                 line
