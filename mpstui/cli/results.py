@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +12,12 @@ from ..core.model.errors import UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import RunSnapshot
 from ..core.present import badge
-from ..core.runs.comparison import BROKEN_MARK, columns, metrics_of, settings_of
+from ..core.runs.comparison import BROKEN_MARK, Column, columns, metrics_of, settings_of
 from ..core.runs.listing import main_metric
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable
 from ..core.runs.report import as_json, metrics_as_json
-from ..core.series.direction import better
+from ..core.series.direction import Better, better
 from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
@@ -25,8 +26,9 @@ from .session import FILTER_HELP, Session, keys_of_path, print_json, query_of, s
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-A table for each program, that of the screen's comparison: its runs, oldest first, the best and the last value of one
-metric, the settings in which they differ, the best of other metrics. A best is a single value as it was reported. Runs
+A table for each program, that of the screen's comparison: its runs, the best first, the best and the last value of one
+metric, the settings in which they differ, the best of other metrics. A best is a single value as it was reported; runs
+that are alike, or have none, stand as they were begun, and so do all of --json. Runs
 of any program are told, as far as their output is understood. Examples:
   mpstui results                        every run
   mpstui results cifar-optimizers       the runs of a profile, such as those of its sweep
@@ -99,7 +101,17 @@ def _is_meant(run: RunDir, what: str) -> bool:
 def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], list[str]]:
     """The rows below their heads, and what there is to remark on them."""
     told = columns(runs, metric)
+    best = next((one for one in told if one.kind == "best"), None)
+    order = list(range(len(runs))) if best is None else sorted(range(len(runs)), key=lambda place: _rank(best, place))
     rows = [["run", "state", *(one.name for one in told)]]
-    rows += [[one.run, badge(one).word, *(column.text(place) for column in told)] for place, one in enumerate(runs)]
-    broken = next((one.broken for one in told if one.kind == "best"), {})
+    rows += [[runs[place].run, badge(runs[place]).word, *(column.text(place) for column in told)] for place in order]
+    broken = best.broken if best is not None else {}
     return rows, [f"{BROKEN_MARK} {runs[place].run}: {words}" for place, words in broken.items()]
+
+
+def _rank(best: Column, place: int) -> tuple[bool, float]:
+    """The best run first; those without a finite value last."""
+    value = best.values[place]
+    if not isinstance(value, float | int) or not math.isfinite(value):
+        return True, 0.0
+    return False, -value if best.better is Better.HIGHER else value

@@ -41,10 +41,31 @@ def test_runs_are_tabulated_by_program_with_what_differs(home: Home, capsys: pyt
     assert lines[0] == "digits: 2 runs by val_loss, lower is better"
     heads = "run  state  best  at step  last  lr  best loss  best val_accuracy  steps  took"
     assert re.sub("  +", "  ", lines[1].strip()) == heads
-    assert lines[2].split()[1:9] == ["finished", "0.3000", "4", "0.3000", "0.1", "0.2500", "0.9000", "4"]
+    assert lines[2].split()[1:9] == [
+        "finished",
+        "0.3000",
+        "4",
+        "0.3000",
+        "0.1",
+        "0.2500",
+        "0.9000",
+        "4",
+    ]  # alike: oldest
     assert lines[3].split()[1:9] == ["finished", "0.3000", "4", "0.3000", "0.01", "0.2500", "0.8000", "4"]
     assert lines[4] == "t.py: 1 run by val_loss, lower is better"
     assert lines[6].split()[1:5] == ["finished", "0.5000", "4", "0.5000"]
+
+
+def test_the_best_run_by_a_metric_stands_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    third = RunBuilder(home, "Digits lr=1", NOW + 5, profile="digits").status("ended").launch().exit(code=0)
+    third.points({"time": NOW, "step": 4, "val_accuracy": 0.95, "val_loss": 0.2, "attempt": 1})
+    unknown = RunBuilder(home, "Digits lr=2", NOW - 5, profile="digits").status("ended").launch().exit(code=0)
+    unknown.points({"time": NOW, "step": 4, "loss": 0.1, "attempt": 1})
+    for metric, first in (("val_loss", third.run.run), ("val_accuracy", third.run.run), ("loss", unknown.run.run)):
+        assert main(["results", "digits", "--metric", metric]) == 0
+        runs = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:6]]
+        assert runs[0] == first
+        assert (runs[-1] == unknown.run.run) == (metric != "loss")
 
 
 def test_a_profile_a_name_or_a_folder_says_which(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,6 +77,7 @@ _SHARES = re.compile(r"(?i)\bacc|correct")
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _VALUES_BESIDE = re.compile(r"(?:/[-+]?\d{0,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,12}(?![\w./])")
 """Behind a value: those of its other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
+_MOST_PADDED = len(" (   ")
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
@@ -182,6 +183,7 @@ def read_pairs(line: str) -> list[Pair]:
             pairs.append(pair)
         end = match.end()
     pairs = _without_counts_of(pairs) if "/" in line else pairs
+    pairs = _of_the_whole(pairs) if scopes and "(" in line else pairs
     names = [pair.key for pair in pairs if pair.key]
     return told_apart(line, pairs) if len(set(names)) < len(names) else pairs
 
@@ -218,6 +220,30 @@ def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
             done, whole = pair.counted, pair.planned
             if done is not None and whole and done <= whole:  # ``Accuracy: 970/1000``
                 kept[index] = pair._replace(text=f"{100 * done / whole:g}", total="", unit="%")
+    return kept
+
+
+def _of_the_whole(pairs: list[Pair]) -> list[Pair]:
+    """Within an evaluation ``Test: [6/8] Loss 0.05 (3.1)`` means the 3.1 of all batches, not the 0.05 of the newest."""
+    kept: list[Pair] = []
+    counted = any(pair.total for pair in pairs)
+    for pair in pairs:
+        before = kept[-1] if kept else None
+        behind = before is not None and pair.bracketed and not pair.key and pair.start - before.end <= _MOST_PADDED
+        if (
+            counted
+            and before is not None
+            and behind
+            and before.scope is NameScope.EVAL
+            and before.name.role in _MEASURED
+            and before.key
+            and "." in before.text
+            and "." in pair.text
+            and not pair.total
+        ):
+            kept[-1] = before._replace(text=pair.text, end=pair.end)
+        else:
+            kept.append(pair)
     return kept
 
 

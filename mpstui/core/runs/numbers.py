@@ -243,8 +243,10 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
         if numbers.epochs is not None and numbers.epoch is not None and not one_of_many:
             before = math.floor(numbers.epoch) - numbers.first_epoch
             end = epoch_end + round(max(0, numbers.epochs - before - 1) * within.epoch_steps)
-            if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < within.epoch_steps:
-                end = round(numbers.epochs * within.epoch_steps)  # step and epoch may be of two moments
+            whole = round(numbers.epochs * within.epoch_steps)
+            if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < within.epoch_steps <= whole:
+                # Step and epoch may be of two moments; more steps were made where an attempt began an epoch again.
+                end = whole if whole >= numbers.step else end
     counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:

@@ -9,6 +9,9 @@ from .series import BETWEEN_WORDS, EVALUATION_WORDS
 
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
 _SPELLINGS = {"accuracy": "acc"}
+_OF_PACE = frozenset(
+    ("runtime", "time", "elapsed", "duration", "seconds", "fps", "sps", "throughput", "flos", "flops", "mfu")
+)
 _NUMBER = re.compile(r"(\d+)")
 NAMES_REMEMBERED = 1 << 14
 """What names mean is asked again for each picture."""
@@ -25,3 +28,10 @@ def measured(name: str) -> str:
     """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
     words = (_SPELLINGS.get(word, word) for word in BETWEEN_WORDS.split(name.lower()))
     return " ".join(word for word in words if word not in EVALUATION_WORDS | _UNSAID) or name
+
+
+@lru_cache(NAMES_REMEMBERED)
+def is_of_pace(name: str) -> bool:
+    """Whether a metric says how fast a training goes or how long it takes, not how well: ``eval_runtime``."""
+    words = BETWEEN_WORDS.split(name.lower())
+    return not _OF_PACE.isdisjoint(words) or ("per" in words and ("second" in words or "sec" in words))

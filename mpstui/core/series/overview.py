@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
-from .metric_words import NAMES_REMEMBERED, measured, reading_order
+from .metric_words import NAMES_REMEMBERED, is_of_pace, measured, reading_order
 
 _FEWEST_ALIKE = 3
 """Fewer metrics with the same beginning are not worth a fold."""
@@ -45,7 +45,7 @@ Entry = Metric | Fold
 
 
 def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
-    """Every metric once: the losses first, the others by name.
+    """Every metric once: the losses first, then by name, what tells of the pace behind what was learnt.
 
     Args:
         pattern: only those in whose name this regular expression is found; without capitals it ignores case.
@@ -84,7 +84,7 @@ def measured_at(metric: Metric, step: float) -> tuple[float, float] | None:
 
 @lru_cache(NAMES_REMEMBERED)
 def _rank(name: str) -> tuple[object, ...]:
-    return measured(name) != "loss", name != "loss", reading_order(name)
+    return measured(name) != "loss", name != "loss", is_of_pace(name), reading_order(name)
 
 
 def _same(one: Metric, other: Metric) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present import loss_text
-from ...core.series.metric_words import measured, reading_order
+from ...core.series.metric_words import is_of_pace, measured, reading_order
 from ..rows import clean
 from .scale import Frame
 
@@ -72,11 +72,15 @@ class ChartData:
 
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
-    """What can be drawn: the loss or losses first; a validation series is drawn over its training series, not alone."""
+    """What can be drawn: the loss or losses first, paces last.
+
+    A validation series is drawn over its training series, not alone.
+    """
     series = snapshot.series
     drawn = {(measured(name), view.axis) for name, view in series.items() if not view.evaluation}
     names = [name for name, view in series.items() if not view.evaluation or (measured(name), view.axis) not in drawn]
-    return sorted(names, key=lambda name: (name != "loss", "loss" not in name.lower(), reading_order(name)))
+    ranks = ((name != "loss", "loss" not in name.lower(), is_of_pace(name), reading_order(name)) for name in names)
+    return [name for _, name in sorted(zip(ranks, names, strict=True))]
 
 
 def drawn_with(snapshot: RunSnapshot, name: str) -> str:

@@ -401,6 +401,16 @@ def test_the_total_of_an_epochs_bar_is_none_of_the_run(home: Home) -> None:
     run.release()
 
 
+def test_an_epoch_that_an_attempt_began_again_makes_more_steps_than_the_epochs_have(home: Home) -> None:
+    """Killed within the third of six epochs of 20 steps: ten of its steps were made twice."""
+    run = run_of(home, ["python", "t.py", "--epochs", "6"])
+    run.beat(1, step=130, loss=0.5, epoch_step=20, epoch_steps=20, **{**AGENT, "step_from": None})
+    run.output("".join(f"epoch {epoch} loss 0.{epoch}\n" for epoch in range(3, 7)))
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps, shown.numbers.epoch) == (130, 130, 6)
+    run.release()
+
+
 def write(path: Path, clock: FakeClock, step: int, **more: Any) -> None:
     record = {
         "timestamp": clock.wall,

@@ -34,6 +34,15 @@ def test_what_was_measured_twice_stands_there_once() -> None:
     assert [(one.name, one.also) for one in found] == [("loss", ("Average loss", "train_loss")), ("val_loss", ())]
 
 
+def test_what_tells_of_the_pace_stands_behind_what_was_learnt() -> None:
+    paces = ("eval_runtime", "eval_samples_per_second", "time/fps", "charts/SPS", "Time")
+    found = metrics_of(
+        run(*(view(name, [float(at)]) for at, name in enumerate((*paces, "val_acc", "loss", "perplexity"))))
+    )
+    assert [one.name for one in found[:3]] == ["loss", "perplexity", "val_acc"]
+    assert {one.name for one in found[3:]} == set(paces)
+
+
 @pytest.mark.parametrize("other", [[3.0, 2.0, 0.5], [3.0, 1.0], [3.0, 1.9, 1.0]])
 def test_what_differs_in_one_value_stays_apart(other: list[float]) -> None:
     found = metrics_of(run(view("loss", [3.0, 2.0, 1.0]), view("train_loss", other)))
