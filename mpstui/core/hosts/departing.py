@@ -60,6 +60,7 @@ class Departure:
             "survey": lambda asked, ends: self.survey(str(asked["run"])),
             "source": lambda asked, ends: self._send_source(asked, ends),
             "depart": lambda asked, ends: self.depart(str(asked["run"]), str(asked["to"]), ends.require_wanted),
+            "clock": lambda asked, ends: {"now": self._clock()},
             "files": lambda asked, ends: self._send_files(asked, ends),
             "leave": lambda asked, ends: self.leave(str(asked["run"]), Move(**asked["move"])),
             "stay": lambda asked, ends: self.stay(str(asked["run"])),
@@ -186,7 +187,6 @@ class Departure:
             "times": {one.name: path.stat().st_mtime_ns for one, path in self._files},
             "attempt": snapshot.attempt,
             "step": newest.step,
-            "now": self._clock(),
         }
 
     def leave(self, name: str, move: Move) -> dict[str, Any]:

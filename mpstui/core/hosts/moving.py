@@ -245,7 +245,7 @@ class Mover:
         while True:
             try:
                 here = self._target.ask("lacks", asked)
-                ahead, begun = here["now"] - listed["now"], here["begun"]
+                ahead, begun = here["now"] - self._source.ask("clock", {})["now"], here["begun"]
                 asked["ahead"] = ahead if abs(ahead) > SAME_TIME_SECONDS else 0.0
                 left = sum(sizes[one] - begun.get(one, 0) for one in here["lacking"])
                 there = sum(sizes.values()) - left

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +24,7 @@ from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import State
+from mpstui.core.sharing.export import table_of
 from tests.core.hosts.machines import STEPS, Machines, as_kind
 from tests.core.hosts.moves import Died, break_line, check, move_once, tried, watched
 from tests.ssh_lab import SshLab
@@ -37,14 +39,27 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 @pytest.fixture(scope="module")
-def unmoved(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machines, str]:
+    """A run that trains to its end where it is."""
     found = Machines(tmp_path_factory.mktemp("unmoved"))
     found.allow(STEPS + 1)
-    return found.final("a", found.launch())
+    return found, found.launch()
+
+
+@pytest.fixture(scope="module")
+def unmoved(alone: tuple[Machines, str]) -> list[float]:
+    machines, run = alone
+    return machines.final("a", run)
+
+
+def exported(machines: Machines, run: str) -> list[Any]:
+    """Rows of ``export``, without when each was measured."""
+    table = table_of(machines.seen("a", run))
+    return [[value for name, value in zip(table.names, row, strict=True) if name != "time"] for row in table.rows]
 
 
 def test_a_run_goes_there_over_ssh_and_back_and_ends_as_if_it_had_never_moved(
-    tmp_path: Path, ssh_lab: SshLab, unmoved: list[float]
+    tmp_path: Path, ssh_lab: SshLab, unmoved: list[float], alone: tuple[Machines, str]
 ) -> None:
     machines = Machines(tmp_path, ssh_lab)
     run = machines.launch()
@@ -82,6 +97,7 @@ def test_a_run_goes_there_over_ssh_and_back_and_ends_as_if_it_had_never_moved(
     home = machines.look("a", run)
     assert home is not None
     assert (home.moved_to, home.attempts) == (None, 4)
+    assert exported(machines, run) == exported(*alone), "row by row"
     moves = [one.text for one in home.events if one.event == "moved"]
     assert moves == ["leaves for b", "leaves for b", "arrived from a", "leaves for a", "arrived from b"]
     assert {one.step for one in before.checkpoints} < {one.step for one in home.checkpoints}, "what stayed is there"
@@ -179,6 +195,31 @@ def test_files_that_were_cut_go_on_where_they_were(tmp_path: Path, ssh_lab: SshL
 
 def died() -> Place:
     raise Died
+
+
+def test_a_line_that_was_cut_for_a_while_moves_no_time(machines: Machines) -> None:
+    """How the clocks differ is asked of both at once, however long ago the files were listed."""
+    run, told = machines.launch(), list[float]()
+    machines.trains("a", run, 20)
+
+    class Late(Place):
+        def ask(self, what: str, fields: Any, *rest: Any, **more: Any) -> dict[str, Any]:
+            if what == "lacks" and not told:
+                told.append(0.0)
+                until = time.monotonic() + 4.0
+                wait_until(lambda: time.monotonic() > until, what="a while in which nothing travels")
+                raise HostError(self.host, "cut", "the line is cut")
+            if what == "settle":
+                told.append(fields["ahead"])
+            return super().ask(what, fields, *rest, **more)
+
+    mover = machines.mover(wrap=as_kind(Late))
+    planned = mover.plan(run)
+    assert isinstance(planned, MovePlan)
+    mover.carry_out(planned)
+    mover.close()
+    assert len(told) == 2
+    assert told[1] < 3.5
 
 
 @pytest.mark.parametrize("moment", ["it saves and ends", "its files are sent"])
