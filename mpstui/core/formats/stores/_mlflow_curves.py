@@ -12,7 +12,7 @@ from ....wire import storage
 from ...follow import LineTail
 from ..points import Point
 from ._curves import Curves
-from ._sqlite import Database
+from ._sqlite import Database, NotNow
 from .mlflow import INFINITE, metric_files
 
 _MOST_ROWS = 20_000
@@ -77,10 +77,14 @@ class DatabaseCurves(Curves):
                 f"ORDER BY rowid LIMIT {_MOST_ROWS}",
                 [self._run, self._last],
             )
-        except OSError:
+        except NotNow:
             self._misses += 1
             self.position = -self._misses  # another place than before: there is more, and soon
             return []
+        except OSError as error:
+            self.failure = str(error)
+            return []
+        self.failure = None
         columns: dict[str, tuple[array[float], array[float], array[float]]] = {}
         for row, key, value, moment, step, is_nan in rows:
             self._last = row

@@ -7,7 +7,9 @@ a log is there, its writer has made the shared files already, and readers distur
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,10 +21,18 @@ from ....wire import storage
 
 SIGNATURE = b"SQLite format 3\0"
 LONGEST_QUERY_SECONDS = 2.0
+LONGEST_VALUE_BYTES = 1 << 24
+"""A generated column can make a gigabyte of a few letters, before anybody looks at the time."""
+MOST_BYTES = 1 << 28
+"""Of all texts that one query gives."""
 _STEPS_BETWEEN_LOOKS = 100_000
 _PATIENCE_SECONDS = 0.1
 _MOST_MISSES = 3
 """A database that is written all the time is asked with a lock then, for as long as one short query takes."""
+
+
+class NotNow(OSError):
+    """Somebody writes: there is more to read, and soon. After any other error there is, when a file has changed."""
 
 
 class Database:
@@ -45,30 +55,54 @@ class Database:
         return frozenset(str(name) for name, made in found if "VIRTUAL" not in str(made).upper())
 
     def read(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query; raises OSError where it cannot be read now."""
+        """All rows of a query.
+
+        Raises:
+            NotNow: it is being written. OSError: it cannot be read.
+        """
+        self._require_files()
         logged = storage.stamp(self._beside("-wal")) is not None
         alone = not logged and self._misses < _MOST_MISSES
         before = self._stamps()
         try:
             found = self._asked(f"{'immutable=1' if alone else 'mode=ro'}", statement, arguments)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
             self._misses += 1
-            raise OSError(f"{self.path.name}: {error}") from error
-        if alone and (self._stamps() != before or before[1] is not None):
+            busy = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            kind = NotNow if busy or (alone and self._is_being_written(before)) else OSError
+            raise kind(f"{self.path.name}: {error}") from error
+        if alone and self._is_being_written(before):
             self._misses += 1
-            raise OSError(f"{self.path.name} was being written")
+            raise NotNow(f"{self.path.name} was being written")
         self._misses = 0
         return found
 
+    def _is_being_written(self, before: tuple[object, object]) -> bool:
+        return before[1] is not None or self._stamps() != before
+
+    def _require_files(self) -> None:
+        """The library would wait for ever for the writer of a pipe."""
+        for ending in ("-wal", "-shm", "-journal"):
+            there = storage.stat_of(self._beside(ending))
+            if there is not None and not stat.S_ISREG(there.st_mode):
+                raise OSError(f"{self.path.name}{ending} is no file")
+
     def _asked(self, mode: str, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         end = time.monotonic() + LONGEST_QUERY_SECONDS
-        address = f"file:{quote(str(self.path.absolute()))}?{mode}"
+        address = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
             connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS_BETWEEN_LOOKS)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA query_only = ON")
-            return connection.execute(statement, tuple(arguments)).fetchall()
+            found, left = list[tuple[Any, ...]](), MOST_BYTES
+            for row in connection.execute(statement, tuple(arguments)):
+                left -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
+                if left < 0:
+                    raise sqlite3.DataError("its texts are too long")
+                found.append(row)
+            return found
 
     def _stamps(self) -> tuple[object, object]:
         return storage.stamp(self.path), storage.stamp(self._beside("-journal"))

@@ -15,7 +15,7 @@ from ..points import Point, Priority
 from ..told import SYSTEM, RunTold, flattened
 from . import SEPARATOR, Store, StoredRun
 from ._curves import Curves
-from ._sqlite import Database
+from ._sqlite import Database, NotNow
 
 if TYPE_CHECKING:
     from ..files import MetricFile
@@ -99,10 +99,14 @@ class TrackioCurves(Curves):
             rows = read(_METRICS[self._column], [run, self._last])
             if len(rows) < _MOST_ROWS and "system_metrics" in self._database.tables():
                 machine = read(_MACHINE[self._column], [run, self._last_of_machine])
-        except OSError:
+        except NotNow:
             self._misses += 1
             self.position = -self._misses  # another place than before: there is more, and soon
             return []
+        except OSError as error:
+            self.failure = str(error)
+            return []
+        self.failure = None
         found = []
         for row, stamp, step, text in rows:
             self._last = row

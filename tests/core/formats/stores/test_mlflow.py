@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from pathlib import Path
 
@@ -176,3 +177,52 @@ def test_no_database_of_a_stranger_keeps_us(tmp_path: Path, monkeypatch: pytest.
     for end in (17, 100, 5000):
         path.write_bytes(whole[:end] + b"\xff" * 3000)
         assert find_runs(path) == []
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_a_pipe_beside_a_database_is_not_waited_for(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "mlflow.db"
+    database(path).close()
+    os.mkfifo(f"{path}{ending}")
+    with pytest.raises(OSError, match=rf"mlflow\.db{ending} is no file"):
+        Database(path).read("SELECT 1 FROM runs")
+    assert find_runs(path) == []
+
+
+def test_no_text_of_a_database_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mlflow.db"
+    writer = database(path)
+    writer.execute("CREATE TABLE bomb (n, text AS (hex(zeroblob(300000000))))")
+    writer.execute("INSERT INTO bomb (n) VALUES (1)")
+    writer.commit()
+    writer.close()
+    with pytest.raises(OSError, match="too big"):
+        Database(path).read("SELECT text FROM bomb")
+    monkeypatch.setattr(_sqlite, "MOST_BYTES", 500)
+    with pytest.raises(OSError, match="its texts are too long"):
+        Database(path).read("SELECT key FROM metrics")
+    assert len(Database(path).read("SELECT key FROM params")) == 4
+
+
+def test_a_table_that_cannot_be_read_is_asked_again_when_the_file_has_changed(monitor: Monitor, tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    writer = database(path)
+    writer.executescript("ALTER TABLE metrics RENAME TO kept; CREATE TABLE metrics (key PRIMARY KEY) WITHOUT ROWID")
+    assert monitor.watch(path) == ""
+    monitor.refresh_whole()
+    shown = monitor.snapshot(f"{path}#a")
+    assert (shown.loading, shown.series, shown.state) == (False, {}, State.FINISHED)
+    assert "no such column" in str(shown.readers)
+    writer.executescript("DROP TABLE metrics; ALTER TABLE kept RENAME TO metrics")
+    assert monitor.snapshot(f"{path}#a").series["loss"].count == 50
+    writer.close()
+
+
+def test_a_name_that_is_no_utf8_is_a_name(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff?mode=rwc#%41")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("the file system takes UTF-8 alone")
+    database(folder / "mlflow.db").close()
+    assert [run.name for run in find_runs(tmp_path)] == ["run c", "run b", "run a"]
