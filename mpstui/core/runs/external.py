@@ -78,8 +78,8 @@ class ExternalMetrics:
 
     @property
     def complete(self) -> bool:
-        """Whether all of the file has been read."""
-        return not self.pending_bytes
+        """Whether all of the file has been read that can be read now."""
+        return not self.pending_bytes or (self.unreadable and self.file.unreadable)
 
     @property
     def behind(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli.main import main
+from mpstui.core.follow import Budget
 from mpstui.core.hosts.local import LocalServices
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
@@ -70,6 +71,21 @@ def test_a_run_that_has_ended(monitor: Monitor, tmp_path: Path) -> None:
     assert shown.series["loss"].times[-1] == w.START + 49
     assert {section.title for section in details(shown)} == {"run", "arguments", "settings"}
     assert {one: one.stat().st_mtime_ns for one in path.rglob("*")} == before
+
+
+def test_what_cannot_be_opened_is_not_waited_for(home: Home, clock: FakeClock, tmp_path: Path) -> None:
+    place = tmp_path / "offline-run-x" / "run-x.wandb"
+    place.mkdir(parents=True)
+    monitor = make_monitor(home, clock)
+    key = monitor.watch(place.parent)
+    monitor.refresh_whole()
+    reader = monitor.reader(key)
+    assert reader is not None
+    assert reader.caught_up
+    assert reader.refresh(full=False, budget=Budget(1.0)).reason == "offline-run-x cannot be read"
+    place.rmdir()
+    run_of(tmp_path, "x", 0.5, w.exited(0))
+    assert monitor.snapshot(key).state is State.FINISHED
 
 
 def test_one_that_failed_asks_for_no_record_of_ours(monitor: Monitor, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,7 +27,7 @@ NOTE, NAME, SOURCE, OWN = "mlflow.note.content", "mlflow.runName", "mlflow.sourc
 INFINITE = 1.7976931348623157e308
 """What stands in the database for infinity, which it cannot hold."""
 _WORDS = ("SELECT key, value FROM params WHERE run_uuid = ?", "SELECT key, value FROM tags WHERE run_uuid = ?")
-_MOST_FILES = 2000
+_MOST_FILES, _DEEPEST = 2000, 10
 _MOST_ROWS = 20_000
 _MOST_WORDS_BYTES = 1 << 16
 
@@ -115,15 +116,20 @@ class DatabaseRun(StoredRun):
         return _told(str(status), start, end, params, {NAME: self.name, **tags})._replace(project=self._experiment)
 
 
-def metric_files(folder: Path) -> Iterator[Path]:
+def metric_files(folder: Path) -> list[Path]:
     """The files of a run's metrics, whose names may be paths."""
-    found = 0
-    for one in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        if one.is_file() and not one.is_symlink():
-            found += 1
-            if found > _MOST_FILES:
-                return
-            yield one
+    found, level = list[str](), [str(folder)]
+    for _ in range(_DEEPEST):
+        below: list[str] = []
+        for one in level[:_MOST_FILES]:
+            with suppress(OSError), os.scandir(one) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append(entry.path)
+        level = sorted(below)
+    return [Path(one) for one in sorted(found)[:_MOST_FILES]]
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -204,6 +204,14 @@ def test_no_text_of_a_database_fills_the_memory(tmp_path: Path, monkeypatch: pyt
     assert len(Database(path).read("SELECT key FROM params")) == 4
 
 
+def test_a_column_whose_name_is_no_utf8_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    database(path).close()
+    path.write_bytes(path.read_bytes().replace(b"is_nan BOOLEAN", b"is_n\xff\x87 BOOLEAN"))
+    with pytest.raises(OSError, match=r"mlflow\.db"):
+        Database(path).read("SELECT * FROM metrics")
+
+
 def test_a_table_that_cannot_be_read_is_asked_again_when_the_file_has_changed(monitor: Monitor, tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     writer = database(path)
