@@ -44,6 +44,10 @@ _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read at the pace of the snapshots until so much of it is pending."""
 _KEYS_FIRST_SECONDS = 0.15
 """Before the close look at what the first frame of the list has selected, whose readers take 30 ms to import."""
+_PASSING_SECONDS = 0.1
+"""A run of the list is looked at closely once it has been selected for so long. Whoever passes over it waits for no
+reading of it: 8 ms of the processor a key, which took 15.
+"""
 _RESPAWN_SECONDS = 5.0
 """Between two looks for queued runs whose supervisor has died."""
 _FLOOD_BYTES = 4096
@@ -192,6 +196,8 @@ class RunWorker(Worker):
         """Read something else closely; another run is read at once."""
         if focus.closely != self._focus.closely:
             self._next_read = self._next_draw = self._pace.next = 0.0
+            if focus.listed and not focus.compared:
+                self._keys_first_until = max(self._keys_first_until, time.monotonic() + _PASSING_SECONDS)
         self._focus = focus
         self.wake()
 
