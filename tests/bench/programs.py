@@ -41,7 +41,9 @@ Seen = Mapping[str, Any]
 class Look:
     """What ``show --json`` said while the program ran."""
 
+    begun: float
     time: float
+    """When it had answered: on a busy machine that takes a while."""
     seen: Seen
 
 
@@ -117,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _kept(path: Path) -> Ran:
     found = json.loads(path.read_text(encoding="utf-8"))
-    return Ran(**{**found, "looks": [Look(**one) for one in found["looks"]]})
+    return Ran(**{**found, "looks": [Look(**{"begun": one["time"], **one}) for one in found["looks"]]})
 
 
 def run_program(entry: Mapping[str, Any], folder: Path, command: str) -> Ran:
@@ -149,8 +151,9 @@ def run_program(entry: Mapping[str, Any], folder: Path, command: str) -> Ran:
     looks: list[Look] = []
     until = time.time() + entry.get("seconds", 300)
     while True:
+        begun = time.time()
         seen = json.loads(ask("show", "--json", run))
-        looks.append(Look(time.time(), seen))
+        looks.append(Look(begun, time.time(), seen))
         if seen["ended"] is not None:
             break
         if time.time() > until:
@@ -225,7 +228,7 @@ def _by_the_clock(ran: Ran, each: int) -> Iterator[Verdict]:
         rates.append((rate, true / each))
         if rate is not None:
             off.append(rate * each / true)
-        done = [count / each for at, count in ran.steps_at if look.time - _STEP_LAG_SECONDS <= at <= look.time + 1.0]
+        done = [count / each for at, count in ran.steps_at if look.begun - _STEP_LAG_SECONDS <= at <= look.time]
         if done:
             behind.append(step is not None and done[0] - 1 <= step <= done[-1] + 1)
     if rates:

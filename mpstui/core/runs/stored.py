@@ -16,10 +16,12 @@ from ..formats.told import SYSTEM, RunTold
 from ..model.errors import UsageError
 from ..model.exits import ExitSummary
 from ..model.snapshot import RunSnapshot, State
-from ..series.series import SeriesStore
+from ..series.direction import better
+from ..series.series import SeriesStore, is_evaluation
 from .external import ExternalMetrics
 from .files import LocalMachine
 from .follower import LIST_SERIES, RunFollower
+from .journal import Extremes
 from .planned import asked_totals
 from .signs import Condition
 from .sources import MetricSource
@@ -39,6 +41,13 @@ LOOKING_SHARE = 0.05
 """Of a core, at most: a large folder is looked through less often."""
 
 
+class _InLists:
+    """The names of what a list shows of a run: its loss, and what it is judged by."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in LIST_SERIES or (isinstance(name, str) and is_evaluation(name) and better(name) is not None)
+
+
 class StoredReader(RunFollower):
     """One run of a store. Its files are only read; a state is claimed where the store has recorded an end."""
 
@@ -52,6 +61,7 @@ class StoredReader(RunFollower):
         self._told = RunTold()
         self._settings: Mapping[str, str] = {}
         """What it was configured with, secrets masked."""
+        self._extremes: Extremes = {}
         self._glanced_at: float | None = None
         """When its file was changed that was looked at the end of."""
         self._told_at: object = None
@@ -132,7 +142,7 @@ class StoredReader(RunFollower):
             external.glance()
 
     def _opened(self) -> ExternalMetrics:
-        only = None if self._whole else frozenset(LIST_SERIES)
+        only = None if self._whole else _InLists()
         store = SeriesStore(capacity=self.capacity, only=only)
         return ExternalMetrics(
             self.stored.path, self.machine.clock, store=store, file=followed(self.stored), opened=self._source
@@ -184,6 +194,7 @@ class StoredReader(RunFollower):
             outputs=tuple(self.stored.outputs) if full and self._begun > 1 else (),
             attempt=self._begun if self._begun > 1 else 0,
             attempts=self._begun if self._begun > 1 else 0,
+            extremes=self._known_extremes(),
             readers=f"{self.stored.store}: {external.source}" if external is not None else None,
             loading=full and external is not None and external.behind,
             brief=not full,
@@ -196,6 +207,12 @@ class StoredReader(RunFollower):
             argv=tuple(masked_words(told.argv)),
             settings=self._settings,
         )
+
+    def _known_extremes(self) -> Extremes:
+        """Of what a list judges a run by, once all of it was read; until then, and of a long one, what was known."""
+        if self.external is not None and self.external.complete and not self._passes_over:
+            self._extremes = {**self._extremes, **self.external.store.extremes()}
+        return self._extremes
 
     def _snapshot(self, state: State, reason: str) -> RunSnapshot:
         """What needs no numbers."""

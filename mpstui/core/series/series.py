@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import le
 from typing import Any, NamedTuple
@@ -271,7 +271,7 @@ class SeriesStore:
     """
 
     def __init__(
-        self, *, capacity: int = CAPACITY, only: frozenset[str] | None = None, window: tuple[float, float] | None = None
+        self, *, capacity: int = CAPACITY, only: Container[str] | None = None, window: tuple[float, float] | None = None
     ) -> None:
         """``window``: the steps of which points are kept."""
         self._window = window

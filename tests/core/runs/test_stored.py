@@ -18,6 +18,7 @@ from mpstui.core.present import badge, needs_explaining
 from mpstui.core.runs import stored
 from mpstui.core.runs.comparison import columns, settings_of
 from mpstui.core.runs.details import details
+from mpstui.core.runs.listing import best_of
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.series import series
 from tests import wandb_files as w
@@ -203,6 +204,21 @@ def test_a_list_shows_the_newest_values_of_a_long_run_without_reading_it(
     whole = monitor.snapshot(found["a"].run)
     assert whole.series["loss"].count == 2600
     assert monitor.refresh(whole.run)
+
+
+def test_the_list_knows_the_best_of_a_run_that_was_read(
+    monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        rows = [w.history(step, {"train/loss": 1.0, "val/loss": loss}) for step, loss in enumerate((3.0, 0.5, 2.0))]
+        w.write(tmp_path / f"offline-run-{name}" / f"run-{name}.wandb", [w.run(name, {}), *rows, w.exited(0)])
+    monitor.watch(tmp_path)
+    found = by_name(monitor)
+    assert {best_of(one) for one in found.values()} == {("val/loss", 0.5)}
+    assert all(list(one.series) == ["loss"] for one in found.values())
+    monkeypatch.setattr(stored, "LIST_BYTES", 100)  # a long one is not read for a list, but what was read holds
+    monitor.snapshot(found["a"].run)
+    assert best_of(by_name(monitor)["a"]) == ("val/loss", 0.5)
 
 
 @pytest.mark.parametrize("most", [1000, 4 << 20])

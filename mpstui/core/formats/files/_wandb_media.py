@@ -13,6 +13,7 @@ from typing import Any
 
 from ..media import Media
 from ..protobuf import fields
+from ._wandb_tables import KINDS, table_text
 
 # The value of an item (field 16) that is no number: a text, or an older client's description.
 _BESIDE_NUMBERS = re.compile(rb'\x82\x01[\x80-\xff]{0,4}[\x00-\x7f](?:"(?!-?Infinity"|NaN")|\{)')
@@ -56,6 +57,8 @@ def take_media(media: Media, payload: bytes, folder: Path, step: float, time: fl
         if not any(names[:depth] in is_described for depth in range(1, len(names))):
             media.add_text(_name(names), step, time, value)
     for names, one in described.items():
+        if one.get("_type") in KINDS:
+            media.add_text(_name(names), step, time, table_text(_inside(folder, one.get("path"))))
         for path in _images(one):
             if (inside := _inside(folder, path)) is not None:
                 media.add_image(_name(names), step, time, str(inside))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterable
@@ -219,6 +220,41 @@ def test_what_describes_a_picture_or_a_table_is_no_curve(tmp_path: Path) -> None
     row = {"loss": 1.0, "image": picture, "table": table, "image.sharpness": 0.5, "layer": {"norm": 2.0}}
     found = read(WandbFile(w.write(tmp_path / "run-a.wandb", [w.history(0, row)])))
     assert set(found) == {"loss", "layer.norm", "image.sharpness"}
+
+
+TABLE = {"columns": ["input", "score"], "data": [["a\nb", 0.123456789], [{"_type": "image-file"}, None]]}
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (json.dumps(TABLE), "input         score\na b           0.123457\n<image-file>"),
+        ("{", "a table that cannot be read: t.table.json is damaged"),
+        ('{"columns": 1, "data": 2}', "a table that cannot be read: t.table.json is damaged"),
+        (None, "a table that cannot be read: t.table.json: No such file or directory"),
+    ],
+)
+def test_a_table_is_a_text_of_its_first_rows(tmp_path: Path, content: str | None, shown: str) -> None:
+    path = tmp_path / "files" / "media" / "table" / "t.table.json"
+    path.parent.mkdir(parents=True)
+    if content is not None:
+        path.write_text(content)
+    table = {"_type": "table-file", "path": "media/table/t.table.json", "nrows": 2}
+    file = WandbFile(w.write(tmp_path / "run-a.wandb", [w.history(3, {"loss": 1.0, "predictions": table})]))
+    read(file)
+    assert [(one.name, one.step, one.text) for one in file.media.found] == [("predictions", 3, shown)]
+
+
+def test_of_a_large_table_there_are_fifty_rows(tmp_path: Path) -> None:
+    path = tmp_path / "files" / "t.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"columns": [f"c{n}" for n in range(20)], "data": [list(range(20))] * 60}))
+    row = {"loss": 1.0, "t": {"_type": "table-file", "path": "t.json"}}
+    file = WandbFile(w.write(tmp_path / "run-a.wandb", [w.history(0, row)]))
+    read(file)
+    (text,) = (one.text or "" for one in file.media.found)
+    lines = text.splitlines()
+    assert (len(lines), lines[-1], lines[1].split()) == (52, "60 rows, 20 columns", [str(n) for n in range(12)])
 
 
 def test_a_step_that_falls_begins_other_columns(tmp_path: Path) -> None:
