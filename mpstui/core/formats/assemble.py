@@ -17,7 +17,7 @@ from .notices import is_remark
 from .pairs import Pair
 from .places import COUNTING, PLANNED, read_counters
 from .points import Counters, LineReading, Phase, series_name
-from .settings import are_settings, arguments, is_member, planned_among
+from .settings import are_options, are_settings, arguments, is_member, planned_among
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -56,7 +56,9 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
-    counters, is_plan = read_counters(counting, line, has_loss=loss is not None or any(map(_is_part, pairs)))
+    options = loss is None and are_options(line, pairs)
+    has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
+    counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
     named = _values_of(pairs, told)
     says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)
@@ -66,7 +68,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         return planned_among(grammar, line, pairs)
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
-    settings = loss is None and not counters.positioned and are_settings(named)
+    settings = options or (loss is None and not counters.positioned and are_settings(named))
     metrics, eval_metrics = _metrics_of(() if settings else named)
     evaluated = line.startswith("* ") or (bool(eval_metrics) and all(pair.scope is NameScope.EVAL for pair in named))
     return LineReading(
@@ -165,6 +167,8 @@ def _is_named(pair: Pair) -> bool:
     if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate") or pair.unit == "it":
         return False
     key = pair.key.lower()
+    if key == "total" and pair.text.isdigit():
+        return False  # ``17079 triplets (total: 22056)``
     if key.endswith(" to") and key.count(" ") > 1:
         return False  # ``setting loss scale to: 64.0``
     return pair.marked or not (key.endswith(_GOES_ON) or key.startswith(_STANDS_IN) or pair.counts_things)

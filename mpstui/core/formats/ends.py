@@ -76,7 +76,8 @@ class Ends:
         Args:
             at_end: `at_end` at this place.
         """
-        if fact.device and (fact.stated or not self._device_stated):
+        vague = fact.device == "gpu" and self._told.device not in (None, "cpu")  # "using a single GPU", of cuda
+        if fact.device and (fact.stated or not self._device_stated) and not vague:
             self._told = self._told._replace(device=fact.device)
             self._device_stated = self._device_stated or fact.stated
         elif fact.resumed:

@@ -101,6 +101,17 @@ class _First(NamedTuple):
     """Another value, with which it has come again."""
 
 
+class _Alike(NamedTuple):
+    """Names that differ in their numbers alone."""
+
+    names: set[str]
+    places: set[int]
+    """How often training had moved on when each came: those of classes come together, a count goes on with it."""
+
+
+_NONE_ALIKE = _Alike(set(), set())
+
+
 class MetricNames:
     """What one log calls its values."""
 
@@ -115,7 +126,7 @@ class MetricNames:
         self._given: dict[tuple[str, bool], str] = {}
         self._known: dict[object, tuple[_Shown, _Shown]] = {}
         self._kept_back: dict[str, _First] = {}
-        self._alike: dict[str, set[str]] = {}
+        self._alike: dict[str, _Alike] = {}
         self._alone: set[str] = set()
         """Names that came on lines of their own, with nothing that says whether they are of training."""
         self._came_again: list[tuple[str, _First]] = []
@@ -211,7 +222,12 @@ class MetricNames:
 
     def _is_metric(self, name: str, now: _First, *, beside: bool) -> bool:
         """Whether a value is known for a metric by now; ``beside`` what says that it is one of the training."""
-        if name in self.shown or (is_measure(name) and not self._is_one_of_many(name)):
+        if name in self.shown:
+            return True
+        alike = self._alike_to(name, now.moves)
+        if len(alike.places) > _MOST_ALIKE:
+            return False  # the number in it counts on: ``Epoch 3 Val MSE``
+        if is_measure(name) and len(alike.names) <= _MOST_ALIKE:
             return True
         if is_duration(name) or (beside and classify(name).role is not Role.OTHER):
             return beside
@@ -232,14 +248,18 @@ class MetricNames:
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
 
-    def _is_one_of_many(self, name: str) -> bool:
-        """Whether many names differ in their numbers alone: a count within a name makes another of each value."""
-        if not any(map(str.isdigit, name)):
-            return False
-        alike = self._alike.setdefault(_DIGITS.sub("#", name), set()) if len(self._alike) < _MOST else set()
-        if len(alike) <= _MOST_ALIKE:
-            alike.add(name)
-        return len(alike) > _MOST_ALIKE
+    def _alike_to(self, name: str, moves: int) -> _Alike:
+        """The names that differ from this one in their numbers alone, with it."""
+        found = _NONE_ALIKE
+        if any(map(str.isdigit, name)):
+            alike = _DIGITS.sub("#", name)
+            found = self._alike.get(alike) or _Alike(set(), set())
+            if name not in found.names and len(found.names) < _MOST:
+                found.names.add(name)
+                found.places.add(moves)
+            if len(self._alike) < _MOST:
+                self._alike[alike] = found
+        return found
 
     def late(self, point: MetricPoint) -> list[MetricPoint]:
         """The points of the values that were kept back until the last reading, which became ``point``."""

@@ -84,7 +84,10 @@ _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _MEASURED = (Role.OTHER, Role.LOSS)
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """A point behind an abbreviation (``mem avg. loss``) ends none."""
-_OPENING_WORDS = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)")
+_OPENING_WORDS = re.compile(
+    r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:finished|completed|done|ended) (?=with ))?"
+    r"(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)"
+)
 _CLAUSES = " and the "  # "is done and the best AP is 0.5"
 _CURRENCIES = ("$", "€", "£")
 _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``

@@ -18,6 +18,9 @@ _MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,
 """A line of a dictionary that is printed over several: a setting, unless its name is that of a measure."""
 _MANY = 8
 """So many values of which few are measures, without a loss and a counter, are the settings of a program."""
+_WORD_OPTION = re.compile(r"[\w'\"][:=] ?(?:None|True|False|\[|\.{0,2}/)")
+_WORDS_SIDE_BY_SIDE = 5
+"""So many options on one line have a value that no measure has."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _OPTION = re.compile(
     r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t)\s{0,40}"
@@ -53,6 +56,11 @@ def are_settings(named: Sequence[Pair]) -> bool:
     """Whether many values of which few are measures, without a place in the training, are a program's settings."""
     few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
     return len(named) >= _MANY and few and not any(pair.scope is NameScope.EVAL for pair in named)
+
+
+def are_options(line: str, pairs: Sequence[Pair]) -> bool:
+    """Whether a long line has options side by side of which several have a value that no measure has."""
+    return len(pairs) >= _MANY and len(_WORD_OPTION.findall(line)) >= _WORDS_SIDE_BY_SIDE
 
 
 def is_member(line: str, pairs: Sequence[Pair]) -> bool:

@@ -64,6 +64,10 @@ _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch:
 _MANY_BATCHES = re.compile(r"(?<=Batch )\[0-(\d{1,9})\]")
 """``Epoch[5] Batch [0-1300]``, as MXNet has it."""
 _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
+_EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch.3 Val MSE: 0.5``
+_TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
+"""What ``print`` makes of several things in Python 2: ``('Epoch: ', 1)``."""
+_IN_TUPLE = re.compile(r"(?:\A\(|, )'([^'\n]{1,60}?)[\s:=]{0,4}', ")
 _GROUPED = re.compile(r"([Ll]oss|[Mm]etrics?), (?=[a-zA-Z]\w{0,20}: \s?-?\d)")
 """``training-loss, overall: 0.5    training-metric, acc: 0.9``: of which group a value is."""
 _TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
@@ -91,20 +95,16 @@ def respelt(line: str) -> str:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if "maxDets=" in line:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
-    if line.startswith("Train: "):
-        line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
-    if line.startswith("[") and "]" in line[:24]:
-        line = _OF_EPOCH.sub(r"epoch \1 [\2]", line)
-    if line.startswith("[") and "|" in line[:20]:
-        line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
+    if line.startswith(("[", "('", "Train")):
+        line = _place_in_front(line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
     if "Batch [0-" in line:
         line = _MANY_BATCHES.sub(r"[\1]", line)
     if "E=" in line:
         line = _SOCKEYE.sub(r"epoch \1 step \2", line)
-    if line.startswith("Train ") and ", loss: " in line:
-        line = _TRAINED.sub(r"epoch \1", line)
+    if "poch." in line:
+        line = _EPOCH_POINT.sub(r"\1 \2:", line)
     if "oss, " in line or "etric, " in line:
         line = _GROUPED.sub(r"\1 ", line)
     if "total_" in line:
@@ -128,6 +128,17 @@ def respelt(line: str) -> str:
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     return line
+
+
+def _place_in_front(line: str) -> str:
+    """The place with which a line begins, as most programs would print it."""
+    if line.startswith("("):
+        return _IN_TUPLE.sub(r" \1: ", line)[:-1] if _TUPLE.match(line) else line
+    if line.startswith("Train"):
+        line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
+        return _TRAINED.sub(r"epoch \1", line) if ", loss: " in line else line
+    line = _OF_EPOCH.sub(r"epoch \1 [\2]", line) if "]" in line[:24] else line
+    return _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line) if "|" in line[:20] else line
 
 
 def _told_apart(match: re.Match[str]) -> str:

@@ -133,6 +133,7 @@ RATE_WORDS = word_set("lr 学习率 学習率 학습률 lrate lernrate leersnelh
 RATE_PAIRS = frozenset(
     {
         ("learning", "rate"),
+        ("learn", "rate"),
         ("скорость", "обучения"),
         ("taux", "apprentissage"),
         ("tasa", "aprendizaje"),

@@ -251,3 +251,51 @@ def test_how_often_something_is_recorded_among_lists_is_an_option() -> None:
 @pytest.mark.parametrize("change", ["change lr to 1.0e-03", "Setting learning rate to 0.001", "set lr to 0.001"])
 def test_a_new_learning_rate_in_a_sentence(change: str) -> None:
     assert read(f"epoch 1 loss: 0.5\n{change}\nepoch 2 loss: 0.4\n").learning_rate == 0.001
+
+
+@pytest.mark.parametrize(
+    ("form", "epoch"),
+    [
+        ("---Epoch.{n} Train Log-Loss per event: 4.{n}5\n---Epoch.{n} Val Log-Loss per event: 2.{n}; MAPE: 0.{n}", 9),
+        ("('Epoch: ', {n})\n('loss: ', 0.{n}5, 'MAPE', 0.{n})", 9),
+        ("Epoch {n} finished with train loss 0.{n}5", 9),
+    ],
+)
+def test_the_number_of_the_epoch_is_in_no_name(form: str, epoch: int) -> None:
+    found = read(lines(form, 9))
+    assert found.epoch == epoch
+    assert found.train_loss is not None
+    assert found.train_loss.count == 9
+    assert len(found.metrics) <= 3
+
+
+def test_a_number_in_a_name_that_counts_on_with_training_makes_no_metric_of_each() -> None:
+    counted = "epoch {n} loss 0.{n}5\nsnapshot{n} mIoU: 0.5{n}\n"
+    twice = "".join(counted.format(n=n) for n in range(1, 60)) * 3
+    assert len([name for name in read(twice).metrics if "snapshot" in name]) <= 9
+
+
+def test_classes_that_are_told_together_are_metrics_however_many_they_are() -> None:
+    evaluation = "".join(f"class{n} IoU: 0.{n}{{n}}\n" for n in range(30))
+    found = read(lines("epoch {n} loss 0.{n}5\n" + evaluation.rstrip("\n"), 3))
+    assert {f"class{n} IoU" for n in range(30)} <= set(found.metrics)
+
+
+def test_options_side_by_side_are_none_of_them_metrics_though_one_is_a_cost() -> None:
+    options = "path: ./a.yaml | seed: 42 | cost_class: 2.0 | cost_bbox: 5.0 | amp: False | crop: None | sizes: [48, 51]"
+    more = "size: 8 | hue: 0.2 | contrast: 0.4 | resume: None | epochs: 20 | workers: 6"
+    found = read(f"{options} | {more}\n" + lines("[Epoch: 1] [{n}0/90] loss = 0.{n}5"))
+    assert found.metrics == ("loss",)
+    assert (found.epoch, found.step) == (1, 30)
+
+
+def test_a_vague_device_leaves_the_one_that_was_named() -> None:
+    reader = LogReader()
+    reader.feed(b"Using device: cuda\nUsing single GPU for training\nepoch 1 loss 0.5\n")
+    assert reader.standing.device == "cuda"
+
+
+def test_so_many_in_total_are_no_metric() -> None:
+    found = read(lines("Sequence {n}: 1{n}079 triplets (total: 2{n}056)\nepoch {n} loss 0.{n}5\nlearn_rate:0.00{n}"))
+    assert set(found.metrics) == {"loss", "learn_rate"}
+    assert found.learning_rate == 0.003
