@@ -135,6 +135,7 @@ def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> O
         groups,
         lr=usual if asked.lr is None else asked.lr,
         weight_decay=tuned.weight_decay if asked.weight_decay is None else asked.weight_decay,
+        momentum=asked.momentum,
         fused=wish.device.fuses(asked.optimizer),
         recorded=wish.device.replays_kernels,  # eagerly too: the numbers are then the same
     )

@@ -12,6 +12,7 @@ from .network import PRECISIONS
 from .tasks import Defaults
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "radam", "lion", "muon")
+_WITH_MOMENTUM = ("sgd", "muon")
 DEFAULT_SEED = 0
 
 
@@ -30,6 +31,7 @@ class Options:
     optimizer: str
     lr: float | None
     weight_decay: float | None
+    momentum: float | None
     warmup_epochs: float
     schedule: str
     clip: float
@@ -80,6 +82,8 @@ def from_namespace(args: argparse.Namespace) -> Options:
     """
     if args.keep < 1:
         raise UsageError("--keep must be at least 1: the newest checkpoint is what a restart needs")
+    if args.momentum is not None and args.optimizer not in _WITH_MOMENTUM:
+        raise UsageError(f"--momentum is for sgd and muon; {args.optimizer} has none: leave it out")
     if args.shard and args.optimizer == "muon":
         raise UsageError("--shard divides every weight matrix by rows, muon needs whole ones; use another --optimizer")
     return Options(**{item.name: getattr(args, item.name) for item in fields(Options)})
@@ -116,8 +120,9 @@ def _add_optimizer(group: argparse._ArgumentGroup, defaults: Defaults) -> None:
     own = f"{defaults.lr:g} with {defaults.optimizer}, else " if defaults.lr else ""
     group.add_argument("--lr", type=positive_number, help=f"peak learning rate (default: {own}the optimizer's)")
     group.add_argument("--weight-decay", type=number, metavar="X", help="default: the optimizer's")
+    group.add_argument("--momentum", type=fraction, metavar="X", help="of sgd or muon; default: the optimizer's")
     group.add_argument("--warmup-epochs", type=number, default=defaults.warmup_epochs, metavar="X")
-    group.add_argument("--schedule", choices=("cosine", "constant"), default="cosine")
+    group.add_argument("--schedule", choices=("cosine", "linear", "constant"), default="cosine")
     group.add_argument(
         "--clip", type=number, default=defaults.clip, metavar="NORM", help="largest gradient norm, 0: off"
     )

@@ -10,7 +10,7 @@ _MOST_WARMUP = 0.2
 
 @dataclass(frozen=True)
 class Schedule:
-    """Linear warm-up, then half a cosine down to 0 (Loshchilov and Hutter, 2017), or constant."""
+    """Linear warm-up, then down to 0 along half a cosine (Loshchilov and Hutter, 2017) or a line, or constant."""
 
     kind: str
     total_steps: int
@@ -28,5 +28,5 @@ class Schedule:
             return (step + 1) / (self.warmup_steps + 1)
         if self.kind == "constant":
             return 1.0
-        progress = (step - self.warmup_steps) / max(1, self.total_steps - self.warmup_steps)
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        progress = min(1.0, (step - self.warmup_steps) / max(1, self.total_steps - self.warmup_steps))
+        return 1.0 - progress if self.kind == "linear" else 0.5 * (1 + math.cos(math.pi * progress))

@@ -4,10 +4,11 @@
     python -m tests.bench.train --device cuda --batch-size 128 --precision bf16 --against lightning accelerate titan
     python -m tests.bench.train --device cuda --batch-size 512 --precision bf16 --processes 2
 
-The shared loop runs as users run it: heartbeat, metrics.jsonl and requests on, on CUDA with its steps replayed. Prints
-images per second of everything (median and spread over the turns) and the ratio to the bare loop; compiled on CUDA
-there are two of those, one of which issues each pass as one CUDA graph, and the faster counts. With ``--processes``
-also the shared loop over so many devices, at the same batch on each, against itself on one.
+The shared loop runs as users run it, heartbeat, metrics.jsonl and requests on, on CUDA with its steps replayed, but for
+two reports an epoch. Prints images per second of everything as they are measured, then median and spread over the turns
+and the ratio to the bare loop; compiled on CUDA there are two of those, one of which issues each pass as one CUDA
+graph, and the faster counts. With ``--processes`` also the shared loop over so many devices, at the same batch on each,
+against itself on one.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ def shared_loop(args: argparse.Namespace, processes: int = 1) -> float:
         command = [sys.executable, "-m", *(several if processes > 1 else []), "trainer", "cifar", *_common(args)]
         command += ["--precision", args.precision, "--compile", "on" if args.compile else "off"]
         command += ["--optimizer", "sgd", "--eval-every", str(args.epochs), "--save-every", "0"]
+        command += ["--report-every", str(max(10, _images(args) // args.batch_size // 2))]  # to be measured by
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "MPSTUI_RUN_DIR": folder, "MPSTUI_ATTEMPT": "1", "PYTHONPATH": path}
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, cwd=folder)
         lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     points = [point for line in lines if "loss" in (point := json.loads(line)) and point["epoch"] > 1]
     if len(points) < 3:
-        raise SystemExit("too short to measure: the loop reports once a second; give more --epochs")
+        raise SystemExit("too short to measure; give more --epochs")
     steps = points[-1]["step"] - points[0]["step"]
     return float(steps * processes * args.batch_size / (points[-1]["time"] - points[0]["time"]))
 
@@ -77,8 +79,12 @@ def _common(args: argparse.Namespace) -> list[str]:
     chosen = ["--device", args.device, "--batch-size", str(args.batch_size), "--epochs", str(args.epochs)]
     chosen += ["--width", str(args.width)]
     chosen += ["--data", str(args.data.resolve())] if args.data else []
+    return [*chosen, "--limit", str(_images(args))]
+
+
+def _images(args: argparse.Namespace) -> int:
     images = args.limit or (CIFAR_IMAGES if args.data else SYNTHETIC_IMAGES)
-    return [*chosen, "--limit", str(images - images % (args.batch_size * args.processes))]  # no smaller last step
+    return int(images - images % (args.batch_size * args.processes))  # no smaller last step
 
 
 def _arguments() -> argparse.Namespace:
@@ -102,9 +108,10 @@ def main() -> None:
     args = _arguments()
     running = contenders(args)
     rates: dict[str, list[float]] = {name: [] for name in running}
-    for _ in range(args.turns):
+    for turn in range(1, args.turns + 1):
         for name, run in running.items():
             rates[name].append(run())
+            print(f"turn {turn}  {name:<24} {rates[name][-1]:>10,.0f} images/s", flush=True)
     yardstick = max(statistics.median(rates[name]) for name in (BARE, REPLAYED) if name in rates)
     for name, values in rates.items():
         middle = statistics.median(values)

@@ -32,6 +32,16 @@ def test_the_first_layer_of_a_whitened_network_gives_patches_equal_variance_in_e
     assert not model.whitening.weight.requires_grad
 
 
+def test_of_equal_largest_activations_one_has_the_gradient() -> None:
+    """That of amax is divided by their number, which a compiler that rounds otherwise than before may find to be 0."""
+    model = WhitenedNet((2, 4, 4), 2, 10)
+    equal = torch.zeros(1, 4, 3, 3, requires_grad=True)
+    model.stages = torch.nn.Sequential(_Given(equal))
+    model(torch.zeros(1, 3, 32, 32)).sum().backward()
+    assert equal.grad is not None
+    assert (equal.grad != 0).flatten(2).sum(dim=2).tolist() == [[1, 1, 1, 1]]
+
+
 @pytest.mark.parametrize("convolutions", [2, 3])
 def test_every_trained_weight_of_a_whitened_network_is_in_one_group(convolutions: int) -> None:
     model = WhitenedNet((8, 16, 16), convolutions, 10)
@@ -39,3 +49,15 @@ def test_every_trained_weight_of_a_whitened_network_is_in_one_group(convolutions
     assert {id(weight) for weight in grouped} == {id(one) for one in model.parameters() if one.requires_grad}
     assert len(grouped) == len({id(weight) for weight in grouped})
     assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+class _Given(torch.nn.Module):
+    """Answers always the same."""
+
+    def __init__(self, answer: torch.Tensor) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def forward(self, _: torch.Tensor) -> torch.Tensor:
+        """What was given."""
+        return self._answer

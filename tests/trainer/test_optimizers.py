@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +13,12 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tests.trainer.building import ROOT
+from tests.trainer.running import parsed
+from trainer.errors import UsageError
 from trainer.optimizers import RECIPES, build, load_state
 from trainer.optimizers.eager import without_compiler
 from trainer.optimizers.muon import Muon, orthogonalised
+from trainer.options import from_namespace
 
 
 @pytest.mark.parametrize("shape", [(1, 6, 6), (3, 4, 20), (2, 20, 4)])
@@ -52,6 +56,20 @@ def test_a_weight_without_a_gradient_is_left_alone() -> None:
         Muon([{"params": [used, unused], "muon": matrix}], lr=0.1).step()
     assert not torch.equal(used, torch.ones(2, 2))
     assert torch.equal(unused, torch.ones(2, 2))
+
+
+def test_momentum_is_for_those_that_have_one() -> None:
+    """The command line loads no torch to know which; so these are named there."""
+    for name, recipe in RECIPES.items():
+        args = parsed("cifar", "--optimizer", name, "--momentum", "0.5")
+        if "momentum" in inspect.signature(recipe.make).parameters:
+            assert from_namespace(args).momentum == 0.5
+        else:
+            with pytest.raises(UsageError, match="--momentum is for sgd and muon"):
+                from_namespace(args)
+    groups = [{"params": [torch.nn.Parameter(torch.ones(2, 2))], "muon": True}]
+    built = build("muon", groups, lr=0.1, weight_decay=None, momentum=0.5, fused=False)
+    assert built.param_groups[0]["momentum"] == 0.5
 
 
 def test_moments_are_taken_as_their_weight_lies_in_memory() -> None:

@@ -60,6 +60,7 @@ def build(
     *,
     lr: float,
     weight_decay: float | None,
+    momentum: float | None = None,
     fused: bool,
     recorded: bool = False,
 ) -> Optimizer:
@@ -72,6 +73,8 @@ def build(
     settings = {**recipe.settings, **({"fused": True} if fused else {})}
     if recorded and recipe.capturable:
         settings["capturable"] = True
+    if momentum is not None:
+        settings["momentum"] = momentum
     decay = recipe.weight_decay if weight_decay is None else weight_decay
     ready = [_ready(group, lr, recorded=recorded) for group in groups]
     return without_compiler(recipe.make)(ready, lr=lr, weight_decay=decay, **settings)
