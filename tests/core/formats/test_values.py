@@ -481,7 +481,7 @@ def keras(epochs: int, batches: int, *, tail: str) -> str:
 
 
 @pytest.mark.parametrize("tail", ["", " - val_acc: 0.5", " - learning_rate: 0.001"])
-@pytest.mark.parametrize("batches", [3, 900])
+@pytest.mark.parametrize("batches", [3, 400])
 def test_the_evaluation_at_the_end_of_an_epoch_of_keras_is_read_in_logs_of_any_length(batches: int, tail: str) -> None:
     text = keras(4, batches, tail=tail)
     reader, at_once = LogReader(), LogReader()
