@@ -27,7 +27,9 @@ class Services(LocalServices):
         return words_for(found, self.settings().alerts, self.environ)
 
     def export(self, snapshot: RunSnapshot, metric: str, form: str) -> Path:
-        """Write a run's points (``csv``) or the chart of a metric (``svg``, ``png``) to a new file; where it is.
+        """Write a run's points (``csv``), its page (``html``) or a metric's chart (``svg``, ``png``) to a new file.
+
+        Returns where it is.
 
         Raises:
             OperationError: what writes it is not installed. OSError: the folder cannot be written.
@@ -37,6 +39,11 @@ class Services(LocalServices):
         target = export.unused_path(self._cwd, snapshot.name, form)
         if form == "csv":
             export.write_csv(self.table(snapshot), target)
+        elif form == "html":
+            from ..core.sharing.page import page
+            from ..wire import storage
+
+            storage.write_bytes(target, page([self.in_detail(snapshot)]).encode("utf-8", "replace"))
         else:
             from ..wire import storage
             from .charting.picture import as_png, as_svg

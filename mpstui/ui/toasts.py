@@ -150,7 +150,9 @@ class Undo:
             return
         self._held = _Held(key, told, do, at_once)
         self._timer = self._app.set_timer(self.seconds, self.settle)
-        self._app.post_message(Toast(f"{told} in {self.seconds:.0f} s · U takes it back", "warning", run=about))
+        self._app.post_message(
+            Toast(f"{told} in {self.seconds:.0f} s · again: at once · U takes it back", "warning", run=about)
+        )
 
     def did(self, back: Callable[[], object]) -> None:
         """Something was done; ``back`` makes it undone."""

@@ -18,7 +18,7 @@ from mpstui.ui.charting.scale import Frame
 from mpstui.ui.rows import Row
 from mpstui.ui.screens.comparing import ComparisonScreen
 from mpstui.ui.widgets.comparison import Comparison
-from mpstui.ui.widgets.comparison_words import lack, own_words
+from mpstui.ui.widgets.comparison_words import lack, own_words, shared_words, whole_names
 from mpstui.ui.widgets.overlay import LABELS, best_axis, draw_overlay, overlay
 from mpstui.ui.widgets.parallel import parallel, parallel_rows
 from tests.snapshots import changed
@@ -452,3 +452,18 @@ def test_an_axis_that_one_run_alone_has_is_passed_over_with_a_word() -> None:
         assert "by step" in driver.lines[0]
 
     drive(fakes.world(tuple(runs)), play, size=(120, 40))
+
+
+def test_runs_that_nothing_but_their_start_tells_apart_are_called_by_it() -> None:
+    """And the title says what all names have in common."""
+    twins = [replace(SGD, run=f"20261121-11100{at}-sgd", started=fakes.NOW - 600 * at) for at in (1, 2)]
+    names = whole_names(twins)
+    assert shared_words(names) == "CIFAR-10 · SGD"
+    assert len(set(own_words(names))) == 2
+    assert all(":" in name for name in own_words(names))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("asterisk", "C")
+        await driver.sees("lower is better  ·  CIFAR-10 · SGD")
+
+    drive(fakes.world(tuple(twins)), play, size=(120, 40))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 
+from mpstui.core.runs.monitor import Monitor
 from mpstui.ui.screens import copying
+from mpstui.ui.services import Services
+from tests.core.runs.build import RunBuilder, make_home
 
 from . import fakes
 from .driving import Driver, drive
@@ -50,3 +57,24 @@ def test_a_picture_that_cannot_be_made_here_says_what_is_missing(monkeypatch: py
         assert "SVG file" in driver.text
 
     drive(fakes.world(fakes.several()), play, size=(120, 40), opening=fakes.running().run)
+
+
+def test_a_report_is_found_by_its_name_and_written_where_the_screen_was_opened(
+    tmp_path: Path,
+) -> None:
+    home = make_home(tmp_path)
+    run = RunBuilder(home, "first", time.time() - 60).status("ended").launch().exit(code=0, ended=time.time())
+    run.points(*({"attempt": 1, "step": step, "loss": 9 / (step + 9)} for step in range(50)))
+    written = tmp_path / "here"
+    written.mkdir()
+    services = Services(home, os.environ, written, time.time)
+    snapshot = Monitor(home).snapshot(run.run.run)
+    target = services.export(snapshot, "loss", "html")
+    assert target.parent == written
+    assert "first" in target.read_text()
+
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"report")
+        await driver.sees("a page to send")
+
+    drive(fakes.world(fakes.several()), play, size=(120, 40))

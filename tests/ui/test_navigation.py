@@ -11,9 +11,10 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from mpstui.core.model.snapshot import Health, State
 from mpstui.ui.bindings import Scope, footer_keys
 from mpstui.ui.screens.run import RunScreen
-from mpstui.ui.screens.run_body import PANELS, Shape, run_layout
+from mpstui.ui.screens.run_body import PANELS, RunBody, Shape, run_layout
 from mpstui.ui.screens.runs import RunsScreen
 from mpstui.ui.widgets.peek import peek_height
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -343,3 +344,16 @@ def test_a_key_that_comes_before_the_run_is_read_is_done_when_it_is() -> None:
         await driver.sees("metrics of CIFAR-10")
 
     drive(world, play, size=(120, 40), opening=fakes.running().run)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_a_run_that_has_ended_without_output_gives_the_lines_of_its_log_to_the_chart(size: tuple[int, int]) -> None:
+    ended = changed(fakes.finished(), output=None)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("no output was kept")
+        body = driver.app.screen.query_one(RunBody)
+        await driver.until(lambda: body.log_pane.size.height == 2, "two lines for what is not there")
+        await driver.until(lambda: body.chart.size.height >= size[1] - 12, "the chart has the others")
+
+    drive(fakes.world((ended,)), play, size=size, opening=ended.run)

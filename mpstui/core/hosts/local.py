@@ -196,12 +196,22 @@ class LocalServices:
 
     def table(self, snapshot: RunSnapshot) -> Table:
         """All points of a run, none thinned."""
-        from ..runs.monitor import Monitor
         from ..sharing import export
 
-        monitor = Monitor(self.home, columns=export.MOST_POINTS)
+        return export.table_of(self._read_again(snapshot, export.MOST_POINTS))
+
+    def in_detail(self, snapshot: RunSnapshot) -> RunSnapshot:
+        """A run as it is now, with as much of its curves as a page shows."""
+        from ..sharing.page import columns_for
+
+        return self._read_again(snapshot, columns_for(len(snapshot.series)))
+
+    def _read_again(self, snapshot: RunSnapshot, columns: int) -> RunSnapshot:
+        from ..runs.monitor import Monitor
+
+        monitor = Monitor(self.home, columns=columns)
         watched = monitor.watch(Path(snapshot.run)) if not snapshot.is_ours else snapshot.run
-        return export.table_of(monitor.snapshot(watched))
+        return monitor.snapshot(watched)
 
     def window_reader(self, snapshot: RunSnapshot, window: Window) -> WindowReader:
         """What reads a part of a run's curves again, point for point."""

@@ -177,9 +177,12 @@ class ActingScreen(PictureScreen):
         return ()
 
     def action_palette(self) -> None:
+        from .copying import entries as copies
         from .palette import Palette, entries
 
-        self.app.push_screen(Palette(tuple(entries(self))), lambda chosen: chosen.go() if chosen else None)
+        run, metric = self.acting_on, self.metric_in_view
+        written = [one for one in copies(self, run, metric) if one.writes] if run is not None else []
+        self.app.push_screen(Palette((*entries(self), *written)), lambda chosen: chosen.go() if chosen else None)
 
     @property
     def metric_in_view(self) -> str:

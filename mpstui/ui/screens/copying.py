@@ -41,13 +41,19 @@ def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterato
     best = next((one for one in whole if one.best), None)
     if best is not None:
         yield _copy(screen, "best checkpoint", str(best.path))
+    far = f"mpstui report {snapshot.run} --host {snapshot.host} writes it" if snapshot.host else ""
+    write = partial(_write, screen, snapshot, metric, "html")
+    about = "a page to send: curves, settings, events, end of the log; written to the current folder"
+    yield Entry("report (HTML)", about, write, why_not=far, writes=True)
     for form in ("svg", "png", "csv"):
         about = "every point of every metric" if form == "csv" else f"the chart of {clean(metric, 40)}"
         why_not = "" if view is not None or form == "csv" else f"{clean(metric, 40)} has no curve here: open the run"
         if form == "png" and find_spec("PIL") is None:
             why_not = "a PNG needs Pillow (pip install pillow); SVG needs nothing"
         write = partial(_write, screen, snapshot, metric, form)
-        yield Entry(f"{form.upper()} file", f"{about}, written to the current folder", write, why_not=why_not)
+        yield Entry(
+            f"{form.upper()} file", f"{about}, written to the current folder", write, why_not=why_not, writes=True
+        )
 
 
 def _copy(screen: ActingScreen, name: str, text: str) -> Entry:

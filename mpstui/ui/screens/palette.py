@@ -40,6 +40,8 @@ class Entry(NamedTuple):
     key: str = ""
     why_not: str = ""
     """Why it cannot work now; choosing it says so as well."""
+    writes: bool = False
+    """Whether it makes a file."""
 
 
 def entries(screen: ActingScreen) -> Iterator[Entry]:

@@ -26,6 +26,8 @@ _LEFT = frozenset(name for name, panel in panels().items() if panel.at_left)
 _SMALLEST_CARD = 3
 _LEAST_BODY = 7
 """Lines for the panels below a card, and the footer."""
+_NOTHING_TO_READ = 2
+"""Lines of a log that has only its title and why there is none: the chart has the others."""
 _LEAST_RIGHT, _MOST_RIGHT = 50, 84
 """Columns of what stands at the right in a wide window, of which it takes two fifths."""
 
@@ -182,7 +184,8 @@ class RunBody(Container):
         right, log = self.query_one("#right"), self.log_pane
         if len(self.in_view) < len(PANELS):
             lines: list[int | None] = [None] * len(beside)
-            sizes: list[tuple[Widget, int | None, int | None]] = [(right, None, None), (log, None, None)]
+            said = _NOTHING_TO_READ if log.has_nothing and len(self.in_view) > 1 else None
+            sizes: list[tuple[Widget, int | None, int | None]] = [(right, None, None), (log, None, said)]
         else:
             width, height = self.size
             if not height:
@@ -190,11 +193,11 @@ class RunBody(Container):
             first = shared(height, [panel.wishes(height) for panel in beside])
             wishes = [panel.wishes(count) for panel, count in zip(beside, first, strict=True)]
             columns = max(_LEAST_RIGHT, min(_MOST_RIGHT, width * 2 // 5))
-            usual = height - height * 11 // 20
+            usual = _NOTHING_TO_READ if log.has_nothing else height - height * 11 // 20
             if height != self._height or self.chart.facts is None or self.chart.facts.moment is None:
                 self._height = height
                 filled = sum(whole for _, whole in wishes)
-                self._tall = filled if height - filled >= usual * 3 // 4 else height
+                self._tall = filled if height - filled >= usual * 3 // 4 and not log.has_nothing else height
             lines = list(shared(self._tall, wishes))
             below = height - self._tall
             sizes = [(right, columns, self._tall)]

@@ -10,14 +10,14 @@ from textual.events import Click, MouseMove, MouseScrollDown, MouseScrollUp
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge
-from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, told_apart, value_at
+from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, value_at
 from ...core.series.direction import better
 from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView
 from ..graphics import Picture
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
-from .comparison_words import WIDEST_VALUE, cell_text, lack, own_words
+from .comparison_words import WIDEST_VALUE, cell_text, lack, own_words, shared_words, whole_names
 from .lines import PixelPanel
 from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay, overlay_frame
 from .parallel import Drawn, parallel, parallel_rows
@@ -25,6 +25,8 @@ from .short_names import ShortNames
 
 _LEAST_CHART, _LEAST_TABLE = 6, 3
 _WIDEST_NAME = 28
+_ROOM_FOR_SHARED = 90
+"""Columns from which on the title names what all runs have in common."""
 BEST_MARK = "★"
 _OF_AXIS = {"step": "steps", "epoch": "epochs", "time": "times"}
 
@@ -283,6 +285,8 @@ class Comparison(PixelPanel):
         average = "" if any(one.evaluation for one in data.runs if one is not None) else ", averaged"
         left = [Span(f" {clean(self.metric, 40)}", "strong"), Span(average), Span(place, "dim")]
         left += [Span(f"  {way} is better", "dim")] if way is not None else []
+        shared = shared_words(whole_names(self.snapshots))
+        left += [Span(f"  ·  {shared}", "dim")] if shared and width >= _ROOM_FOR_SHARED else []
         unread = [one for one in map(self._curve, self.snapshots) if one is not None and not one.complete]
         share = sum(one.read_share for one in unread) + len(self.snapshots) - len(unread)
         told = [f"still reading, {share / len(self.snapshots) * 100:.0f} %"] if unread else []
@@ -315,8 +319,7 @@ class Comparison(PixelPanel):
     @property
     def _names(self) -> list[str]:
         """With the settings in which runs of one name differ, and without what all of the names share."""
-        apart = told_apart(self.snapshots)
-        return own_words([clean(f"{one.name} {apart.get(one.run, '')}", 80) for one in self.snapshots])
+        return own_words(whole_names(self.snapshots))
 
     @property
     def _name_cells(self) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
-from ...core.runs.comparison import Column
+from ...core.runs.comparison import Column, told_apart
 from ..rows import clean, width_of
 
 WIDEST_VALUE = 16
@@ -26,12 +28,34 @@ def lack(run: RunSnapshot, metric: str) -> str:
     return f"no {clean(metric, 30)}{' yet' if run.state.active else ''}"
 
 
-def own_words(names: Sequence[str]) -> list[str]:
-    """The names without what all of them share: the words they begin with, and the ``key=`` of values at one place."""
+def whole_names(runs: Sequence[RunSnapshot]) -> list[str]:
+    """With the settings in which runs of one name differ; where these do not tell them apart, with their start."""
+    apart = told_apart(runs)
+    names = [clean(f"{one.name} {apart.get(one.run, '')}".strip(), 80) for one in runs]
+    same = Counter(names)
+    return [
+        name if same[name] < 2 or one.started is None else f"{name} {shown.moment_of_day(one.started, one.seen)}"
+        for name, one in zip(names, runs, strict=True)
+    ]
+
+
+def shared_words(names: Sequence[str]) -> str:
+    """The words that all names begin with, which the table leaves out."""
     words = [name.split() for name in names]
+    return " ".join(words[0][: _shared(words)]).rstrip(" ·") if words else ""
+
+
+def _shared(words: Sequence[Sequence[str]]) -> int:
     same = 0
     while len(words) > 1 and all(len(one) > same + 1 and one[same] == words[0][same] for one in words):
         same += 1
+    return same
+
+
+def own_words(names: Sequence[str]) -> list[str]:
+    """The names without what all of them share: the words they begin with, and the ``key=`` of values at one place."""
+    words = [name.split() for name in names]
+    same = _shared(words)
     left = [one[same:] for one in words]
     for place in range(min(map(len, left), default=0)):
         keys = {one[place].partition("=")[:2] for one in left}

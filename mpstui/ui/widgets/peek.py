@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _CARD_LINES = 7
 _MOST_LINES = 22
 """A high window shows more runs instead."""
-_LEAST_LINES = 8
+_LEAST_LINES = 7
 """Less than this shows no curve."""
 
 

@@ -126,7 +126,10 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
         )
     )
     epoch = epoch_text(numbers)
-    if within is None and height < 2 and (epoch == shown.UNKNOWN or width >= _ROOM_FOR_BOTH):
+    if active and done is None and within is None and epoch == shown.UNKNOWN and numbers.step is None:
+        return [row((fit(" no step was told yet", width), "dim"))]
+    uncounted = within is None or (epoch == shown.UNKNOWN and numbers.epoch_steps is None)
+    if uncounted and height < 2 and (epoch == shown.UNKNOWN or width >= _ROOM_FOR_BOTH):
         both = counted if epoch == shown.UNKNOWN else f"{counted} · epoch {epoch}"
         return [_bar("steps", both, done, (left, speed, samples) if active else (), width)]
     return [
