@@ -9,7 +9,7 @@ import pytest
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.listing import Group, groups_of
 from mpstui.ui.widgets.group_peek import MOST_CURVES, chosen, group_peek
-from mpstui.ui.widgets.peek import Peek
+from mpstui.ui.widgets.peek import Peek, peek
 
 from . import fakes
 from .driving import Driver, drive
@@ -112,3 +112,15 @@ def test_the_look_has_the_lines_that_a_short_list_leaves() -> None:
         assert peek.size.height >= 45, "nothing jumps while somebody types"
 
     drive(fakes.world(swept(4)), play, size=(200, 60))
+
+
+def test_a_wide_window_shows_metrics_and_settings_beside_the_curve() -> None:
+    run = fakes.running(argv=("python", "t.py", "--lr", "0.1"))
+    told = [line.text for line in peek(run, 200, 30)]
+    assert any("metric" in line and "best" in line for line in told)
+    assert any("val_accuracy" in line for line in told)
+    assert any("lr " in line and "0.1" in line for line in told)
+    assert any("┤" in line for line in told)
+    assert all(line.width <= 200 for line in peek(run, 200, 30))
+    assert len(told) <= 30
+    assert not any("setting" in line.text for line in peek(run, 120, 30))

@@ -79,11 +79,6 @@ class LogPane(RunPanel):
         self.note = ""
         """What of the moment that all panels are at is to be said."""
 
-    @property
-    def has_nothing(self) -> bool:
-        """Whether there is no output, and none will come."""
-        return self.reading is None and self.facts is not None and not self.facts.snapshot.state.active
-
     def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""
         self.reading = LogReading(document) if document is not None else None
@@ -279,7 +274,8 @@ class LogPane(RunPanel):
         if reading is not None and reading.following:
             height = max(1, height - self._covered)
         if reading is None:
-            return [row((" no output was kept" if self.has_nothing else f" {self.absent}", "dim"))]
+            over = self.facts is not None and not self.facts.snapshot.state.active
+            return [row((" no output was kept" if over else f" {self.absent}", "dim"))]
         stamped = 0 if self.times is None else _DATED if width >= _WIDE else _CLOCK
         look = Look(width - stamped, self.wrapped, self.shift, reading.pattern)
         reading.rows_of = lambda line: len(self._rows_of(line, look))

@@ -172,6 +172,13 @@ class MetricTable(RunPanel):
                 self.scroll_rows(place - self._cursor)
 
 
+def metric_rows(facts: RunFacts, width: int, height: int) -> list[Row]:
+    """The table without a cursor, in at most so many lines; empty where nothing was measured."""
+    entries = arranged(metrics_of(facts.snapshot, ""), max(1, height - 1), frozenset())[: max(0, height - 1)]
+    table = _Table(width, facts, {}, entries)
+    return [table.heading, *(table.row(entry, here=False) for entry in entries)] if entries else []
+
+
 def _joined(parts: list[Row]) -> list[Span]:
     spans: list[Span] = []
     for place, part in enumerate(parts):

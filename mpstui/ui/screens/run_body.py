@@ -182,9 +182,10 @@ class RunBody(Container):
         """
         beside = [panel for name, panel in self._panels.items() if name in self.in_view and name not in _LEFT]
         right, log = self.query_one("#right"), self.log_pane
+        silent = log.reading is None and log.facts is not None and not log.facts.snapshot.state.active
         if len(self.in_view) < len(PANELS):
             lines: list[int | None] = [None] * len(beside)
-            said = _NOTHING_TO_READ if log.has_nothing and len(self.in_view) > 1 else None
+            said = _NOTHING_TO_READ if silent and len(self.in_view) > 1 else None
             sizes: list[tuple[Widget, int | None, int | None]] = [(right, None, None), (log, None, said)]
         else:
             width, height = self.size
@@ -193,11 +194,11 @@ class RunBody(Container):
             first = shared(height, [panel.wishes(height) for panel in beside])
             wishes = [panel.wishes(count) for panel, count in zip(beside, first, strict=True)]
             columns = max(_LEAST_RIGHT, min(_MOST_RIGHT, width * 2 // 5))
-            usual = _NOTHING_TO_READ if log.has_nothing else height - height * 11 // 20
+            usual = _NOTHING_TO_READ if silent else height - height * 11 // 20
             if height != self._height or self.chart.facts is None or self.chart.facts.moment is None:
                 self._height = height
                 filled = sum(whole for _, whole in wishes)
-                self._tall = filled if height - filled >= usual * 3 // 4 and not log.has_nothing else height
+                self._tall = filled if height - filled >= usual * 3 // 4 and not silent else height
             lines = list(shared(self._tall, wishes))
             below = height - self._tall
             sizes = [(right, columns, self._tall)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from ..rows import EMPTY, Row, Span, clean, cut, row, wrap
+from ..rows import EMPTY, Row, Span, clean, cut, fit, row, width_of, wrap
 from .lines import LinePanel
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ _MOST_LINES = 22
 """A high window shows more runs instead."""
 _LEAST_LINES = 7
 """Less than this shows no curve."""
+_ROOM_FOR_SIDE, _SIDE, _MODEST_SIDE = 150, 60, 8
+"""Columns from which on metrics and settings stand beside the chart, how many these have, and for how many lines on."""
+_WIDEST_SETTING = 24
 
 
 def peek_height(width: int, height: int, spare: int = 0) -> int:
@@ -108,8 +112,36 @@ def peek(
         lines = [row((" moving ", "dim"), cut(clean(snapshot.moving.sentence, width), width - 8)), *lines]
     if snapshot.note:
         lines = [row((" note ", "dim"), cut(clean(snapshot.note, width), width - 6)), *lines]
-    name = next(iter(metric_names(snapshot)), "loss")
-    return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]
+    name, left = next(iter(metric_names(snapshot)), "loss"), max(0, height - len(lines))
+    side = _side(snapshot, _SIDE, left) if width >= _ROOM_FOR_SIDE and left >= _MODEST_SIDE else []
+    chart = draw(chart_data(snapshot, name), ChartView(), width - (_SIDE + 2 if side else 0), left)
+    return [*lines, *(_beside(chart, side, width - _SIDE - 2) if side else chart)]
+
+
+def _side(snapshot: RunSnapshot, width: int, height: int) -> list[Row]:
+    """What a wide window shows beside the chart: the metrics, and what the run was started with."""
+    from ...core.runs.comparison import named_settings
+    from ..panels import RunFacts
+    from ..panels.metrics import metric_rows
+
+    rows = metric_rows(RunFacts(snapshot=snapshot), width, height)
+    given = [(name, value) for name, value in named_settings(snapshot).items() if name not in snapshot.env]
+    left = height - len(rows) - 2
+    if left < 1 or not given:
+        return rows
+    cells = min(_WIDEST_SETTING, max(width_of(clean(name)) for name, _ in given))
+    told = [
+        row(" ", (fit(clean(name), cells), "dim"), f"  {cut(clean(value), width - cells - 4)}") for name, value in given
+    ]
+    return [*rows, EMPTY, row((" setting", "heading")), *told[:left]]
+
+
+def _beside(left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
+    """Two columns, the first one of so many cells."""
+    return [
+        row(*one.spans, " " * max(0, width - one.width), ("│ ", "track"), *other.spans)
+        for one, other in zip_longest(left, right, fillvalue=EMPTY)
+    ]
 
 
 def _queued(
