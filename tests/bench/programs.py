@@ -59,6 +59,8 @@ class Ran:
     looks: Sequence[Look]
     steps_at: Sequence[tuple[float, int]]
     """Of the witness: when, and how many steps of optimizers were done."""
+    was_stopped: bool = False
+    """Its time was up: it has not finished."""
 
 
 @dataclass
@@ -168,6 +170,7 @@ def run_program(entry: Mapping[str, Any], folder: Path, command: str) -> Ran:
         events=[json.loads(line) for line in ask("follow", "--once", "--json", run).splitlines()],
         looks=looks[:-1],
         steps_at=[(at, done) for at, done in map(json.loads, _lines(steps))],
+        was_stopped=until == math.inf,
     )
 
 
@@ -179,7 +182,8 @@ def judged(expected: Mapping[str, Any], ran: Ran) -> Iterator[Verdict]:
     """Each fact of a program that its index names."""
     for fact in ("state", "device", "epoch", "epochs", "step", "steps", "loss"):
         if fact in expected:
-            yield _verdict(fact, ran.final.get(fact), _true(expected[fact], ran))
+            stopped = fact == "state" and ran.was_stopped
+            yield _verdict(fact, ran.final.get(fact), "stopped" if stopped else _true(expected[fact], ran))
             if fact in ran.listed and ran.listed[fact] != ran.final.get(fact):
                 yield Verdict(f"{fact} in the list", WRONG, ran.listed[fact], ran.final.get(fact))
     middle = ran.looks[2 * len(ran.looks) // 3].seen if len(ran.looks) > 4 else {}
@@ -259,6 +263,8 @@ def _points(names: str, view: Seen | None, true: Any, ran: Ran) -> Verdict:
     by_agent = any(
         one["kind"] == "point" and one["source"] == "agent" and "loss" in one["values"] for one in ran.events
     )
+    if not shown and not true:
+        return Verdict(f"points: {names}", RIGHTLY_NONE, shown, true)
     right = shown is not None and (abs(shown - true) <= max(0, 0.02 * true) or (by_agent and shown > true))
     return Verdict(f"points: {names}", RIGHT if right else MISSING if shown is None else WRONG, shown, true)
 
