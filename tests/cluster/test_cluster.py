@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -61,10 +62,14 @@ def test_a_preempted_training_goes_on_bit_for_bit(user: User, lab: Lab) -> None:
     # Slurm puts the one back into the queue, and cancels the other.
     both = [user.launch("--on", "slurm", "--job", f"partition={name}", "--set", "epochs=8")[0] for name in PARTITIONS]
     jobs = [user.wait(run, has_trained(5))["job"]["id"] for run in both]
-    lab.ask("sbatch", "--partition=p", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 8")
-    for run in both:
-        seen = user.wait(run, lambda seen: seen["state"] == "queued")
-        assert seen["job"]["phase"] == "pending"
+    leave = user.folder / "leave"  # until both were seen to wait, however slow the looks are
+    until = f"while [ ! -e {shlex.quote(str(leave))} ]; do sleep 1; done"
+    lab.ask("sbatch", "--partition=p", "--nodes=2", "--output=/dev/null", "--wrap", until)
+    try:
+        for run in both:
+            user.wait(run, lambda seen: seen["state"] == "queued" and seen["job"]["phase"] == "pending")
+    finally:
+        leave.touch()
     assert user.wait(plain, has_ended)["state"] == "finished"
     for run, job, partition in zip(both, jobs, PARTITIONS, strict=True):
         seen = user.wait(run, has_ended)

@@ -121,6 +121,7 @@ def test_a_machine_that_runs_nothing_from_tmp_and_home_trains_all_the_same(tmp_p
 def test_a_home_that_is_full_takes_no_bundle_code_or_checkpoint_and_says_so(tmp_path: Path, ssh_lab: SshLab) -> None:
     near, full, spare = Home(tmp_path / "near", tmp_path / "near"), tmp_path / "full", tmp_path / "spare"
     spare.mkdir()
+    large_ones = ("bundles", "table", "weights")
     with disk(full, "size=600k"):
         ssh_lab.host("full", first=f"export HOME={full} TMPDIR={spare}; unset XDG_CACHE_HOME XDG_RUNTIME_DIR")
         for large, told in (
@@ -133,7 +134,7 @@ def test_a_home_that_is_full_takes_no_bundle_code_or_checkpoint_and_says_so(tmp_
                 with pytest.raises(OperationError, match=told) as caught:
                     opened.launch(found)
                 assert "\n" not in caught.value.sentence
-            assert not [one for one in files_below(full) if "bundles" in one or "table" in one or "weights" in one]
+            wait_until(lambda: not [one for one in files_below(full) if any(word in one for word in large_ones)])
         assert list(spare.glob("mpstui-*/bundles/*")), "mpstui itself went to where there was room"
     assert not list((full / "state").glob("runs/*"))
 
@@ -226,11 +227,11 @@ def test_a_slow_line_shows_the_list_and_answers(tmp_path: Path, ssh_lab: SshLab)
     try:
         wait_until(lambda: "list" in link.values, what="the list", timeout=120)
         print(f"the list after {time.monotonic() - begun:.1f} s")
-        assert [one.state for one in link.values["list"].runs.values()] == [State.RUNNING]
+        wait_until(lambda: [one.state for one in link.values["list"].runs.values()] == [State.RUNNING], timeout=120)
         run.release().exit(code=0).status("ended")
         begun = time.monotonic()
         wait_until(lambda: [one.state for one in link.values["list"].runs.values()] == [State.FINISHED], timeout=120)
         print(f"a state that turned after {time.monotonic() - begun:.1f} s")
-        assert link.sentence == ""
+        wait_until(lambda: link.sentence == "", what="a line with which nothing is wrong")
     finally:
         link.stop()

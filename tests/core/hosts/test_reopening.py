@@ -115,8 +115,10 @@ def test_a_machine_that_slept_does_not_take_what_it_heard_before_for_what_is_now
     try:
         wait_until(lambda: link.current)
         wires[0].freeze()
+        machine.is_away = True
         slept[0] = 600.0  # and the clock that counts on stood still meanwhile
         wait_until(lambda: not link.live and "not heard for 10m" in link.sentence, what="the age of what is shown")
+        machine.is_away = False
         wait_until(lambda: link.live and len(wires) == 2, what="another line")
     finally:
         link.stop()

@@ -252,7 +252,7 @@ def test_what_has_arrived_whole_goes_when_the_launch_is_called_off(tmp_path: Pat
     sender._target.ask = asked  # type: ignore[method-assign]
     with pytest.raises(Cancelled):
         sender.launch(found)
-    assert not [*far.runs.glob("*"), *far.runs.glob(".held-*")]
+    wait_until(lambda: not [*far.runs.glob("*"), *far.runs.glob(".held-*")], what="nothing of it there")
 
 
 @pytest.mark.usefixtures("told_at_once")
