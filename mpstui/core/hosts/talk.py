@@ -44,9 +44,10 @@ class _Frame(NamedTuple):
 class _Answered(Exception):
     """A message came in the middle of files: the other end has given up on them."""
 
-    def __init__(self, message: dict[str, Any]) -> None:
+    def __init__(self, ends: Ends, message: dict[str, Any]) -> None:
+        """``ends``: of the line it came over; where files go from one line to another, both are being read."""
         super().__init__("the files end early")
-        self.message = message
+        self.ends, self.message = ends, message
 
 
 class Ends(ABC):
@@ -95,7 +96,7 @@ class Ends(ABC):
         """
         while self._has_come():
             if (frame := self._next()).kind == _MESSAGE:
-                raise _Answered(storage.load_object(frame.data))
+                raise _Answered(self, storage.load_object(frame.data))
 
     def _next(self) -> _Frame:
         kind, length = HEAD.unpack(self._read(HEAD.size))
@@ -150,7 +151,7 @@ class _Receiving(io.RawIOBase):
         while not self._here and not self._over:
             frame = self._ends.get()
             if frame.kind == _MESSAGE:
-                raise _Answered(storage.load_object(frame.data))
+                raise _Answered(self._ends, storage.load_object(frame.data))
             self._here, self._over = memoryview(frame.data), frame.kind == _END
         count = min(len(self._here), len(buffer))
         buffer[:count] = self._here[:count]
@@ -340,6 +341,8 @@ class Place:
                 receive(self._ends.receiving())
             told = self._ends.hear()
         except _Answered as early:
+            if early.ends is not self._ends:
+                raise
             told = early.message
         while told.get("number") != self._asked:  # of a question that nobody waits for any more
             told = self._ends.hear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,7 +28,12 @@ def give(asked, ends):
     with ends.sending() as out:
         while True:
             out.write(bytes(1 << 16))
-talk.serve({"take": take, "give": give, "echo": lambda asked, ends: {"heard": asked["word"]}})
+def give_up(asked, ends):
+    with ends.sending() as out:
+        out.write(bytes(asked["bytes"]))
+        out.flush()
+        raise OperationError("it is moved by somebody else")
+talk.serve({"take": take, "give": give, "give up": give_up, "echo": lambda asked, ends: {"heard": asked["word"]}})
 """
 ENDLESS = 1 << 34
 
@@ -75,6 +81,19 @@ def test_files_that_break_off_leave_the_line_in_order(place: Place) -> None:
     with pytest.raises(OperationError, match="nothing more"):
         place.ask("take", {}, send)
     assert place.ask("echo", {"word": "after"})["heard"] == "after"
+
+
+@pytest.mark.parametrize("count", [0, 1 << 17])
+def test_files_from_one_line_to_another_that_break_off_are_no_answer_of_the_other(place: Place, count: int) -> None:
+    with Place(far(60.0)) as source:
+
+        def take(reads: BinaryIO) -> None:
+            place.ask("take", {}, lambda out: shutil.copyfileobj(reads, out))
+
+        with pytest.raises(OperationError, match="moved by somebody else"):
+            source.ask("give up", {"bytes": count}, receive=take)
+        for one in (source, place):
+            assert one.ask("echo", {"word": "after"})["heard"] == "after"
 
 
 def test_the_far_end_leaves_when_nobody_is_there_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
