@@ -82,6 +82,18 @@ def test_stop_asks_and_is_answered_when_nothing_is_left(make_run: MakeRun) -> No
     assert "sender" not in record.evidence
 
 
+def test_a_signal_that_somebody_else_sent_is_said_to_be_one(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    trainer = run.wait_phase("running").trainer
+    assert trainer is not None
+    os.kill(trainer.pid, signal.SIGKILL)
+    record = run.wait_exit()
+    assert (record.signal, record.action, record.requested_by) == (signal.SIGKILL, None, None)
+    assert record.evidence["sender"] == "SIGKILL was not sent by mpstui"
+
+
 def test_a_stubborn_trainer_is_killed_after_the_grace(make_run: MakeRun) -> None:
     run = make_run(STUBBORN, stop=StopRule(grace_seconds=0.5))
     run.start()

@@ -172,3 +172,11 @@ def test_the_documented_resume_tables_find_what_the_frameworks_write(
     assert best is not None
     assert best.path == expected
     assert any("{checkpoint}" in word for word in table["resume"]["args"])
+
+
+@pytest.mark.parametrize("name", ["step-3.pt.tmp", ".step-3.pt", "step-3.pt~", "step-3.partial.pt", "tmpab12.pt"])
+def test_what_is_written_under_another_name_is_no_checkpoint_yet(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"half of it")
+    assert measure(tmp_path / name) is None
+    (tmp_path / "step-3.pt").write_bytes(b"all of it")
+    assert measure(tmp_path / "step-3.pt") is not None

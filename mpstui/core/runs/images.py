@@ -129,6 +129,8 @@ def image_in(data: bytes) -> Image:
     """What bytes are, by their own words; raises ValueError where they are no image, or one that is too large."""
     try:
         if data.startswith(_PNG):
+            if data[12:16] != _NEEDED[0]:
+                raise ValueError("it is damaged (it does not begin with its size)")
             width, height, *_ = struct.unpack_from(">II", data, 16)
             kind, plain = "png", _PNG + b"".join(_parts_of_png(data))
         elif data.startswith(_JPEG):

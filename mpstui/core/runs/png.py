@@ -17,6 +17,7 @@ MOST_BYTES = 6 << 20
 """Of all lines of a PNG: each byte is looked at, some millions of them in a second."""
 MOST_COLOURS, _MANY = 240, 4096
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _GREY, _OF_PALETTE = 0, 3
 Colour = tuple[int, int, int]
 
@@ -58,8 +59,10 @@ def decoded(data: bytes, box: tuple[int, int], ground: Colour) -> Pixels:
         ValueError: it is damaged, or of a kind that is not read here; says why.
     """
     pieces = [(kind, data[start:end]) for kind, start, end in chunks(data)]
-    head = _Head(*struct.unpack(">IIBBBBB", pieces[0][1][:13]))
-    if head.colour not in _CHANNELS or head.depth not in (1, 2, 4, 8, 16) or head.interlaced:
+    if not pieces or len(pieces[0][1]) != 13:
+        raise ValueError("it is damaged (it does not begin with its size)")
+    head = _Head(*struct.unpack(">IIBBBBB", pieces[0][1]))
+    if head.depth not in _DEPTHS.get(head.colour, ()) or head.interlaced:
         raise ValueError("it is interlaced" if head.interlaced else "it is of an unknown kind")
     bits = _CHANNELS[head.colour] * head.depth
     line_bytes = (head.width * bits + 7) // 8

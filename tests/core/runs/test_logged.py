@@ -85,6 +85,10 @@ def test_what_cannot_be_drawn_has_a_reason(run: RunDir) -> None:
         b"GIF89a",
         whole.replace(b"IDAT", b"IDAX"),
         whole[:16] + bytes(8) + whole[24:],
+        whole.replace(b"IHDR", b"tEXt"),
+        whole[:8] + chunk(b"tEXt", whole[16:29]) + whole[8:16] + bytes(8) + whole[24:],
+        whole[:8] + chunk(b"IHDR", whole[16:24]) + whole[33:],
+        whole[:8] + chunk(b"IHDR", struct.pack(">IIBBBBB", 9, 9, 1, 2, 0, 0, 0)) + whole[33:],  # a bit for each colour
     )
     for number, data in enumerate(broken, 1):
         put(run, number, number, "x", data)
