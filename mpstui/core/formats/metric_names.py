@@ -200,7 +200,7 @@ class MetricNames:
             return ""
         kind, what = quantity(name)
         if what == "lr":
-            return "" if phase else _CURRENT.sub("", name)
+            return "" if phase or name.lower().startswith("initial") else _CURRENT.sub("", name)
         meant = (kind or phase, what)
         shown = self._given.get((name, bool(phase))) or self._names.get(meant, name)
         if shown in self._alone and shown != name:

@@ -193,6 +193,8 @@ def _rate(words: list[str], scope: NameScope) -> Name | None:
         return None  # the initial rate among a program's settings
     names = [_DIGITS.sub("", word) for word in words]
     bare = [word.removeprefix("d'") for word in words if word not in ("de", "di", "d")]
+    if not LOSS_WORDS.isdisjoint(words):
+        return None  # of the left and the right image: ``LR loss``
     is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or any(pair in RATE_PAIRS for pair in pairwise(bare))
     return Name(Role.LEARNING_RATE, scope) if is_rate and NEVER_A_RATE.isdisjoint(names) else None
 

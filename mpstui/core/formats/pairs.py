@@ -323,7 +323,7 @@ def _named_by(gap: str) -> _Named:
         said = meant.role is not Role.OTHER or is_measure(bare) or is_duration(bare)
         key, name = (bare, meant) if said else (key, name)
     beside = (found["beside"] or "")[::-1]
-    if beside.isalnum() and beside.lower() not in _BESIDE_A_NAME and is_measure(key):
+    if beside.replace("_", "").isalnum() and beside.lower() not in _BESIDE_A_NAME and is_measure(key):
         key = f"{key} ({beside})"  # ``F1 (macro): 0.5``, ``Loss (policy): 0.5``
         name = classify(key)
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0

@@ -33,7 +33,7 @@ _COCO = re.compile(
 """A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
 """As timm's train.py has it."""
-_OF_EPOCH = re.compile(r"\A\[(\d{1,6}): (\d{1,9}/\d{1,9})\]")  # ``[3: 7/12] train loss: 0.5``
+_OF_EPOCH = re.compile(r"\A\[(\d{1,6})[:,] {1,8}(\d{1,9})/ {0,8}(\d{1,9})\]")  # ``[3: 7/12] train loss: 0.5``
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _VALUE_FIRST = re.compile(
     r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
@@ -68,6 +68,8 @@ _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch
 _TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
 """What ``print`` makes of several things in Python 2: ``('Epoch: ', 1)``."""
 _IN_TUPLE = re.compile(r"(?:\A\(|, )'([^'\n]{1,60}?)[\s:=]{0,4}', ")
+_HITS = re.compile(r"\b([Hh]its|HITS|[Rr]ecall|[Pp]recision|NDCG|ndcg)( \(\w{1,24}\))? ?@ ?(\d{1,4})(?=\s?[:=])")
+"""``Hits (raw) @ 10: 0.5``: at how many is part of the name."""
 _GROUPED = re.compile(r"([Ll]oss|[Mm]etrics?), (?=[a-zA-Z]\w{0,20}: \s?-?\d)")
 """``training-loss, overall: 0.5    training-metric, acc: 0.9``: of which group a value is."""
 _TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
@@ -103,6 +105,8 @@ def respelt(line: str) -> str:
         line = _MANY_BATCHES.sub(r"[\1]", line)
     if "E=" in line:
         line = _SOCKEYE.sub(r"epoch \1 step \2", line)
+    if "@" in line:
+        line = _HITS.sub(r"\1@\3\2", line)
     if "poch." in line:
         line = _EPOCH_POINT.sub(r"\1 \2:", line)
     if "oss, " in line or "etric, " in line:
@@ -137,7 +141,7 @@ def _place_in_front(line: str) -> str:
     if line.startswith("Train"):
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
         return _TRAINED.sub(r"epoch \1", line) if ", loss: " in line else line
-    line = _OF_EPOCH.sub(r"epoch \1 [\2]", line) if "]" in line[:24] else line
+    line = _OF_EPOCH.sub(r"epoch \1 [\2/\3]", line) if "]" in line[:32] else line
     return _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line) if "|" in line[:20] else line
 
 

@@ -77,7 +77,7 @@ AVERAGE_WORDS = word_set(
     """
 )
 """Say that a value is an average."""
-WHOLE_WORDS = word_set("total overall all sum full final")
+WHOLE_WORDS = word_set("total overall all sum full final 总 總")
 """Say that a loss is the whole one."""
 FILLER_WORDS = word_set(
     """
@@ -162,7 +162,8 @@ COUNTED = (
     | EPOCH_WORDS
     | BATCH_WORDS
     | word_set(
-        "fold folds trial stage phase episode episodes tokens samples examples images params parameters tp fp fn tn"
+        "fold folds trial stage phase episode episodes tokens samples examples images params parameters 参数"
+        " tp fp fn tn"
     )
 )
 """At the end of a name: so many there are of them."""

@@ -299,3 +299,28 @@ def test_so_many_in_total_are_no_metric() -> None:
     found = read(lines("Sequence {n}: 1{n}079 triplets (total: 2{n}056)\nepoch {n} loss 0.{n}5\nlearn_rate:0.00{n}"))
     assert set(found.metrics) == {"loss", "learn_rate"}
     assert found.learning_rate == 0.003
+
+
+def test_how_many_hits_are_looked_at_and_of_what_is_part_of_the_name() -> None:
+    told = "## MRR (raw_ent): 0.3{n}\n## Hits (raw_ent) @ 1: 0.2{n}\n## Hits (raw_ent) @ 10: 0.5{n}\n"
+    told += "## MRR (raw_rel): 0.4{n}"
+    found = set(read(lines("Epoch {n} loss 1.{n}5\n" + told)).metrics)
+    assert {"MRR (raw_ent)", "Hits@1 (raw_ent)", "Hits@10 (raw_ent)", "MRR (raw_rel)"} <= found
+
+
+def test_a_place_in_brackets_with_a_comma_and_a_total() -> None:
+    found = read(lines("INFO:root:[2,  {n}50/ 2562] - train_losses - Parent Class: 4.{n} - Children class: 0.2{n}"))
+    assert (found.epoch, found.step, found.steps) == (2, 350, 2562)
+
+
+def test_chinese_totals_are_the_loss_and_counts_of_parameters_no_metric() -> None:
+    line = "总参数: {n}3,284\nEpoch [{n}/9] 训练总结 | 学习率: 0.001 | 平均LR损失: 2.{n} | 平均总损失: 8.{n}5"
+    found = read(lines(line))
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.learning_rate) == (8.35, 0.001)
+    assert "总参数" not in found.metrics
+    assert "平均LR损失" in found.metrics
+
+
+def test_the_initial_learning_rate_has_no_curve() -> None:
+    assert read("initial learning rate: 0.01\n" + lines("epoch {n} loss 1.{n}")).metrics == ("loss",)

@@ -27,7 +27,7 @@ _RATE = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
 _RATE_CHANGE = re.compile(
     rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_RATE}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_RATE}"
     rf"|\blearning rate of group 0 to {_RATE}"
-    rf"|(?:reduc|adjust|set|decreas|lower|updat|chang)\w{{0,5}} (?:the )?(?:learning rate|lr) to {_RATE}"
+    rf"|(?:reduc|adjust|set|decreas|lower|updat|chang|drop)\w{{0,5}} (?:the )?(?:learning rate|lr) to {_RATE}"
 )
 _REACHED = re.compile(
     r"Epoch (\d{1,9}), global step (\d{1,12}): '(?P<name>[\w./ \x2d]{1,60})' reached "
