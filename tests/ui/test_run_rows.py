@@ -241,3 +241,11 @@ def test_the_best_of_a_run_of_a_store_is_unknown_and_not_on_its_way() -> None:
     columns = layout(120, ListView(columns=("best",)), (run, ours), fakes.NOW)
     assert "n/a" in run_row(run, 120, columns).text
     assert "…" in run_row(ours, 120, columns).text
+
+
+def test_the_column_of_machines_is_as_wide_as_their_names() -> None:
+    runs = tuple(changed(one, host=host) for one, host in zip(fakes.several(), ("gpu1", None, "mac"), strict=False))
+    wide = {one.id: cells for one, cells in layout(60, ListView(), runs, fakes.NOW)}
+    assert wide["host"] == len("local")
+    longer = (changed(runs[0], host="a-machine-of-many-words"), *runs[1:])
+    assert {one.id: cells for one, cells in layout(60, ListView(), longer, fakes.NOW)}["host"] == 10

@@ -147,6 +147,9 @@ def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: fl
         told = {"host": ("host",), "tags": ("tags", "note"), "best": ("best",), "memory": ("memory",)}
         empty = {name for name, of in told.items() if not any(_has(one, of, now) for one in snapshots)}
         chosen = [one for one in chosen if one.id not in empty]
+        # In a narrow window every cell that no machine's name needs is one for the names of the runs.
+        hosts = max((width_of(clean(one.host or "local", 20)) for one in snapshots), default=0)
+        chosen = [one._replace(width=min(one.width, max(4, hosts))) if one.id == "host" else one for one in chosen]
     left = width - 2 - sum(one.width for one in chosen) - gap * (len(chosen) - 1)
     total = max(1, sum(one.grows for one in chosen))
     return [
