@@ -45,6 +45,8 @@ class LinePanel(Widget):
         self._palette: dict[str, Style] = {}
         self._is_laid_out = False
         """It is about to be drawn whole."""
+        self._is_fresh = False
+        """Its rows were made for the size that it is yet to be told of."""
         self.titled = False
         """Whether the first row is a rule with the panel's name and status."""
         self.number = 0
@@ -143,12 +145,14 @@ class LinePanel(Widget):
                 self.repaint()
             finally:
                 self._is_laid_out = False
+            self._is_fresh = bool(self._painted)
         return changed
 
     def on_resize(self, event: Resize) -> None:
-        """One that was not mounted yet when it was given its size."""
-        if not self._painted:
+        """One that was not mounted yet when it was given its size, or that comes into view again in the one it had."""
+        if not self._is_fresh:
             self.repaint()
+        self._is_fresh = False
 
     def notify_style_update(self) -> None:
         """Another theme: every colour is looked up anew."""
