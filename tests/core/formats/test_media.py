@@ -53,7 +53,7 @@ def test_texts_of_a_row_are_kept_and_what_describes_a_value_is_none(tmp_path: Pa
         "sample": 'a "word"\nand é',
         "nested": {"said": "hello"},
         "hist": {"_type": "histogram", "bins": [1], "note": "of it"},
-        "table": {"_type": "table-file", "path": "media/table/t.json", "log_mode": "IMMUTABLE"},
+        "graph": {"_type": "graph-file", "path": "media/graph/g.json", "log_mode": "IMMUTABLE"},
         "odd": math.inf,
         "_private": "hidden",
     }
