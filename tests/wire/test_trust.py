@@ -95,3 +95,10 @@ def test_a_file_is_ones_own_whatever_the_umask_and_whatever_lies_in_its_place(tm
             file.write(b"ours")
         assert (path.read_text(), stat.S_IMODE(path.lstat().st_mode)) == ("ours", 0o600)
     assert other.read_text() == "kept"
+
+
+def test_what_is_roots_is_read_by_everybody_and_run_by_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = next(path for path in (Path("/etc"), Path("/")) if path.stat().st_uid == 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
+    assert distrusted(place) == ""
+    assert distrusted(place, strict=True) == "belongs to user root, not to you"

@@ -276,6 +276,18 @@ def test_checkpoints_that_could_not_be_moved_are_not_deleted(
     assert (home.state / "checkpoints" / run.run / "checkpoints" / "best.pt").exists()
 
 
+def test_what_another_remover_deletes_is_left_to_it(home: Home, remover: Remover) -> None:
+    run = ended(home).run
+    leaving = run.path.rename(home.runs / f".removing-{run.run}")
+    lock = liveness.acquire(leaving / "supervisor.lock")
+    assert lock is not None
+    assert remover.clean_up() == 0
+    assert leaving.exists()
+    liveness.release(lock)
+    assert remover.clean_up() > 0
+    assert not leaving.exists()
+
+
 def test_a_folder_without_a_file_is_no_checkpoint(home: Home, remover: Remover) -> None:
     run = RunBuilder(home, "bare").status("ended").launch().exit(code=0).run
     run.checkpoints.mkdir()
