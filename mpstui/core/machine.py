@@ -189,11 +189,16 @@ def require_device(device: str, program: str, environ: Mapping[str, str], machin
         UsageError: with the offer to launch on the CPU.
     """
     python = program if is_python(program) else machine.python
-    if device == "auto" or machine.has(device, python, environ):
+    if device == "auto" or machine.seems_to_have(device):
+        return
+    found = machine.interpreter.devices(python, environ)
+    if found.get(device):
         return
     there = " and ".join(machine.usable_devices())
+    unanswered = f"{python} has no torch to find a {device} device with, or did not answer within {ASK_SECONDS:.0f} s"
+    missing = f"this machine has no {device} device that {python} can use"
     raise UsageError(
-        f"this machine has no {device} device that {python} can use (there is: {there})",
+        f"{missing if found else unanswered} (there is: {there})",
         "launch with `--device cpu`, or `--device auto` to take what is there",
         field="device",
     )

@@ -206,7 +206,7 @@ def test_pause_becomes_continue() -> None:
     world = fakes.world((fakes.running(paused=True),))
 
     async def play(driver: Driver) -> None:
-        assert "p continue" in driver.lines[-1]
+        await driver.until(lambda: "p continue" in driver.lines[-1], "what can be done with the run")
         await driver.press("p")
         await driver.until(lambda: world.actions.asked, "a request")
 

@@ -227,7 +227,7 @@ def test_fix_is_bright_in_the_footer_only_where_it_does_something(
         screen = driver.app.screen
         assert isinstance(screen, ActingScreen)
         await driver.until(lambda: not needs_attention(run) or driver.app.state.findings(run) is not None)
-        assert screen.usable(fix) is not bool(why_not)
+        await driver.until(lambda: screen.usable(fix) is not bool(why_not))
         if why_not:
             await driver.press("f")
             await driver.hears(why_not)

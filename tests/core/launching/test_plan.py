@@ -261,13 +261,20 @@ def test_auto_takes_what_is_there_where_the_command_names_a_device(tmp_path: Pat
 
 def test_a_device_this_machine_lacks_is_refused_after_asking_the_runs_interpreter(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + '[env]\nPYTHONPATH = "/stand/in"\n[device_args]\nmps = ["--device", "mps"]\n')
-    interpreter = FakeInterpreter()
+    interpreter = FakeInterpreter({"mps": False, "cuda": False})
     with pytest.raises(UsageError, match="no mps device") as caught:
         planned(profile, linux(interpreter=interpreter), device="mps")
     assert "--device cpu" in caught.value.hint
     assert interpreter.asked[0][0] == PY
     assert interpreter.asked[0][1]["PYTHONPATH"].endswith(":/stand/in")
     assert planned(profile, linux(interpreter=FakeInterpreter({"mps": True})), device="mps").device == "mps"
+
+
+def test_an_interpreter_that_gave_no_answer_is_not_taken_for_one_that_said_no(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[device_args]\nmps = ["--device", "mps"]\n')
+    with pytest.raises(UsageError, match="has no torch to find a mps device with, or did not answer") as caught:
+        planned(profile, linux(interpreter=FakeInterpreter()), device="mps")
+    assert "--device cpu" in caught.value.hint
 
 
 def test_a_shipped_trainer_without_torch_names_the_remedy(tmp_path: Path) -> None:
