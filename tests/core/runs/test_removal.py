@@ -172,17 +172,28 @@ def test_what_another_run_needs_stays_until_that_one_has_ended(home: Home, remov
     assert len(names(home)) == 2
 
 
-def test_one_that_begins_anew_meanwhile_stays(home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("witness", ["its record", "the lock of its trainer"])
+def test_one_that_begins_anew_meanwhile_stays(
+    home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch, witness: str
+) -> None:
     made = ended(home)
     acquire = liveness.acquire
+    held: list[int] = []
 
     def late(path: Path) -> int | None:
-        made.status("starting", 2)
+        if witness == "its record":
+            made.status("starting", 2)
+        else:
+            lock = acquire(made.run.run_lock)
+            assert lock is not None
+            held.append(lock)
         return acquire(path)
 
     monkeypatch.setattr(liveness, "acquire", late)
     with pytest.raises(OperationError, match="begun it anew"):
         remover.remove(made.run)
+    for lock in held:
+        liveness.release(lock)
     assert not liveness.is_held(made.run.supervisor_lock)
     assert names(home) == [made.run.run]
 
