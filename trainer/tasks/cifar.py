@@ -38,7 +38,7 @@ _TUNED = {
 
 
 class Cifar(Task):
-    """ResNet-18, WRN-16-4 or a tiny residual network on 32x32 images."""
+    """Residual networks, or one of two that are made to be trained in seconds, on 32x32 images."""
 
     HELP: ClassVar[str] = "classify small images: ResNet-18 or WRN-16-4 on CIFAR-10/100, or on synthetic images"
     DEFAULTS: Defaults = Defaults(epochs=30, batch_size=128, tuned=_TUNED, better={"val_accuracy": "max"})

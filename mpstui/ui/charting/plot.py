@@ -190,7 +190,7 @@ def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, 
     placed: dict[int, dict[int, Span]] = {}
     for note in notes:
         for text in (note.text, note.text[:1] if note.role == "bad" else ""):
-            last = min(note.column, canvas.columns - 1)  # of a mark in the last column the note is to begin beyond it
+            last = min(note.column, canvas.columns - 1)  # behind a mark in the last column there is none to begin in
             start = note.column if note.column + len(text) <= canvas.columns else last - len(text) + 1
             cells = range(start, start + len(text))
             free = (

@@ -53,6 +53,27 @@ class Machine:
         return not self.is_away
 
 
+class Sleeper:
+    """A line to a machine, from one whose clock goes on while it sleeps."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.slept_seconds = machine, 0.0
+        machine.services.clock = lambda: time.time() + self.slept_seconds
+        self.link = Link("gpu1", machine.connect, clock=machine.services.clock)
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path, wires: list[Wire], monkeypatch: pytest.MonkeyPatch) -> Iterator[Sleeper]:
+    monkeypatch.setattr(near, "PING_SECONDS", 0.05)
+    made = Sleeper(Machine(tmp_path, wires))
+    made.link.start()
+    try:
+        wait_until(lambda: made.link.current)
+        yield made
+    finally:
+        made.link.stop()
+
+
 def test_a_machine_that_is_away_is_knocked_at_and_no_ssh_is_started_until_it_is_back(
     tmp_path: Path, wires: list[Wire], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,42 +125,21 @@ def test_somebody_who_waits_is_not_kept_waiting_but_where_that_would_be_knocking
     assert not refused._hurried.is_set()
 
 
-def test_a_machine_that_slept_does_not_take_what_it_heard_before_for_what_is_now(
-    tmp_path: Path, wires: list[Wire], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(near, "PING_SECONDS", 0.05)
-    machine, slept = Machine(tmp_path, wires), [0.0]
-    machine.services.clock = lambda: time.time() + slept[0]
-    link = Link("gpu1", machine.connect, clock=machine.services.clock)
-    link.start()
-    try:
-        wait_until(lambda: link.current)
-        wires[0].freeze()
-        machine.is_away = True
-        slept[0] = 600.0  # and the clock that counts on stood still meanwhile
-        wait_until(lambda: not link.live and "not heard for 10m" in link.sentence, what="the age of what is shown")
-        machine.is_away = False
-        wait_until(lambda: link.live and len(wires) == 2, what="another line")
-    finally:
-        link.stop()
+def test_a_machine_that_slept_does_not_take_what_it_heard_before_for_what_is_now(sleeper: Sleeper) -> None:
+    machine, link = sleeper.machine, sleeper.link
+    machine.wires[0].freeze()
+    machine.is_away = True
+    sleeper.slept_seconds = 600.0  # and the clock that counts on stood still meanwhile
+    wait_until(lambda: not link.live and "not heard for 10m" in link.sentence, what="the age of what is shown")
+    machine.is_away = False
+    wait_until(lambda: link.live and len(machine.wires) == 2, what="another line")
 
 
-def test_a_line_that_still_speaks_after_a_sleep_goes_on(
-    tmp_path: Path, wires: list[Wire], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(near, "PING_SECONDS", 0.05)
-    machine, slept = Machine(tmp_path, wires), [0.0]
-    machine.services.clock = lambda: time.time() + slept[0]
-    link = Link("gpu1", machine.connect, clock=machine.services.clock)
-    link.start()
-    try:
-        wait_until(lambda: link.current)
-        seen = link._session
-        slept[0] = 600.0
-        wait_until(lambda: (link.heard_at or 0.0) > time.time() + 590.0 and link.current)
-        assert link._session is seen
-    finally:
-        link.stop()
+def test_a_line_that_still_speaks_after_a_sleep_goes_on(sleeper: Sleeper) -> None:
+    link, seen = sleeper.link, sleeper.link._session
+    sleeper.slept_seconds = 600.0
+    wait_until(lambda: (link.heard_at or 0.0) > time.time() + 590.0 and link.current)
+    assert link._session is seen
 
 
 def test_what_is_knocked_at_is_what_ssh_would_call(ssh_lab: SshLab, tmp_path: Path) -> None:

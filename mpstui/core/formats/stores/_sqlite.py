@@ -66,12 +66,8 @@ class Database:
         before = self._stamps()
         try:
             found = self._asked(f"{'immutable=1' if alone else 'mode=ro'}", statement, arguments)
-        except (
-            sqlite3.Error,
-            OverflowError,
-            MemoryError,
-            UnicodeError,
-        ) as error:  # names of columns are UTF-8 or raise
+        except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:
+            # UnicodeError: the library decodes names of columns itself, strictly.
             self._misses += 1
             busy = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             kind = NotNow if busy or (alone and self._is_being_written(before)) else OSError
