@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from .evaluations import is_evaluation
 from .loss_series import or_zero
-from .metric_names import is_duration, is_measure, is_never_a_metric
+from .measures import is_measure, is_never_a_metric
 from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
@@ -34,6 +34,10 @@ _STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until "
 """A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
+_OF_MACHINE = frozenset(
+    ("it", "ms", "us", "µs", "ns", "s", "sec", "secs", "seconds", "min", "mins", "minutes", "h", "hr")
+)
+_OF_MACHINE |= {"hrs", "hours", "GiB", "MiB", "KiB", "GB", "MB", "KB", "TB"}
 _BITS = frozenset(("8", "16", "32", "64"))
 _IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
 
@@ -129,7 +133,7 @@ def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, floa
     eval_metrics = {
         f"{_SHORT.get(p.said.lower(), p.said)} {p.key}".strip(): p.measured
         for p in named
-        if _is_named(p) and _of_evaluation(p) and not (p.said and is_duration(p.key))
+        if _is_named(p) and _of_evaluation(p)
     }
     twins = [name for name in metrics if name.startswith("v_")]
     if not any(name[2:] in metrics for name in twins):
@@ -150,10 +154,19 @@ _LONGEST_VALUES = 80
 def _opens_list(pairs: Sequence[Pair]) -> bool:
     """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``): that of a class, or of a shape."""
     rest = pairs[1:]
+    if rest and _is_range(pairs[0], rest[0]):
+        return True
     if rest and pairs[0].bracketed and pairs[0].text.isdigit() and rest[0].text.isdigit() and not rest[0].key:
         return rest[0].start - pairs[0].end <= len(", ")  # ``'output': (16, 8, 400)``, ``Conv2d(64, 64, ..``
     bare = len(rest) == 3 and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
     return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= _LONGEST_VALUES
+
+
+def _is_range(first: Pair, second: Pair) -> bool:
+    """Whether two values stand in one pair of brackets: ``Pred range: [-2.7, 3.1]``."""
+    unknown = first.name.role is Role.OTHER and not is_measure(first.key)
+    beside = first.bracketed and first.marked and not (second.key or second.bracketed or first.total or second.total)
+    return unknown and beside and second.start - first.end <= len(", ")
 
 
 def _is_named(pair: Pair) -> bool:
@@ -164,8 +177,10 @@ def _is_named(pair: Pair) -> bool:
     counts = pair.total and pair.name.role is Role.OTHER
     if pair.text in _BITS and not pair.unit and words_of(pair.key)[-1:] == ["precision"]:
         return False  # of numbers in the machine: ``precision: 16``
-    if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate") or pair.unit == "it":
+    if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate"):
         return False
+    if pair.name.role is Role.OTHER and (pair.unit in _OF_MACHINE or pair.is_rate):
+        return False  # a time, an amount of memory, a speed
     key = pair.key.lower()
     if key == "total" and pair.text.isdigit():
         return False  # ``17079 triplets (total: 22056)``

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .loss_series import LossSeries
-from .metric_names import quantity
+from .measures import quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Phase

@@ -1,9 +1,17 @@
 """Which named values of one log are metrics, and the one name under which each is shown.
 
-A setting is said once, or comes again as it was, a count only rises; a metric comes again and goes up and down. What is
-named like a measure is a metric at once; any other value is kept back until it has come again, changed: beside a loss
-or a counter, or after the training has moved on. One quantity under several spellings (``Loss``, ``train_loss``,
-``Average loss``) has the program's first name.
+A setting is said once, or comes again as it was, a count only rises; a metric comes again and goes up and down. So
+repetition and company decide, where the name alone does not:
+
+- A measure by every word of its name (``Test accuracy``) is a metric at once: a result may be printed a single time.
+- A measure with other words in its name (``shipping cost``) is one at once beside a counter, a loss or an evaluation's
+  measure, or with more digits than anybody types; else it has to come again, changed.
+- Any other value is kept back until it has come again, changed: beside a loss or a counter, or twice after the training
+  has moved on, and then not in whole numbers alone. In the company of settings it has no chance.
+- What tells of the machine (times, speeds, memory) is shown elsewhere, and the best value so far has no curve beside
+  that of the value itself.
+
+One quantity under several spellings (``Loss``, ``train_loss``, ``Average loss``) has the program's first name.
 """
 
 from __future__ import annotations
@@ -11,26 +19,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
-from .names import DETECTION, NameScope, Role, classify, is_retrieval, scope_of, words_of
-from .points import Counters, LineReading, MetricPoint
-from .vocabulary import (
-    BESIDE_A_MEASURE,
-    COUNTED,
-    DURATIONS,
-    EVAL_WORDS,
-    MEASURES,
-    NEVER_A_METRIC,
-    NO_MEASURE,
-    NO_NAME,
-    NUMBERED,
-    RANKED,
-    SPELLINGS,
-    TEST_WORDS,
-    TRAIN_WORDS,
+from .measures import (
+    bare_words,
+    best_of,
+    is_measure,
+    is_never_a_metric,
+    is_of_machine,
+    is_plain_measure,
+    is_setting,
+    looks_measured,
+    quantity,
 )
+from .names import PART, Role, classify
+from .points import Counters, LineReading, MetricPoint
 
 _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
@@ -38,55 +41,8 @@ _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
 _EPISODES = frozenset(("episode", "episodes"))
 """Beside the number of one the values are those of training."""
-_TOLD = ("cfg.", "CFG.", "config.", "args.", "opt.", "hparams.", "hyp.", "params.")
-"""In front of what a program was told: ``cfg.max_len``."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
-
-
-@lru_cache(maxsize=4096)
-def is_measure(text: str) -> bool:
-    """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
-    words = [word for word in words_of(text) if word != "best"]
-    ranked = bool(words) and words[0] in RANKED and (len(words) > 1 or words[0] not in NUMBERED)
-    if is_retrieval(text) or text.endswith("PER") or DETECTION.fullmatch(text.rpartition(" ")[2]):
-        return True
-    if ranked and all(word.isdigit() for word in words[1:]):
-        return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
-    measures = MEASURES.intersection(words)
-    recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
-    return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
-
-
-@lru_cache(maxsize=4096)
-def is_duration(text: str) -> bool:
-    """Whether a name is that of a time; of the batches of an evaluation nobody follows it."""
-    return not DURATIONS.isdisjoint(words_of(text))
-
-
-@lru_cache(maxsize=4096)
-def quantity(text: str) -> tuple[str, str]:
-    """On what it was measured (``val``, ``test``, nothing for training), and what: alike for every spelling."""
-    words = words_of(text)
-    kind = "val" if scope_of(words) is NameScope.EVAL else ""
-    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
-    if own and own[-1] in ("lr", "rate") and classify(text).role is Role.LEARNING_RATE:
-        return kind, "lr"
-    known = [SPELLINGS.get(word, word) for word in own]
-    bare = [word for word in known if word not in BESIDE_A_MEASURE] if {"loss", "acc"} & set(known) else known
-    return "test" if kind and not TEST_WORDS.isdisjoint(words) else kind, " ".join(bare) or text.lower()
-
-
-@lru_cache(maxsize=4096)
-def is_never_a_metric(text: str) -> bool:
-    """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
-    words = words_of(text)
-    counts = bool(words) and words[-1] in COUNTED and not is_measure(text)
-    unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
-    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
-    told = text.startswith(_TOLD)
-    piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith("PER")  # a rate of errors
-    return counts or unknown or not words or piece or told
 
 
 class _First(NamedTuple):
@@ -141,7 +97,8 @@ class MetricNames:
         """
         self._came_again = []
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
-        beside = reading.certain or counted or reading.loss is not None
+        whole = reading.loss is not None and classify(reading.loss_name).rank < PART  # ``shipping cost: 15`` is none
+        beside = reading.certain or counted or whole
         told = not (self.options.isdisjoint(reading.metrics) and self.options.isdisjoint(reading.eval_metrics))
         if told and not counted and (not beside or reading.loss_name in self.options):
             reading, beside = self._without_options(reading), False
@@ -150,15 +107,18 @@ class MetricNames:
         train, evaluated = self.given_to(reading)
         metrics = {train[name]: value for name, value in reading.metrics.items() if train[name]}
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
-        alone = beside and reading.loss is None and all(map(is_duration, (*metrics, *eval_metrics)))
         measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         episodic = not _EPISODES.isdisjoint(map(str.lower, reading.metrics))
-        beside = (beside and not alone) or measured or episodic
+        beside = beside or measured or episodic
+        settled = not beside and sum(map(is_setting, (*reading.metrics, *reading.eval_metrics))) > 1
         held_back = {
             name
             for name, value in (*metrics.items(), *eval_metrics.items())
             if not (reading.declared and not value.is_integer())
-            and not self._is_metric(name, _First(value, moves, reading.counters.or_else(held), value), beside=beside)
+            and not (
+                (not settled or is_measure(name))
+                and self._is_metric(name, _First(value, moves, reading.counters.or_else(held), value), beside=beside)
+            )
         }
         if held_back:
             metrics, eval_metrics = (
@@ -196,7 +156,7 @@ class MetricNames:
 
     def _give(self, name: str, phase: str, printed: set[str], taken: set[str]) -> str:
         """The name shown; two names of one line are two quantities, however alike they are."""
-        if is_never_a_metric(name):
+        if is_never_a_metric(name) or is_of_machine(name) or self._is_a_best(name, printed):
             return ""
         kind, what = quantity(name)
         if what == "lr":
@@ -216,6 +176,11 @@ class MetricNames:
             self._quantities.setdefault(shown, meant)
         return shown
 
+    def _is_a_best(self, name: str, printed: set[str]) -> bool:
+        """Whether a name is that of the best so far of a value that is shown itself, or stands beside it."""
+        best = best_of(name)
+        return best is not None and any(best_of(n) is None and best == bare_words(n) for n in (*printed, *self.shown))
+
     def _is_trained(self, name: str) -> bool:
         """Whether training shows the same quantity."""
         return self._names.get(("", quantity(name)[1])) in self.shown
@@ -227,13 +192,18 @@ class MetricNames:
         alike = self._alike_to(name, now.moves)
         if len(alike.places) > _MOST_ALIKE:
             return False  # the number in it counts on: ``Epoch 3 Val MSE``
-        if is_measure(name) and len(alike.names) <= _MOST_ALIKE:
+        named = is_measure(name)
+        if (
+            named
+            and len(alike.names) <= _MOST_ALIKE
+            and (beside or is_plain_measure(name) or looks_measured(now.value))
+        ):
             return True
-        if is_duration(name) or (beside and classify(name).role is not Role.OTHER):
-            return beside
+        if beside and classify(name).role is not Role.OTHER:
+            return True
         before = self._kept_back.get(name)
         if before is None:
-            if (now.moves or beside) and len(self._kept_back) < _MOST:
+            if (now.moves or beside or named) and len(self._kept_back) < _MOST:
                 self._kept_back[name] = now
             return False
         if _counts_on(before.newest, now.value):
@@ -241,7 +211,9 @@ class MetricNames:
             return False
         if now.value == before.value or (before.moves == now.moves and not beside):
             return False
-        if not beside and before.again is None and not is_measure(name):
+        if not beside and now.value.is_integer() and before.value.is_integer():
+            return False
+        if not beside and before.again is None and not named:
             # Alone on its line it may be a setting, which another launch of the program prints anew.
             self._kept_back[name] = before._replace(again=(now.value, now.held), moves=now.moves)
             return False

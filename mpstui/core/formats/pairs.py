@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .labels import told_apart
-from .metric_names import is_duration, is_measure
+from .measures import is_duration, is_measure
 from .names import Name, NameScope, Role, classify
 from .points import Number, parse_count, parse_number
 from .spelling import NUMBER, respelt
@@ -42,7 +42,7 @@ def _token(first: str, number: str) -> re.Pattern[str]:
         rf"(?:(?P<times>[kKMB](?=\s?/\s?\d))?\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
         rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|(?:\.\d{{1,3}})?[kKMB])?(?![\w.])))?"
         rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|"
-        rf"{_UNIT}(?![\w])|/s(?:ec)?(?![\w/])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d])|\ss(?=\s{{1,4}}[\d|]|[,;)]))?"
+        rf"{_UNIT}(?![\w])|/s(?:ec)?(?![\w/])|\s(?:secs?|seconds|ms|minutes|hours?|hrs|[GMK]i?B)(?![\w.]|\s?[:=\d])|\ss(?=\s{{1,4}}[\d|]|[,;)]))?"
         r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d)|-[A-Za-z]{3})"
     )
 
@@ -316,6 +316,9 @@ def _named_by(gap: str) -> _Named:
     key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
     key = key.rpartition(_CLAUSES)[2]
     key = _INDEX.sub("", _OPENING_WORDS.sub("", key))
+    clause, _, measured = key.rpartition(" with ")
+    if clause and is_measure(measured) and not is_measure(clause):
+        key = measured  # ``best model saved with BLEU-2: 65.8``
     name, said = classify(key), False
     if key.endswith((" is", " was", " are")):
         bare = key.rpartition(" ")[0]  # ``val loss is 0.5``, ``Epoch is [1/20]``

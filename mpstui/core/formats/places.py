@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from .loss_series import first_known, or_zero
-from .metric_names import is_measure
+from .measures import is_measure
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import Counters

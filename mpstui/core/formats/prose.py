@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .metric_names import is_measure
+from .measures import is_measure
 from .names import PART, classify
 from .points import Counters, LineReading
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from .metric_names import is_duration
+from .measures import is_duration
 from .names import PART, NameScope, Role, classify, scope_of, words_of
 from .points import Counters, LineReading, Number, Phase, as_float, as_number, series_name
 from .vocabulary import TRAIN_WORDS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .loss_series import or_zero
-from .metric_names import is_measure
+from .measures import is_measure
 from .names import PART, NameScope, Role, classify
 from .pairs import Pair
 from .points import Counters, LineReading

@@ -112,7 +112,7 @@ MEASURE_WORDS = word_set(
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
 NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap last") | word_set(
-    "alpha gamma thresh thr"
+    "alpha gamma thresh thr annealing scheduler schedule"
 )
 _ERRORS_AND_SCORES = """
     accu accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
@@ -177,6 +177,34 @@ NO_NAME = word_set(
 _TIMES = "time times timer elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
 DURATIONS = word_set(f"{_TIMES} 耗时 用时 時間 시간")
 """Name a time."""
+MACHINE_WORDS = word_set(
+    """
+    mem memory vram ram rss swap speed throughput ips wps ups fps tps sps qps gb mb gib mib util utilization reserved
+    allocated memallocated 显存 内存 速度
+    """
+)
+"""Tell of the machine."""
+SETTING_WORDS = (
+    word_set("lr momentum decay dropout warmup optimizer scheduler workers hidden layers heads") | RATE_WORDS
+)
+"""Name what a program is told."""
+BEST_WORDS = word_set("best highest 最佳 最好 最优 最高 ベスト")
+"""Say that a value is the best so far."""
+PLAIN_WORDS = (
+    MEASURES
+    | TRAIN_WORDS
+    | EVAL_WORDS
+    | AVERAGE_WORDS
+    | WHOLE_WORDS
+    | FILLER_WORDS
+    | CRITERION_WORDS
+    | LABEL_WORDS
+    | BEST_WORDS
+    | word_set(
+        "macro micro weighted policy value actor critic generator discriminator gen disc bce dice kl iou rate at"
+    )
+)
+"""Beside them, a name of a measure says nothing but which one it is."""
 SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "accu", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),

@@ -267,7 +267,7 @@ def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str
 
 def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
     """Whether a name is a field of every record, or another one of ``lr`` or of ``loss``, the series that leads."""
-    from ..formats.metric_names import quantity
+    from ..formats.measures import quantity
 
     if point.verbatim:
         return False

@@ -52,7 +52,7 @@ def read(text: str) -> MetricPoint:
             {"gnorm": 1.19, "lr": 0.001, "loss": 5.55},
             {},
         ),
-        ("Epoch 1 | Train Loss 0.5 | Val Loss 0.6 | Time 3s", {"Train Loss": 0.5, "Time": 3.0}, {"Val Loss": 0.6}),
+        ("Epoch 1 | Train Loss 0.5 | Val Loss 0.6 | Time 3s", {"Train Loss": 0.5}, {"Val Loss": 0.6}),
         (
             "Epoch 2 Train Loss 0.5 Acc 0.6 | Test Loss 0.7 Acc 0.4 | grad_norm 1.2",
             None,
@@ -106,7 +106,7 @@ def read(text: str) -> MetricPoint:
         ),
         (
             "Epoch is [1/20], mini-batch is [3/200], time consumption is 1.5, batch_loss is 0.5",
-            {"time consumption": 1.5, "batch_loss": 0.5},
+            {"batch_loss": 0.5},
             {},
         ),
         ("val: {'loss': 0.75, 'acc': 0.25}", {}, {"val loss": 0.75, "acc": 0.25}),

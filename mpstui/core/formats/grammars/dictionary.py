@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..metric_names import is_measure
+from ..measures import is_measure
 from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
 from ..places import read_counters

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..metric_names import is_measure
+from ..measures import is_measure
 from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
 from ..records import read_record

@@ -1,0 +1,130 @@
+"""What a name alone says of its value: a measure of the model, something of the machine, or nobody knows."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .names import DETECTION, NameScope, Role, classify, is_retrieval, scope_of, words_of
+from .vocabulary import (
+    BESIDE_A_MEASURE,
+    BEST_WORDS,
+    COUNTED,
+    DURATIONS,
+    EVAL_WORDS,
+    MACHINE_WORDS,
+    MEASURES,
+    NEVER_A_METRIC,
+    NO_MEASURE,
+    NO_NAME,
+    NUMBERED,
+    PLAIN_WORDS,
+    RANKED,
+    SETTING_WORDS,
+    SPELLINGS,
+    TEST_WORDS,
+    TRAIN_WORDS,
+)
+
+_TOLD = ("cfg.", "CFG.", "config.", "args.", "opt.", "hparams.", "hyp.", "params.")
+"""In front of what a program was told: ``cfg.max_len``."""
+_PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
+
+
+@lru_cache(maxsize=4096)
+def is_measure(text: str) -> bool:
+    """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
+    words = [word for word in words_of(text) if word != "best"]
+    ranked = bool(words) and words[0] in RANKED and (len(words) > 1 or words[0] not in NUMBERED)
+    if is_retrieval(text) or text.endswith("PER") or DETECTION.fullmatch(text.rpartition(" ")[2]):
+        return True
+    if ranked and all(word.isdigit() for word in words[1:]):
+        return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
+    measures = MEASURES.intersection(words)
+    recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
+    return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def is_duration(text: str) -> bool:
+    """Whether a name is that of a time; of the batches of an evaluation nobody follows it."""
+    return not DURATIONS.isdisjoint(words_of(text))
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str) -> tuple[str, str]:
+    """On what it was measured (``val``, ``test``, nothing for training), and what: alike for every spelling."""
+    words = words_of(text)
+    kind = "val" if scope_of(words) is NameScope.EVAL else ""
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    if own and own[-1] in ("lr", "rate") and classify(text).role is Role.LEARNING_RATE:
+        return kind, "lr"
+    known = [SPELLINGS.get(word, word) for word in own]
+    bare = [word for word in known if word not in BESIDE_A_MEASURE] if {"loss", "acc"} & set(known) else known
+    return "test" if kind and not TEST_WORDS.isdisjoint(words) else kind, " ".join(bare) or text.lower()
+
+
+@lru_cache(maxsize=4096)
+def is_never_a_metric(text: str) -> bool:
+    """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
+    words = words_of(text)
+    counts = bool(words) and words[-1] in COUNTED and not is_measure(text)
+    unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    told = text.startswith(_TOLD)
+    piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith("PER")  # a rate of errors
+    return counts or unknown or not words or piece or told
+
+
+@lru_cache(maxsize=4096)
+def is_of_machine(text: str) -> bool:
+    """Whether a name is that of a time, a speed or an amount of memory: what the machine does, not what is learned."""
+    words = words_of(text)
+    if is_measure(text) or (words and words[-1] in MEASURES):
+        return False  # ``mem avg. loss``: of what is remembered
+    told = classify(text).role is Role.THROUGHPUT or _PER_SECOND.search(text) is not None
+    return told or is_duration(text) or not MACHINE_WORDS.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def is_setting(text: str) -> bool:
+    """Whether a name is that of what a program is told, by a word in it: ``weight decay``, ``train batch size``."""
+    return not (SETTING_WORDS | NEVER_A_METRIC).isdisjoint(words_of(text)) and not is_measure(text)
+
+
+@lru_cache(maxsize=4096)
+def is_plain_measure(text: str) -> bool:
+    """Whether a name is that of a measure and nothing else: ``Test accuracy``, but no ``shipping cost``."""
+    return is_measure(text) and all(
+        word in PLAIN_WORDS or word.isdigit() or len(word) == 1 or word in RANKED for word in words_of(text)
+    )
+
+
+@lru_cache(maxsize=4096)
+def best_of(text: str) -> frozenset[str] | None:
+    """The words of what a name says the best value of: ``New best val acc`` is that of ``acc``; None for no best."""
+    words = words_of(text)
+    if BEST_WORDS.isdisjoint(words):
+        return None
+    return _bare(words)
+
+
+@lru_cache(maxsize=4096)
+def bare_words(text: str) -> frozenset[str]:
+    """The words of a quantity, whichever data it was measured on."""
+    return _bare(words_of(text))
+
+
+def _bare(words: list[str]) -> frozenset[str]:
+    known = (SPELLINGS.get(word, word) for word in words)
+    beside = BEST_WORDS | BESIDE_A_MEASURE | TRAIN_WORDS | EVAL_WORDS | {"score"}
+    return frozenset(word for word in known if word not in beside)
+
+
+def looks_measured(value: float) -> bool:
+    """Whether a value has more digits than a person types: settings are round."""
+    digits = f"{abs(value):.6g}".partition("e")[0].replace(".", "").strip("0")
+    return not value.is_integer() and len(digits) >= _MEASURED_DIGITS
+
+
+_MEASURED_DIGITS = 2
