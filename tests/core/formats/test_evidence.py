@@ -91,7 +91,7 @@ def test_two_values_in_brackets_are_a_range() -> None:
 
 
 def test_what_a_sentence_says_before_its_measure_is_no_part_of_the_name() -> None:
-    assert shown("Epoch 8 - New best model saved with BLEU-2: 65.76\n") == {"BLEU-2"}
+    assert shown("Epoch 8 - loss: 1.25, ended with BLEU-2: 65.76\n") == {"BLEU-2"}
 
 
 def test_names_alone() -> None:
