@@ -159,8 +159,8 @@ BADGES: dict[State | Health, StatusBadge] = {
     Health.TRAINING: StatusBadge("●", "training", "good", "making steps"),
     Health.EVALUATING: StatusBadge("◆", "evaluating", "good", "reports that it is evaluating"),
     Health.SAVING: StatusBadge("▼", "saving", "busy", "reports that it is writing a checkpoint"),
-    Health.STALLED: StatusBadge("▲", "stalled", "warn", "silent for longer than promised or usual; may just be slow"),
-    Health.HUNG: StatusBadge("▲", "hung", "bad", "no report or no step for three times as long as promised"),
+    Health.STALLED: StatusBadge("▲", "stalled", "warn", "silent for longer than promised or usual"),
+    Health.HUNG: StatusBadge("▲", "hung", "bad", "no report or step for 3x the promised time"),
     Health.PAUSED: StatusBadge("‖", "paused", "warn", "its processes are frozen until resumed"),
     Health.SLEPT: StatusBadge("☾", "slept", "quiet", "the machine was asleep; no report since"),
     State.STOPPING: StatusBadge("◍", "stopping", "busy", "asked to save and exit"),
@@ -173,16 +173,16 @@ BADGES: dict[State | Health, StatusBadge] = {
     State.UNSUPERVISED: StatusBadge("◐", "orphaned", "warn", "still training, but its supervisor has died"),
     State.STOP_FAILED: StatusBadge("!", "won't stop", "bad", "some of its processes could not be ended"),
     State.DEPENDENCY_FAILED: StatusBadge("✗", "blocked", "bad", "a run it waited for did not end as required"),
-    State.UNREADABLE: StatusBadge("!", "unreadable", "bad", "its records are damaged, or from a newer mpstui"),
+    State.UNREADABLE: StatusBadge("!", "unreadable", "bad", "records damaged, or from a newer mpstui"),
     State.WATCHED: StatusBadge("◉", "external", "good", "not started by mpstui; nothing more is known"),
-    State.RUNNING: StatusBadge("●", "running", "good", "its processes are alive; nothing more is known"),
+    State.RUNNING: StatusBadge("●", "running", "good", "its processes live; nothing more is known"),
 }
 """Every state and health, in the order in which runs go through them."""
-UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is not heard from now; the rest is as it was then")
-GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
-MOVED = StatusBadge("→", "moved", "quiet", "it goes on on another machine, and cannot be started here")
-CANCELLED = StatusBadge("⊘", "cancelled", "quiet", "its job was cancelled through the scheduler, not by mpstui")
-NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps, but its newest loss is NaN or infinite")
+UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is silent; the rest is as then")
+GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted or moved")
+MOVED = StatusBadge("→", "moved", "quiet", "goes on elsewhere, cannot be started here")
+CANCELLED = StatusBadge("⊘", "cancelled", "quiet", "its job was cancelled, not through mpstui")
+NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps; its newest loss is NaN or inf")
 _SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
     Health.TRAINING: NAN_LOSS,
     State.WATCHED: GONE,

@@ -17,7 +17,7 @@ from textual.screen import Screen
 
 from ..core.model.errors import SettingsError
 from . import messages
-from .bindings import Scope, bindings
+from .bindings import Scope, bindings, unbound
 from .context import AppState, Context
 from .graphics import Answers, listen, may_ask
 from .painting import PaintedApp
@@ -130,6 +130,9 @@ class KeyboardApp(TerminalApp):
             return
         elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):
             (self.focused or self.screen)._forward_event(key)
+            here = getattr(self.screen, "SCOPES", ())  # not where a page or a question is open
+            if here and self.focused is None and key.is_printable and not await self.hurried():
+                self.post_message(messages.Toast(unbound(key.key, key.character or key.key, here)))
 
     async def _too_early(self, key: Key) -> bool:
         asked: float | None = getattr(self.screen, "asked_at", None)
@@ -367,9 +370,10 @@ class MpstuiApp(LeavableApp):
         self.context.undo.take_back()
 
     def action_help(self) -> None:
-        from .screens.dialogs import Help
+        """The keys of the screen in view, then all others."""
+        from .screens.help import Help
 
-        self.push_screen(Help())
+        self.push_screen(Help(getattr(self.screen, "SCOPES", ())))
 
 
 def _make_room(app: MpstuiApp, lines: int) -> None:

@@ -7,9 +7,14 @@ from collections import Counter
 import pytest
 
 from mpstui.core.present import legend
-from mpstui.ui.bindings import Key, Scope, footer_keys
+from mpstui.ui.bindings import Key, Scope, footer_keys, keys_for
 from mpstui.ui.rows import width_of
-from mpstui.ui.screens.dialogs import help_rows
+from mpstui.ui.screens.comparing import ComparisonScreen
+from mpstui.ui.screens.grid import GridScreen
+from mpstui.ui.screens.help import help_rows
+from mpstui.ui.screens.images import ImagesScreen
+from mpstui.ui.screens.run import RunScreen
+from mpstui.ui.screens.runs import RunsScreen
 from mpstui.ui.widgets.lines import footer
 
 KEYS = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
@@ -45,15 +50,24 @@ def test_it_keeps_to_its_line(width: int) -> None:
         assert width_of(footer(KEYS, width, usable).text.rstrip()) <= width
 
 
-@pytest.mark.parametrize(("width", "columns"), [(16, 1), (56, 1), (74, 1), (126, 2), (152, 2)])
-def test_the_page_of_keys_cuts_nothing_off(width: int, columns: int) -> None:
-    lines = help_rows(width, columns)
+@pytest.mark.parametrize("width", [16, 56, 74, 116, 152, 196])
+def test_the_page_of_keys_cuts_nothing_off(width: int) -> None:
+    lines = help_rows(width, 38)
     assert max(line.width for line in lines) <= width
     words = " ".join(line.text for line in lines).split()
     assert Counter(word for known in legend() for word in known.meaning.split()) <= Counter(words)
     assert Counter(word for key in KEYS for word in key.help.split()) <= Counter(words)
 
 
-def test_two_columns_stand_below_each_other() -> None:
-    lines = [line.text for line in help_rows(152, 2)]
-    assert {line.index(title) for line in lines for title in ("chart", "launch form") if line.endswith(title)} == {77}
+OF_SCREENS = [RunsScreen.SCOPES, RunScreen.SCOPES, GridScreen.SCOPES, ComparisonScreen.SCOPES, ImagesScreen.SCOPES]
+
+
+@pytest.mark.parametrize("here", OF_SCREENS, ids=lambda here: here[0].value)
+def test_the_page_of_keys_is_whole_in_a_large_window(here: tuple[Scope, ...]) -> None:
+    assert len(help_rows(196, 58, here)) <= 58
+
+
+@pytest.mark.parametrize("here", OF_SCREENS, ids=lambda here: here[0].value)
+def test_the_keys_of_a_screen_stand_first_and_are_whole(here: tuple[Scope, ...]) -> None:
+    first = Counter(" ".join(line.text for line in help_rows(116, 38, here)[:37]).split())
+    assert Counter(word for key in keys_for(*here) for word in key.help.split()) <= first

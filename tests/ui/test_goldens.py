@@ -45,7 +45,7 @@ SCENES = (
     Scene("profiles", "My own fine-tuning", keys=("n",)),
     Scene("launch", "can freeze", keys=("n", "enter")),
     Scene("kill", "at once", opening=fakes.unsaved().run, keys=("K",), snapshots=(fakes.unsaved(),)),
-    Scene("help", "acting on a run", keys=("question_mark",)),
+    Scene("help", "everywhere", keys=("question_mark",)),
 )
 
 

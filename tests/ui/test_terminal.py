@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.ui.screens.dialogs import help_rows
+from mpstui.ui.screens.help import help_rows
+from mpstui.ui.screens.runs import RunsScreen
 from mpstui.ui.terminal import Terminal as ScreensTerminal
 
 from ..terminal import Terminal
@@ -211,7 +212,7 @@ def test_watch_needs_something_to_watch(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_scrolled_shows_whole_lines() -> None:
-    known = {line.text.strip() for line in help_rows(74)} | {"↓ more"}
+    known = {line.text.strip() for line in help_rows(74, 22, RunsScreen.SCOPES)} | {"↓ more"}
     with Terminal(MPSTUI, columns=80, rows=24) as terminal:
         terminal.wait_text("no runs yet")
         terminal.press("?")

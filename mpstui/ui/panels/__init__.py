@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
 from ..rows import Row, Span, row
-from ..widgets.lines import LinePanel
+from ..widgets.lines import LinePanel, WheelScrolled
 
 if TYPE_CHECKING:
     from ...core.runs.ghost import Ghost
@@ -113,7 +113,7 @@ RowsOf = Callable[[RunFacts, int], list[Row]]
 """All lines of a panel, of at most so many cells."""
 
 
-class ListPanel(RunPanel):
+class ListPanel(WheelScrolled, RunPanel):
     scrolls = True
 
     def __init__(self, rows_of: RowsOf, drawn_from: tuple[str, ...] | None = None, heading_rows: int = 0) -> None:

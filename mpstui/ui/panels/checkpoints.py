@@ -40,6 +40,4 @@ def _checkpoint_row(file: Checkpoint, moment: str, snapshot: RunSnapshot, width:
 
 _OF_THE_RUN = ("snapshot.run", "snapshot.started", "snapshot.ended", "snapshot.brief", "snapshot.profile", "hour")
 _DRAWN_FROM = ("snapshot.checkpoints", "snapshot.numbers.checkpoint", *_OF_THE_RUN)
-PANEL = Panel(
-    order=50, help="the checkpoints it has saved, newest first", widget=lambda: ListPanel(checkpoint_rows, _DRAWN_FROM)
-)
+PANEL = Panel(order=50, help="what it has saved, newest first", widget=lambda: ListPanel(checkpoint_rows, _DRAWN_FROM))

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 from textual.events import (
     MouseDown,
     MouseMove,
-    MouseScrollDown,
     MouseScrollLeft,
     MouseScrollRight,
-    MouseScrollUp,
 )
 from textual.message import Message
 
 from ...core import present as shown
 from ..rows import Row, Span, clean, row, width_of
+from ..widgets.lines import WheelScrolled
 from ..widgets.log_reading import LEVELS, LogReading
 from ..widgets.log_rows import Look, log_rows
 from . import Panel, RunPanel
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from ...core.runs.window import Window
     from ..messages import WindowRead
 
-_WHEEL_LINES = 3
 _SIDEWAYS = 16
 """Columns of one key or one turn of the wheel."""
 _CLOCK, _DATED, _WIDE = 9, 20, 100
@@ -47,7 +45,7 @@ class LogMoved(Message):
     """Somebody has moved the view of the log."""
 
 
-class LogPane(RunPanel):
+class LogPane(WheelScrolled, RunPanel):
     """The panel. It has no document until its run has written something."""
 
     scrolls = True
@@ -311,12 +309,6 @@ class LogPane(RunPanel):
         if event.button and self.reading is not None and self._pressed is not None and here is not None:
             self.reading.select_between(self._pressed, here, self.page)
             self.repaint()
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        self.scroll_rows(_WHEEL_LINES)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        self.scroll_rows(-_WHEEL_LINES)
 
     def on_mouse_scroll_right(self, event: MouseScrollRight) -> None:
         self.sideways(1)

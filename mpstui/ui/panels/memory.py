@@ -243,6 +243,4 @@ def _cell(share: float, lines: int, below: int) -> str:
     return BLOCKS[min(eighths, len(BLOCKS)) - 1]
 
 
-PANEL = Panel(
-    order=40, help="how far from running out of memory, and its energy", widget=MemoryPanel, needs_machine=True
-)
+PANEL = Panel(order=40, help="how far from running out; its energy", widget=MemoryPanel, needs_machine=True)

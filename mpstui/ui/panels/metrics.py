@@ -15,6 +15,7 @@ from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.series.direction import Better, best_point
 from ...core.series.overview import Entry, Fold, Metric, arranged, measured_at, metrics_of
 from ..rows import Row, Span, clean, fit, row, sparkline, width_of
+from ..widgets.lines import WheelScrolled
 from . import Panel, RunFacts, RunPanel, nothing_yet
 
 _LEAST_CELLS, _LONGEST_STEP = (7, 8, 7), 9
@@ -32,10 +33,11 @@ class MetricChosen(Message):
         self.enlarge = enlarge
 
 
-class MetricTable(RunPanel):
+class MetricTable(WheelScrolled, RunPanel):
     """The table; its highlighted row is the metric that the chart draws."""
 
     scrolls = True
+    wheel_rows = 1
 
     def __init__(self) -> None:
         super().__init__()
@@ -278,4 +280,4 @@ def _step(at: float | None, axis: str) -> str:
     return text if len(text) <= _LONGEST_STEP else shown.short_count(at)
 
 
-PANEL = Panel(order=30, help="every metric: newest and best value; its row is what the chart draws", widget=MetricTable)
+PANEL = Panel(order=30, help="each metric; the chosen one is drawn", widget=MetricTable)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.events import Click
 from textual.screen import ModalScreen
 
 from ...core.runs.listing import columns_of
 from ..rows import EMPTY, Row, clean, cut, row
-from ..widgets.lines import LinePanel
+from ..widgets.lines import LinePanel, WheelScrolled
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -20,7 +21,7 @@ _ALWAYS = ("state", "name")
 _KINDS = {"set": "setting", "last": "last value", "best": "best value"}
 
 
-class ColumnList(LinePanel):
+class ColumnList(WheelScrolled, LinePanel):
     """One line a column, with a tick where it is shown."""
 
     def __init__(self, names: Sequence[tuple[str, str]], chosen: Sequence[str]) -> None:
@@ -30,7 +31,8 @@ class ColumnList(LinePanel):
         self.place = 0
         self._top = 0
 
-    def move(self, by: int) -> None:
+    def scroll_rows(self, by: int) -> None:
+        """Go to another line."""
         self.place = max(0, min(len(self.names) - 1, self.place + by))
         self.repaint()
 
@@ -63,6 +65,13 @@ class ColumnList(LinePanel):
             lines.append(row(sign, text, filler, (kind, "dim"), base="selected" if place == self.place else ""))
         return [row(("columns of the list", "title")), *lines, EMPTY, keys]
 
+    def on_click(self, event: Click) -> None:
+        """A click on a column shows or hides it."""
+        place = event.screen_y - self.content_region.y - 1
+        if 0 <= place < min(len(self.names), self.content_size.height - 3):
+            self.place = self._top + place
+            self.toggle()
+
 
 class ColumnChooser(ModalScreen[tuple[str, ...] | None]):
     """Gives the ids of the chosen columns in the order in which they stand; none: as the width has room."""
@@ -92,7 +101,7 @@ class ColumnChooser(ModalScreen[tuple[str, ...] | None]):
         yield self._list
 
     def action_move(self, by: int) -> None:
-        self._list.move(by)
+        self._list.scroll_rows(by)
 
     def action_tick(self) -> None:
         self._list.toggle()

@@ -23,7 +23,8 @@ class ComparisonScreen(ActingScreen):
     """A metric of theirs over one axis, and a table of how each did with what; follows those that still run."""
 
     CSS_PATH = "../styles/comparing.tcss"
-    BINDINGS = bindings(Scope.COMPARISON)
+    SCOPES = (Scope.COMPARISON,)
+    BINDINGS = bindings(*SCOPES)
     AUTO_FOCUS = None
 
     def __init__(self, context: Context, runs: Sequence[str]) -> None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.events import Click
 from textual.screen import ModalScreen
 
 from ...core import present as shown
 from ...core.actions import Action, Question
-from ...core.present import legend
 from ...core.stakes import at_stake
-from ..bindings import KEYS, Scope
-from ..panels import panels
-from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
-from ..widgets.lines import LinePanel
+from ..rows import EMPTY, Row, clean, row, wrap
+from ..widgets.lines import LinePanel, WheelScrolled
 from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
@@ -29,17 +26,14 @@ if TYPE_CHECKING:
     from ...core.runs.removal import Removable
 
 _WIDTH = 64
+_ANSWER_ROLE = "key strong"
 _MOST_LINES = 12
 """Of a sentence in a question."""
 MOST_NAMED = 8
 """Runs that a question about several names."""
-_KEY_CELLS, _LABEL_CELLS = 7, 14
-_HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
-_LEAST_BESIDE, _INDENT_BELOW = 12, 4
-_HELP_CLOSING = "esc closes this page; trainings keep running when you leave the screen"
 
 
-class Sheet(LinePanel):
+class Sheet(WheelScrolled, LinePanel):
     """Fixed lines that can be scrolled."""
 
     def __init__(self, lines: list[Row]) -> None:
@@ -63,6 +57,12 @@ class Sheet(LinePanel):
         shown = self._lines[self._top : self._top + height]
         more = len(self._lines) - self._top > height
         return [*shown[:-1], row(("↓ more", "key"))] if more else shown
+
+    def line_at(self, event: Click) -> Row:
+        """What stands where somebody has clicked."""
+        place = event.screen_y - self.content_region.y
+        shown = self.rows(*self.content_size)
+        return shown[place] if 0 <= place < len(shown) else EMPTY
 
 
 Answer = Literal["yes", "keep", "no"]
@@ -91,9 +91,9 @@ class Confirm(ModalScreen[Answer]):
 
     def compose(self) -> ComposeResult:
         asked, width = self._asked, min(_WIDTH, self.app.size.width - 4)
-        keys = [row(("y", "key strong"), f" {asked.yes}")]
-        keys += [row(("k", "key strong"), f" {asked.keep}")] if asked.keep else []
-        keys.append(row(("esc", "key strong"), (" cancel", "dim")))
+        keys = [row(("y", _ANSWER_ROLE), f" {asked.yes}")]
+        keys += [row(("k", _ANSWER_ROLE), f" {asked.keep}")] if asked.keep else []
+        keys.append(row(("esc", _ANSWER_ROLE), (" cancel", "dim")))
         title = [row((line, "title")) for line in wrap(clean(asked.title), width - 4, 3)]
         body = self._body(width - 4, self.app.size.height - len(title) - len(keys) - 4)
         lines = [*title, EMPTY, *body, EMPTY, *keys]
@@ -109,6 +109,12 @@ class Confirm(ModalScreen[Answer]):
 
     def action_scroll_rows(self, by: int) -> None:
         self.query_one(Sheet).scroll_rows(by)
+
+    def on_click(self, event: Click) -> None:
+        """A click on a key is that answer."""
+        named = self.query_one(Sheet).line_at(event).spans[:1]
+        if named and named[0].role == _ANSWER_ROLE:
+            self.app.simulate_key("escape" if named[0].text == "esc" else named[0].text)
 
     def action_answer(self, answer: Answer) -> None:
         if answer != "keep" or self._asked.keep:
@@ -225,49 +231,10 @@ class Page(ModalScreen[None]):
     def action_scroll_rows(self, by: int) -> None:
         self.query_one(Sheet).scroll_rows(by)
 
+    def on_click(self, event: Click) -> None:
+        """A click beside the page closes it."""
+        if not self.query_one(Sheet).region.contains(event.screen_x, event.screen_y):
+            self.dismiss(None)
+
     def action_leave(self) -> None:
         self.dismiss(None)
-
-
-class Help(Page):
-    """Every key, by where it works."""
-
-    def made(self, width: int) -> tuple[list[Row], int]:
-        columns = 2 if width >= _TWO_COLUMNS_FROM else 1
-        taken = min(width, columns * _HELP_WIDTH)
-        return help_rows(taken - 4, columns), taken
-
-
-def help_rows(width: int, columns: int = 1) -> list[Row]:
-    """The page of keys, made from the table, in lines of at most ``width`` cells."""
-    cells = (width - 2 * (columns - 1)) // columns
-    blocks = []
-    for scope in Scope:
-        keys = [key for key in KEYS if key.scope is scope and key.shown]
-        blocks.append(_block(scope.value, [(one.shown, "key", one.label, "strong", one.help) for one in keys], cells))
-    numbered = enumerate(panels().items(), start=1)
-    entries = [(str(number), "key", name, "strong", panel.help) for number, (name, panel) in numbered]
-    blocks.append(_block("panels of a run", entries, cells))
-    states = [(one.glyph, one.tone, one.word, "", one.meaning) for one in legend()]
-    blocks.append(_block("what a run is doing", states, cells))
-    closing = [row((line, "dim")) for line in wrap(_HELP_CLOSING, width, 6)]
-    if columns == 1:
-        return [line for block in blocks for line in block] + closing
-    left = [line for block in (*blocks[:_LEFT_BLOCKS], blocks[-1]) for line in block]
-    right = [line for block in blocks[_LEFT_BLOCKS:-1] for line in block]
-    pairs = zip_longest(left, right, fillvalue=EMPTY)
-    return [row(*a.spans, " " * (cells + 2 - a.width), *b.spans) for a, b in pairs] + closing
-
-
-def _block(title: str, entries: Iterable[tuple[str, str, str, str, str]], width: int) -> list[Row]:
-    """Entries below a title: a key or glyph, a word, each with its role, and what it means beside or below them."""
-    lines = [row((cut(title, width), "title"))]
-    for sign, sign_role, word, role, text in entries:
-        name = row((fit(sign, _KEY_CELLS, "right"), sign_role), "  ", (fit(word, _LABEL_CELLS), role))
-        beside = width >= name.width + _LEAST_BESIDE
-        indent = " " * (name.width if beside else _INDENT_BELOW)
-        texts = wrap(text, width - len(indent), 12)
-        below = [row(indent, (line, "dim")) for line in texts]
-        first = row(*name.spans, (texts[0], "dim")) if beside else row(*clip(name.spans, width))
-        lines += [first, *(below[1:] if beside else below)]
-    return [*lines, EMPTY]

@@ -25,7 +25,8 @@ class GridScreen(ActingScreen):
     """Follows its run; enter gives the chart in focus back to the run's screen."""
 
     CSS_PATH = "../styles/grid.tcss"
-    BINDINGS = bindings(Scope.GRID)
+    SCOPES = (Scope.GRID,)
+    BINDINGS = bindings(*SCOPES)
     AUTO_FOCUS = ""
 
     def __init__(self, context: Context, snapshot: RunSnapshot, metric: str, chosen: Callable[[str], None]) -> None:

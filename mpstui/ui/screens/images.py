@@ -31,7 +31,8 @@ class ImagesScreen(ActingScreen):
     """Follows its run, which stands at the step of the image in view when it is left."""
 
     CSS_PATH = "../styles/images.tcss"
-    BINDINGS = bindings(Scope.IMAGES)
+    SCOPES = (Scope.IMAGES,)
+    BINDINGS = bindings(*SCOPES)
     AUTO_FOCUS = ""
 
     def __init__(

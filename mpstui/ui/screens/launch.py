@@ -26,7 +26,7 @@ from ..rows import Row, clean, cut, row
 from ..widgets.earlier_runs import earlier_runs
 from ..widgets.launching import Choice, Completion, FieldLabel, FieldNote, Fields, LaunchPreview
 from ..widgets.lines import KeyLine, LinePanel
-from ..widgets.profile_list import ProfileList
+from ..widgets.profile_list import Opened, ProfileList
 from ..widgets.search_line import FilterLine
 from ..widgets.text_field import TextField
 from ..workers.requests import aside, attend
@@ -70,7 +70,8 @@ class TitleLine(LinePanel):
 class ProfilesScreen(_LaunchingScreen):
     """The list of profiles."""
 
-    BINDINGS = bindings(Scope.PROFILES)
+    SCOPES = (Scope.PROFILES,)
+    BINDINGS = bindings(*SCOPES)
     AUTO_FOCUS = ""
 
     def __init__(self, context: Context, launcher: Launcher) -> None:
@@ -85,7 +86,7 @@ class ProfilesScreen(_LaunchingScreen):
         yield KeyLine(footer_keys(Scope.PROFILES))
 
     def action_move(self, by: int) -> None:
-        self.query_one(ProfileList).move(by)
+        self.query_one(ProfileList).scroll_rows(by)
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()
@@ -101,6 +102,7 @@ class ProfilesScreen(_LaunchingScreen):
         self.query_one(KeyLine).offer(footer_keys(Scope.FILTER if line.typing else Scope.PROFILES))
         shown.show(found)
 
+    @on(Opened)
     def action_choose(self) -> None:
         entry = self.query_one(ProfileList).selected
         if entry is None:
@@ -120,7 +122,8 @@ def _findable(entry: ProfileEntry) -> Findable:
 class LaunchForm(_LaunchingScreen):
     """One launch; with a snapshot, a new attempt of that run."""
 
-    BINDINGS = bindings(Scope.LAUNCH)
+    SCOPES = (Scope.LAUNCH,)
+    BINDINGS = bindings(*SCOPES)
 
     class Learned(Message):
         """The program has named its arguments: the form with a field for each."""

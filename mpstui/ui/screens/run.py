@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .palette import Entry
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
-_FOOTER = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG, Scope.EVERYWHERE)
+_FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _LEAST_FOR_TWO = 12
 """Lines in which two panels stand one above the other below a card."""
 
@@ -49,6 +49,7 @@ class RunScreen(PickingScreen):
     """A run, by its id; each new snapshot of it is handed to the panels."""
 
     CSS_PATH = "../styles/run.tcss"
+    SCOPES = _SCOPES
     BINDINGS = bindings(*_SCOPES)
     AUTO_FOCUS = ""  # the field of the search has its turn when it is opened
     no_run = "the run is still being read: press again in a moment"

@@ -44,6 +44,7 @@ _NEIGHBOURS = 3
 class RunsScreen(ActingScreen):
     """The first screen."""
 
+    SCOPES = (*_SCOPES, Scope.FILTER)
     BINDINGS = bindings(*_SCOPES)
     AUTO_FOCUS = ""
 

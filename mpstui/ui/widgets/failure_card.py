@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from textual.events import Click
+
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import badge
 from ...core.stakes import has_checkpoint
-from ..rows import Row, Span, clean, clip, row, wrap
+from ..rows import Row, Span, clean, clip, row, width_of, wrap
 from .lines import LinePanel
 
 if TYPE_CHECKING:
@@ -46,6 +48,16 @@ class FailureCard(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         return card(self.failure, width, height) if self.failure else []
+
+    def on_click(self, event: Click) -> None:
+        """A click on one of its keys presses it."""
+        shown, pressed, x = self.rows(*self.size), "", 0
+        for span in shown[event.y].spans if 0 < event.y == len(shown) - 1 else ():
+            pressed = span.text.strip() if span.role == "key" else pressed
+            x += width_of(span.text)
+            if pressed and x > event.x:
+                self.app.simulate_key(pressed.replace("^", "ctrl+"))
+                return
 
 
 def card_lines(failure: Failure, width: int, usual: int, most: int) -> int:

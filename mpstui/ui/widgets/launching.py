@@ -14,7 +14,7 @@ from textual.widget import Widget
 from ...core.launching.form_fields import Preview
 from ...core.model.errors import ReportedError
 from ..rows import EMPTY, Row, clean, cut, fit, row, visible, wrap
-from .lines import LinePanel
+from .lines import LinePanel, WheelScrolled
 
 _LABEL_CELLS = 18
 _LONGEST_COMMAND_LINES = 12
@@ -78,7 +78,7 @@ class Completion(Suggester):
         return await self._complete(value)
 
 
-class LaunchPreview(LinePanel):
+class LaunchPreview(WheelScrolled, LinePanel):
     """Exactly what a launch would start: a panel that can be scrolled."""
 
     TITLE = "preview"

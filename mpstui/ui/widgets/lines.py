@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.events import Click, Resize
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -31,6 +31,22 @@ class LetterTaker:
     def take(self, character: str) -> None:
         """Put a character in place of what is selected, or at the cursor."""
         raise NotImplementedError
+
+
+class WheelScrolled:
+    """A widget that the wheel moves."""
+
+    wheel_rows = 3
+
+    def scroll_rows(self, by: int) -> None:
+        """Move what is seen, or chosen, down (or up)."""
+        raise NotImplementedError
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self.scroll_rows(self.wheel_rows)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self.scroll_rows(-self.wheel_rows)
 
 
 class LinePanel(Widget):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual.events import Click
+from textual.message import Message
+
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, wrap
 from .earlier_runs import earlier_runs
-from .lines import LinePanel
+from .lines import LinePanel, WheelScrolled
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -18,7 +21,11 @@ _LEAST_DESCRIPTION = 40
 """Cells from which on every profile is described in its line."""
 
 
-class ProfileList(LinePanel):
+class Opened(Message):
+    """The selected profile is to be launched."""
+
+
+class ProfileList(WheelScrolled, LinePanel):
     """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
 
     def __init__(self, entries: Sequence[ProfileEntry], runs: Sequence[RunSnapshot] = (), now: float = 0.0) -> None:
@@ -28,7 +35,9 @@ class ProfileList(LinePanel):
         self._some = bool(entries)
         self._runs, self._now = runs, now
         self.index = 0
-        self._top = 0
+        self._top = self._listed = 0
+
+    wheel_rows = 1
 
     @property
     def selected(self) -> ProfileEntry | None:
@@ -40,9 +49,18 @@ class ProfileList(LinePanel):
         self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
         self.repaint()
 
-    def move(self, by: int) -> None:
+    def scroll_rows(self, by: int) -> None:
+        """Select another one, so many places further."""
         self.index = max(0, min(len(self.entries) - 1, self.index + by))
         self.repaint()
+
+    def on_click(self, event: Click) -> None:
+        """The first click selects, the second opens."""
+        place = self._top + event.y - 1
+        if 1 <= event.y <= self._listed and place < len(self.entries):
+            if place == self.index:
+                self.post_message(Opened())
+            self.scroll_rows(place - self.index)
 
     def rows(self, width: int, height: int) -> list[Row]:
         entry = self.selected
@@ -53,7 +71,7 @@ class ProfileList(LinePanel):
         about = wrap(clean(entry.description), width - 4, 3)
         if entry.error:
             about = [line for text in entry.error.splitlines()[:6] for line in wrap(clean(text), width - 4, 2)]
-        listed = max(1, height - len(about) - 2)
+        listed = self._listed = max(1, height - len(about) - 2)
         self._top = max(0, min(self._top, self.index), self.index - listed + 1)
         seen = range(self._top, min(len(self.entries), self._top + listed))
         described = width >= 4 + _NAME + _ORIGIN + _TITLE + _LEAST_DESCRIPTION
