@@ -37,6 +37,7 @@ _PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})
 """How a word for one of the phases begins."""
 _UNSAFE = str.maketrans({**{chr(code): " " for code in range(32)}, '"': "'", "\\": "/"})
 _OF_LOSSES = ("loss_sum", "backward_passes_per_step")
+_OF_A_STEP = frozenset(("time", "attempt", "epoch", "step", "loss", "lr"))
 _OF_OTHER_COUNTS = ("steps", "epoch_step", "epoch_steps", "steps_per_second", "step_from", "training")
 _SECRET_PARTS = ("secret", "passw", "credential", "private_key", "api_key", "apikey", "access_key")
 _SECRET_ENDS = ("auth_token", "access_token", "api_token", "hub_token", "hf_token", "bearer", "jwt")
@@ -216,9 +217,15 @@ class Report:
         run = self._run
         if run is None or self._silent or not run.speaks:
             return point
+        is_ahead = point["step"] - 1 == run.counts.get("step")
+        if is_ahead and not run.values and not run.waited and point.keys() <= _OF_A_STEP:
+            run.waited = True  # it may tell of this very step in a moment
+            return None
         known = {*run.values, *(_OF_LOSSES if "loss" in run.values else ())}
         kept = {name: value for name, value in point.items() if name not in known}
         counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
+        if is_ahead:  # it sees the step that is not counted yet
+            counted["step"] = point["step"]
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
     def has_saved(self, path: str) -> bool:
@@ -260,6 +267,8 @@ class _Run:
         self.beside: dict[str, Any] = {}
         """The agent's newest heartbeat, where it is in this process too."""
         self.count_beside: Callable[[], int | None] | None = None
+        self.waited = False
+        """The agent's first point was left out, since nothing but counters had been said yet."""
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         """The steps, and the epochs, that we are told are those that the agent counts."""
         self._compared_epoch: float | None = None

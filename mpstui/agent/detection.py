@@ -26,6 +26,8 @@ class Ultralytics:
         self._watch = watch
         self._trainer: Any = None
         self._step = 0
+        self._loss: Any = None
+        """That of the newest step."""
         self._trained = False
         """An epoch that was not told of yet is over: what is measured at the end are the best weights, once more."""
         self._newest: dict[str, float] = {}
@@ -41,7 +43,7 @@ class Ultralytics:
         elif event == "on_train_epoch_start":  # it begins the first one again where a batch did not fit
             self._step = trainer.epoch * len(trainer.train_loader)
         elif event == "on_train_batch_end":
-            self._step += 1
+            self._step, self._loss = self._step + 1, getattr(trainer, "loss", None)
         elif event == "on_train_epoch_end":
             self._trained = True
             self._keep(trainer.label_loss_items(trainer.tloss))
@@ -71,9 +73,10 @@ class Ultralytics:
         done = step - epoch * of_epoch
         known = 0 <= done <= of_epoch
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
-        loss = _number(getattr(trainer, "loss", None))
+        loss = _number(self._loss)
         return {
             "step": step,
+            "counts_behind": True,
             "steps": trainer.epochs * of_epoch,
             "epoch": epoch + 1,
             "epochs": trainer.epochs,

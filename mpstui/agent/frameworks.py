@@ -142,6 +142,7 @@ class _HuggingFace:
         lr = _number(trained.get("learning_rate"))
         return {
             "step": state.global_step,
+            "counts_behind": True,
             "steps": _positive(state.max_steps),
             "epoch": epoch if epochs is None or epoch is None else min(epoch, epochs),
             "epochs": epochs,
@@ -201,6 +202,7 @@ class _Lightning:
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return {
             "step": trainer.global_step,
+            "counts_behind": True,
             "steps": min((one for one in (_positive(trainer.max_steps), steps) if one), default=None),
             "epoch": epoch,
             "epochs": epochs,

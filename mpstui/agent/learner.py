@@ -65,6 +65,7 @@ class Fastai:
         opt = getattr(learner, "opt", None)
         return {
             "step": self._count,
+            "counts_behind": True,
             "steps": self._fitted + (epochs - before) * of_epoch if of_epoch else None,
             "epoch": before + epoch,
             "epochs": epochs,

@@ -42,8 +42,8 @@ class Watch:
         self.passes = Passes(torch)
         self.steps = Steps(lambda: saving.step_begun_from(environ))
         self.trainer: Callable[[], dict[str, Any]] | None = None
-        """What a framework's own loop tells, before what is seen from outside: fields of a heartbeat, ``points`` (what
-        it has measured since the last time, by step), and ``logged_loss``, which stands in where no loss is seen."""
+        """What a framework's own loop tells, before what is seen from outside: fields of a heartbeat, ``points`` (those
+        since the last time, by step), ``logged_loss`` where none is seen, ``counts_behind`` the optimizer or not."""
         self.scalars = Scalars(self)
         self._torch = torch
         self._environ = environ
@@ -211,10 +211,11 @@ class Watch:
         assert self._reporter is not None
         told = self.trainer() if self.trainer is not None else {}
         step = self.steps.count if not told else told["step"]
+        at = step + 1 if told.pop("counts_behind", False) and phase == "train" and not last else step  # of the loss
         self._pace.beat(now, step or 0, self.passes.samples, trained=self._phase == "train")
         # What passes backward in the first step may be one of several losses: the second step tells.
         by_trainer = told.get("loss") is not None
-        settled = (last or (step or 0) - (self.steps.before or 0) != 1) and not by_trainer
+        settled = (last or (at or 0) - (self.steps.before or 0) != 1) and not by_trainer
         loss, further = self.losses.read() if settled else (None, {})
         points, logged = told.pop("points", None) or self.scalars.take(), told.pop("logged_loss", None)
         loss = logged if loss is None else loss
@@ -238,13 +239,13 @@ class Watch:
         self._phase = phase
         self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **facts)
         self._tell_of_checkpoints()
-        for at, values in points:
-            self._reporter.point(at, facts.get("epoch"), **values)
-        if not by_trainer and step not in (None, self._pointed):  # a framework's next training counts from 0
-            self._pointed = step
+        for done, values in points:
+            self._reporter.point(done, facts.get("epoch"), **values)
+        if not by_trainer and at not in (None, self._pointed):  # a framework's next training counts from 0
+            self._pointed = at
             known = {**further, "loss": loss, "lr": facts["lr"]}
             known = {name: value for name, value in known.items() if value is not None}  # null would mean NaN
-            self._reporter.point(step, facts.get("epoch"), **known)
+            self._reporter.point(at, facts.get("epoch"), **known)
 
     def saved(self, note: CheckpointNote) -> None:
         """A framework wrote a checkpoint that a training can go on from."""
@@ -369,9 +370,8 @@ class Watch:
 
     def _memory(self) -> MemoryReading:
         """The device's counters; they touch no tensor."""
-        if self._thread != _thread.get_ident():
-            return self._newest_memory
-        self._newest_memory = device_memory(self._torch, self._device)
+        if self._thread == _thread.get_ident():
+            self._newest_memory = device_memory(self._torch, self._device)
         return self._newest_memory
 
     def at_exit(self) -> None:

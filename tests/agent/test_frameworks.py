@@ -17,6 +17,7 @@ from mpstui.agent.watch import Watch
 from mpstui.wire.rundir import RunDir
 from tests.agent.programs import SCRIPT, ran
 
+CLOCK = "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
 LOGGER = "lightning.pytorch.trainer.connectors.logger_connector.logger_connector"
 HUGGING_FACE = (
     "transformers.trainer_callback",
@@ -149,7 +150,8 @@ def test_the_points_of_a_second_training_begin_anew(tmp_path: Path) -> None:
     module, source, _ = HUGGING_FACE
     _written(tmp_path, module, source)
     script = (
-        f"import {module}, time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        f"import {module}\n"
+        + CLOCK
         + SCRIPT
         + (
             "from types import SimpleNamespace as Record\n"
@@ -173,17 +175,21 @@ def test_a_loss_is_seen_before_trainer_logs_one(tmp_path: Path) -> None:
     """Its first word comes after 500 steps, as it is set from the start."""
     module, source, _ = HUGGING_FACE
     _written(tmp_path, module, source)
-    program = (
-        "from types import SimpleNamespace as Record\n"
-        "state = Record(global_step=0, max_steps=9, epoch=0.0, num_train_epochs=1 << 63, log_history=[])\n"
-        "for number in range(4):\n"
-        "    loss = step(); state.global_step += 1; state.epoch += 1 / 9\n"
-        "    transformers.trainer_callback.CallbackHandler().call_event('on_step_end', None, state, None)\n"
-        "print(loss)\n"
-    )
-    printed, beat = ran(f"import {module}\n" + SCRIPT + program, tmp_path)
-    assert (beat["loss"], beat["step"], beat["epoch_steps"]) == (pytest.approx(float(printed)), 4, 9)
+    program = """
+from types import SimpleNamespace as Record
+state = Record(global_step=0, max_steps=9, epoch=0.0, num_train_epochs=1 << 63, log_history=[])
+handler, losses = transformers.trainer_callback.CallbackHandler(), []
+handler.call_event('on_train_begin', None, state, None)
+for number in range(4):
+    losses.append(step()); at[0] += 2; state.global_step += 1; state.epoch += 1 / 9
+    handler.call_event('on_step_end', None, state, None)
+print(losses)
+"""
+    printed, beat = ran(f"import {module}\n" + CLOCK + SCRIPT + program, tmp_path)
+    losses = json.loads(printed)
+    assert (beat["loss"], beat["step"], beat["epoch_steps"]) == (pytest.approx(losses[-1]), 4, 9)
     assert "epochs" not in beat
+    assert _losses(tmp_path) == {step: pytest.approx(losses[step - 1]) for step in (2, 3, 4)}
 
 
 @pytest.mark.parametrize("framework", [LIGHTNING, KERAS], ids=["lightning", "keras"])
@@ -244,13 +250,12 @@ for number in range(6):
         _LoggerConnector().log_metrics(dict(train_loss=losses[-1], epoch=0))
         _LoggerConnector().log_metrics(dict(val_loss=6.5))
         trainer.save_checkpoint('a.ckpt'); trainer.save_checkpoint('last.ckpt')
-print(losses[-1])
+print(losses)
 """
-    clock = "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
-    printed, beat = ran(clock + SCRIPT + program, tmp_path)
-    assert (beat["loss"], beat["loss_seen"]) == (pytest.approx(float(printed)), "trainer")
-    points = _points(tmp_path)
-    assert [one["step"] for one in points if "loss" in one] == [2, 3, 4, 5, 6]
+    printed, beat = ran(CLOCK + SCRIPT + program, tmp_path)
+    losses, points = json.loads(printed), _points(tmp_path)
+    assert (beat["loss"], beat["loss_seen"]) == (pytest.approx(losses[-1]), "trainer")
+    assert _losses(tmp_path) == {step: pytest.approx(losses[step - 1]) for step in (2, 3, 4, 5, 6)}
     assert [one["step"] for one in points if "val_loss" in one] == [2]
     events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
     saved = [(Path(one["path"]).name, one["step"]) for one in events if one["event"] == "checkpoint"]
@@ -398,6 +403,13 @@ def _points(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in RunDir(run).metrics.read_text().splitlines()]
 
 
+def _losses(run: Path) -> dict[int, float]:
+    """Each loss by its step, at which there is one."""
+    told = [(one["step"], one["loss"]) for one in _points(run) if "loss" in one]
+    assert len(told) == len(dict(told)), told
+    return dict(told)
+
+
 def _written(folder: Path, module: str, source: str) -> None:
     *packages, name = module.split(".")
     for package in packages:
@@ -417,14 +429,15 @@ class BaseTrainer:
     _written(tmp_path, "ultralytics.engine.trainer", source)
     program = """
 from pathlib import Path
-trainer = ultralytics.engine.trainer.BaseTrainer()
+losses, trainer = [], ultralytics.engine.trainer.BaseTrainer()
 trainer.train_loader, trainer.best, trainer.last = range(4), Path('best.pt'), Path('last.pt')
 trainer.run_callbacks('on_train_start')
 for trainer.epoch in (1, 2):
     trainer.run_callbacks('on_train_epoch_start')
     for batch in range(4):
-        trainer.loss = ((net(x) - 1) ** 2).mean(); trainer.loss.backward()
+        trainer.loss = ((net(x) - batch) ** 2).mean(); trainer.loss.backward()
         if batch % 2: optimizer.step()  # two batches are a step
+        losses.append(trainer.loss.item()); at[0] += 2
         trainer.run_callbacks('on_train_batch_end')
     trainer.tloss = {'box_loss': torch.tensor(0.25)}
     trainer.run_callbacks('on_train_epoch_end')
@@ -434,12 +447,16 @@ for trainer.epoch in (1, 2):
     trainer.run_callbacks('on_fit_epoch_end')
 trainer.epoch += 1  # as it does while it measures the best weights once more
 trainer.run_callbacks('on_fit_epoch_end')
-print(trainer.loss.item())
+print(losses)
 """
-    printed, beat = ran("import ultralytics.engine.trainer\n" + SCRIPT + program, tmp_path)
+    printed, beat = ran("import ultralytics.engine.trainer\n" + CLOCK + SCRIPT + program, tmp_path)
+    losses = json.loads(printed)
     told = {"step": 12, "steps": 12, "epoch": 3, "epochs": 3, "epoch_step": 4, "epoch_steps": 4}
     assert {name: beat[name] for name in told} == told
-    assert (beat["loss"], beat["loss_seen"]) == (pytest.approx(float(printed)), "trainer")
+    assert (beat["loss"], beat["loss_seen"]) == (pytest.approx(losses[-1]), "trainer")
+    seen = _losses(tmp_path)
+    assert (min(seen) > 4, max(seen)) == (True, 12)  # the first four are of the attempt before
+    assert seen == {step: pytest.approx(losses[step - 5]) for step in seen}
     assert beat["metrics"] == {"train/box_loss": 0.25, "metrics/mAP50-95(B)": 0.75, "fitness": 0.5}
     points = _points(tmp_path)
     assert [one["step"] for one in points if "fitness" in one] == [8, 12]
