@@ -21,6 +21,8 @@ class Fastai:
         self._watch = watch
         self._learner: Any = None
         self._count = self._fitted = self._told = 0
+        self._trains = False
+        """An epoch of the newest training was trained, not passed over."""
         self._planned = 0
         """Epochs of a whole ``fine_tune``; 0: the newest training is none of one."""
         self._fits: list[int] = []
@@ -42,8 +44,12 @@ class Fastai:
             if sum(self._fits) + learner.n_epoch > self._planned:
                 self._planned, self._fits = 0, []
             self._fits.append(learner.n_epoch)
-            self._learner, self._fitted, self._told = learner, self._count, 0
+            self._learner, self._fitted, self._told, self._trains = learner, self._count, 0, False
             self._watch.trainer = self.read
+        elif event == "before_train" and self._watch.trainer is not None and not self._trains:
+            # Those before ``start_epoch`` were trained by an earlier attempt.
+            self._trains, self._count = True, self._count + learner.epoch * (self._epoch_steps() or 0)
+            self._told = len(self._rows())
         elif event == "after_step" and self._watch.trainer is not None:
             self._count += 1
         elif event == "before_validate" and self._watch.trainer is not None:

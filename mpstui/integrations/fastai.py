@@ -30,6 +30,8 @@ class MpstuiCallback(Callback):
         super().__init__()
         self._save_as = save_as
         self._count = self._fitted = self._began_at = 0
+        self._trains = False
+        """An epoch of this training was trained, not passed over."""
         self._planned = 0
         """Epochs of a whole ``fine_tune``; 0: the newest training is none of one."""
         self._fits: list[int] = []
@@ -46,7 +48,7 @@ class MpstuiCallback(Callback):
             return
         report.takes("save", "clear_cache", "stop")
         self._tell_of_checkpoints()
-        self._fitted = self._count
+        self._fitted, self._trains = self._count, False
         if sum(self._fits) + self.n_epoch > self._planned:
             self._planned, self._fits = 0, []
         self._fits.append(self.n_epoch)
@@ -56,6 +58,12 @@ class MpstuiCallback(Callback):
 
     def before_epoch(self) -> None:
         self._totals()
+
+    def before_train(self) -> None:
+        if not self._trains:  # those before ``start_epoch`` were trained by an earlier attempt
+            self._trains, self._count = True, self._count + self.epoch * len(self.dls.train)
+            report(step=self._count)
+            self._go_on()
 
     def after_batch(self) -> None:
         if not self.training:

@@ -39,7 +39,7 @@ class MpstuiCallback(TrainerCallback):
         self._began, self._began_step = time.monotonic(), state.global_step
         self._is_begun = self._trains = True
         report(step=state.global_step, **self._place(state), device=getattr(args, "device", None))
-        report.takes("save", "clear_cache", "stop", *(("evaluate",) if args.eval_strategy != "no" else ()))
+        report.takes("save", "clear_cache", "stop", *(("evaluate",) if _evaluates(args) else ()))
         report.phase("training")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -50,7 +50,7 @@ class MpstuiCallback(TrainerCallback):
         report(step=state.global_step, **self._place(state), **self._speed(state))
         clear_cache_if_asked()
         control.should_save |= report.requested("save")
-        if args.eval_strategy != "no":
+        if _evaluates(args):
             control.should_evaluate |= report.requested("evaluate")
         if report.requested("stop"):
             control.should_save = control.should_training_stop = True
@@ -84,7 +84,8 @@ class MpstuiCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
-        report.checkpoint(path, step=state.global_step, best=state.best_global_step == state.global_step)
+        best = os.path.basename(state.best_model_checkpoint or "") == os.path.basename(path)
+        report.checkpoint(path, step=state.global_step, best=best)
         self._tell_best(state)
         self._go_on(state)
 
@@ -131,6 +132,11 @@ class MpstuiCallback(TrainerCallback):
                 done = state.global_step - (known["epoch"] - 1) * of_epoch
                 known.update({"epoch_step": done, "epoch_steps": of_epoch} if 0 <= done <= of_epoch else {})
         return known
+
+
+def _evaluates(args: Any) -> bool:
+    strategy = getattr(args, "eval_strategy", None) or getattr(args, "evaluation_strategy", "no")  # before 4.41
+    return bool(strategy != "no")
 
 
 integration_utils.INTEGRATION_TO_CALLBACK.setdefault("mpstui", MpstuiCallback)

@@ -16,7 +16,8 @@ C = TypeVar("C", bound=type)
 def harmless(kind: C) -> C:
     """Have nothing come out of the hooks of a class: a surprise ends what it reports, and an event says so.
 
-    What a framework raises to end a training is its own and goes on.
+    What a framework raises to end a training is its own and goes on. Hooks that are off return None, or what the class
+    has as ``goes_on``.
     """
     for name, method in list(vars(kind).items()):
         if callable(method) and (name.startswith("_on_") or not name.startswith("_")):
@@ -28,7 +29,7 @@ def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(self, "_mpstui_off", False):
-            return True  # stable-baselines3 goes on for that, the others do not look
+            return getattr(self, "goes_on", None)
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
@@ -37,7 +38,7 @@ def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
             self._mpstui_off = True
             report.leaves()
             report.text(f"the callback is off, the training goes on ({type(error).__name__}: {error})")
-            return True
+            return getattr(self, "goes_on", None)
 
     return guarded
 

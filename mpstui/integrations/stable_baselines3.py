@@ -19,6 +19,9 @@ _NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_tim
 class MpstuiCallback(BaseCallback):
     """Reports timesteps as steps and what the algorithm logs; saves, clears the cache or stops on request."""
 
+    goes_on = True
+    """What its hooks return where they are off: for anything else learning stops."""
+
     def __init__(self, save_to: str = "asked.zip") -> None:
         """``save_to``: where the model is saved on request; ``load`` of its class reads it."""
         super().__init__()

@@ -288,6 +288,27 @@ for learner.epoch in range(2):
     assert not any("saw no step" in one["text"] for one in events)
 
 
+def test_a_training_of_fastai_that_begins_with_a_later_epoch_goes_on_counting(tmp_path: Path) -> None:
+    _written(tmp_path, "fastai.learner", "class Learner:\n    def __call__(self, event): pass\n")
+    program = """
+from types import SimpleNamespace as Record
+learner = fastai.learner.Learner()
+recorder = Record(metric_names=['epoch', 'train_loss', 'valid_loss', 'time'], values=[[]])  # one was passed over
+opt, dls = Record(hypers=[{'lr': 0.5}]), Record(train=range(5))
+vars(learner).update(n_epoch=3, dls=dls, opt=opt, recorder=recorder, epoch=0)
+learner('before_fit'); learner('before_epoch')
+for learner.epoch in (1, 2):
+    learner('before_epoch'); learner('before_train')
+    for _ in range(5):
+        ((net(x) - 1) ** 2).mean().backward(); learner('after_step')
+    recorder.values.append([0.5, 0.25])
+"""
+    _, beat = ran("import fastai.learner\n" + SCRIPT + program, tmp_path)
+    told = {"step": 15, "steps": 15, "epoch": 3, "epochs": 3, "epoch_step": 5, "epoch_steps": 5}
+    assert {name: beat[name] for name in told} == told
+    assert [one["step"] for one in _points(tmp_path) if "valid_loss" in one] == [10, 15]
+
+
 def test_a_fine_tune_of_fastai_is_one_training_of_two_parts(tmp_path: Path) -> None:
     source = "class Learner:\n    def __call__(self, event): pass\n"
     _written(tmp_path, "fastai.learner", source)

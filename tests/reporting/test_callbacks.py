@@ -1,0 +1,64 @@
+"""What all callbacks share, without a framework: a surprise in one ends no training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.integrations import requests
+from mpstui.integrations.requests import harmless
+from mpstui.reporting import Report
+from mpstui.wire.rundir import RunDir
+
+
+@harmless
+class Callback:
+    def on_step(self, step: int) -> str:
+        return f"step {1 / step}"
+
+    def _on_step(self) -> bool:
+        return bool(self.on_step(0)) and False
+
+
+@harmless
+class GoesOnForTrue(Callback):
+    goes_on = True
+
+    def _on_step(self) -> bool:
+        raise ValueError("unknown")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    monkeypatch.setattr(requests, "report", Report({"MPSTUI_RUN_DIR": str(tmp_path)}))
+    return RunDir(tmp_path)
+
+
+def test_a_surprise_turns_a_callback_off_and_says_so_once(run: RunDir) -> None:
+    callback: Any = Callback()
+    assert callback.on_step(2) == "step 0.5"
+    # Transformers takes whatever comes back for its own state.
+    assert [callback.on_step(0), callback.on_step(2)] == [None, None]
+    [event] = [json.loads(line) for line in run.events.read_text().splitlines()]
+    assert event["text"] == "the callback is off, the training goes on (ZeroDivisionError: division by zero)"
+
+
+def test_a_framework_that_stops_for_anything_but_true_goes_on(run: RunDir) -> None:
+    callback: Any = GoesOnForTrue()
+    assert [callback._on_step(), callback._on_step()] == [True, True]
+
+
+def test_what_a_framework_raises_to_end_a_training_is_its_own(run: RunDir) -> None:
+    class CancelFitError(Exception):
+        pass
+
+    @harmless
+    class Stops:
+        def on_step(self) -> None:
+            raise CancelFitError
+
+    with pytest.raises(CancelFitError):
+        Stops().on_step()
