@@ -147,6 +147,12 @@ class Report:
         if not self._silent and self._run is not None:
             self._guarded(_Run.leaves)
 
+    def hands_over(self) -> None:
+        """For a callback that is off: what it has said is forgotten, where the agent is there to go on."""
+        self.leaves()
+        if not self._silent and self._run is not None:
+            self._guarded(_Run.forgets)
+
     def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
         """Answer what :meth:`requested` told of; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
         if not self._silent and self._run is not None:
@@ -460,6 +466,12 @@ class _Run:
         """See :meth:`Report.leaves`."""
         self.answers.clear()
         self._give_signals_back()
+
+    def forgets(self) -> None:
+        """See :meth:`Report.hands_over`."""
+        if self.beside:
+            self.counts, self.values, self.doing = {}, {}, ("", None)
+            self._unread.clear()
 
     def requested(self, action: str) -> bool:
         """See :meth:`Report.requested`."""

@@ -22,10 +22,13 @@ def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkp
         optimizer: tells the learning rate.
         checkpoint: a ``Checkpoint`` handler, which is called on request.
     """
-    handlers = _Handlers(trainer, evaluator, optimizer, checkpoint)
+    handlers = _Handlers(evaluator, optimizer, checkpoint)
     trainer.add_event_handler(Events.STARTED, handlers.started)
     trainer.add_event_handler(Events.EPOCH_STARTED, handlers.epoch_started)
+    trainer.add_event_handler(Events.ITERATION_STARTED, handlers.step_begun)
     trainer.add_event_handler(Events.ITERATION_COMPLETED, handlers.step_done)
+    for end in (Events.TERMINATE, Events.COMPLETED):
+        trainer.add_event_handler(end, handlers.ended)
     if evaluator is not None:
         evaluator.add_event_handler(Events.STARTED, handlers.evaluates)
         evaluator.add_event_handler(Events.COMPLETED, handlers.evaluated)
@@ -33,8 +36,8 @@ def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkp
 
 @harmless
 class _Handlers:
-    def __init__(self, trainer: Any, evaluator: Any, optimizer: Any, checkpoint: Any) -> None:
-        self._trainer, self._evaluator, self._optimizer, self._checkpoint = trainer, evaluator, optimizer, checkpoint
+    def __init__(self, evaluator: Any, optimizer: Any, checkpoint: Any) -> None:
+        self._evaluator, self._optimizer, self._checkpoint = evaluator, optimizer, checkpoint
         self._saved = ""
 
     def started(self, engine: Any) -> None:
@@ -46,19 +49,25 @@ class _Handlers:
         steps = state.max_epochs * of_epoch if state.max_epochs and of_epoch else None
         report(epoch=state.epoch, epochs=state.max_epochs, steps=steps, epoch_steps=of_epoch, epoch_step=0)
 
+    def step_begun(self, engine: Any) -> None:
+        self._tell_of_checkpoint(engine.state.iteration - 1)
+
+    def ended(self, engine: Any) -> None:
+        self._tell_of_checkpoint(engine.state.iteration)
+
     def step_done(self, engine: Any) -> None:
         output, state = engine.state.output, engine.state
         told = output if isinstance(output, Mapping) else {"loss": output[0] if isinstance(output, tuple) else output}
         lr = self._optimizer.param_groups[0]["lr"] if self._optimizer is not None else None
         within = state.iteration - (state.epoch - 1) * state.epoch_length if state.epoch_length else None
         report({**told, **state.metrics}, step=state.iteration, epoch_step=within, lr=lr)
-        self._tell_of_checkpoint()
+        self._tell_of_checkpoint(state.iteration)
         clear_cache_if_asked()
         stops = report.requested("stop")
         if self._checkpoint is not None and (report.requested("save") or stops):
             with report.phase("saving", expect_seconds=SAVING_SECONDS):
                 self._checkpoint(engine)
-            self._tell_of_checkpoint()
+            self._tell_of_checkpoint(state.iteration)
         if stops:
             engine.terminate()
 
@@ -70,11 +79,10 @@ class _Handlers:
         report({name: value for name, value in numbers.items() if value is not None})
         report.phase("training")
 
-    def _tell_of_checkpoint(self) -> None:
+    def _tell_of_checkpoint(self, step: int) -> None:
+        """If one was saved since the last look."""
         last = getattr(self._checkpoint, "last_checkpoint", None)
         if last is not None and str(last) != self._saved:
             self._saved = str(last)
             folder = getattr(self._checkpoint.save_handler, "dirname", "")
-            report.checkpoint(
-                f"{folder}/{last}" if folder and "/" not in str(last) else last, step=self._trainer.state.iteration
-            )
+            report.checkpoint(f"{folder}/{last}" if folder and "/" not in str(last) else last, step=step)

@@ -490,6 +490,19 @@ def test_a_loss_that_the_agent_sees_within_a_step_is_not_that_of_the_step_before
     assert [one["step"] for one in points(tmp_path) if "loss" in one] == [34, 35]
 
 
+def test_what_a_callback_said_that_is_off_is_the_agents_to_tell(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    report, agent = both
+    agent.beat("train", step=1, steps=50)
+    report(step=1, loss=3.0, epoch=1)
+    report.phase("evaluating", expect_seconds=3600)
+    report.hands_over()
+    agent.beat("train", now=True, step=9, steps=50, loss=2.0)
+    agent.point(9, 1.0, loss=2.0)
+    told = beat(tmp_path)
+    assert (told.step, told.steps, told.loss, told.epoch, told.reported) == (9, 50, 2.0, None, ())
+    assert (points(tmp_path)[-1]["step"], points(tmp_path)[-1]["loss"]) == (9, 2.0)
+
+
 def test_totals_of_the_agent_serve_where_it_counts_the_same(both: tuple[Report, Reporter], tmp_path: Path) -> None:
     report, agent = both
     agent.count = lambda: 8
