@@ -223,7 +223,7 @@ class Report:
         run = self._run
         if run is None or self._silent or not run.speaks:
             return point
-        is_ahead = point["step"] - 1 == run.counts.get("step")
+        is_ahead = run.counts.get("step", point["step"] - 1) == point["step"] - 1
         if is_ahead and not run.values and not run.waited and point.keys() <= _OF_A_STEP:
             run.waited = True  # it may tell of this very step in a moment
             return None
@@ -470,7 +470,7 @@ class _Run:
     def forgets(self) -> None:
         """See :meth:`Report.hands_over`."""
         if self.beside:
-            self.counts, self.values, self.doing = {}, {}, ("", None)
+            self.counts, self.values, self.doing, self.waited = {}, {}, ("", None), True
             self._unread.clear()
 
     def requested(self, action: str) -> bool:

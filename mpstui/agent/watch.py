@@ -211,7 +211,7 @@ class Watch:
         assert self._reporter is not None
         told = self.trainer() if self.trainer is not None else {}
         step = self.steps.count if not told else told["step"]
-        at = step + 1 if told.pop("counts_behind", False) and phase == "train" and not last else step  # of the loss
+        at = (step or 0) + 1 if told.pop("counts_behind", 0) and phase == "train" and not last else step  # of a loss
         self._pace.beat(now, step or 0, self.passes.samples, trained=self._phase == "train")
         # What passes backward in the first step may be one of several losses: the second step tells.
         by_trainer = told.get("loss") is not None

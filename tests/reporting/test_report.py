@@ -470,14 +470,17 @@ def test_the_agent_adds_what_the_program_does_not_say(both: tuple[Report, Report
     assert points(tmp_path)[1]["step"] == 16
 
 
-def test_a_training_that_goes_on_tells_of_its_first_step_alone(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [{"step": 32, "epoch": 2}, {"epoch": 2, "steps": 96}])
+def test_a_training_that_goes_on_tells_of_its_first_step_alone(
+    both: tuple[Report, Reporter], tmp_path: Path, first: dict[str, int]
+) -> None:
     report, agent = both
-    report(step=32, epoch=2)  # where it is
+    report(first)  # where it is
     agent.point(33, 2.0, loss=9.0, lr=0.1)
     report(step=33, loss=9.0)
     agent.point(34, 2.0, loss=8.0, lr=0.1)
-    told = [(one["step"], one.get("loss"), one.get("lr")) for one in points(tmp_path)]
-    assert told == [(32, None, None), (33, 9.0, None), (34, None, 0.1)]
+    told = [(one.get("step"), one.get("loss"), one.get("lr")) for one in points(tmp_path)]
+    assert told == [(first.get("step"), None, None), (33, 9.0, None), (34, None, 0.1)]
 
 
 def test_a_loss_that_the_agent_sees_within_a_step_is_not_that_of_the_step_before(
