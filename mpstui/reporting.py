@@ -225,13 +225,12 @@ class Report:
             return point
         is_ahead = run.counts.get("step", point["step"] - 1) == point["step"] - 1
         if is_ahead and not run.values and not run.waited and point.keys() <= _OF_A_STEP:
-            run.waited = True  # it may tell of this very step in a moment
-            return None
+            run.waited = True
+            return None  # it may tell of this very step in a moment
         known = {*run.values, *(_OF_LOSSES if "loss" in run.values else ())}
         kept = {name: value for name, value in point.items() if name not in known}
         counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
-        if is_ahead:  # it sees the step that is not counted yet
-            counted["step"] = point["step"]
+        counted |= {"step": point["step"]} if is_ahead else {}  # it sees one that is not counted yet
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
     def has_saved(self, path: str) -> bool:
@@ -273,8 +272,7 @@ class _Run:
         self.beside: dict[str, Any] = {}
         """The agent's newest heartbeat, where it is in this process too."""
         self.count_beside: Callable[[], int | None] | None = None
-        self.waited = False
-        """The agent's first point was left out, since nothing but counters had been said yet."""
+        self.waited = False  # with the agent's first point, while nothing but counters was said
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         """The steps, and the epochs, that we are told are those that the agent counts."""
         self._compared_epoch: float | None = None
