@@ -37,7 +37,6 @@ _PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})
 """How a word for one of the phases begins."""
 _UNSAFE = str.maketrans({**{chr(code): " " for code in range(32)}, '"': "'", "\\": "/"})
 _OF_LOSSES = ("loss_sum", "backward_passes_per_step")
-_OF_A_STEP = frozenset(("time", "attempt", "epoch", "step", "loss", "lr"))
 _OF_OTHER_COUNTS = ("steps", "epoch_step", "epoch_steps", "steps_per_second", "step_from", "training")
 _SECRET_PARTS = ("secret", "passw", "credential", "private_key", "api_key", "apikey", "access_key")
 _SECRET_ENDS = ("auth_token", "access_token", "api_token", "hub_token", "hf_token", "bearer", "jwt")
@@ -142,16 +141,10 @@ class Report:
         if self.is_on:
             self._guarded(_Run.takes, actions)
 
-    def leaves(self) -> None:
-        """Take back what :meth:`takes` promised: signals mean what they did before, others answer requests."""
+    def leaves(self, *, forgets: bool = False) -> None:
+        """Take back what :meth:`takes` promised, and with ``forgets`` what was said, where the agent goes on."""
         if not self._silent and self._run is not None:
-            self._guarded(_Run.leaves)
-
-    def hands_over(self) -> None:
-        """For a callback that is off: what it has said is forgotten, where the agent is there to go on."""
-        self.leaves()
-        if not self._silent and self._run is not None:
-            self._guarded(_Run.forgets)
+            self._guarded(_Run.leaves, forgets)
 
     def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
         """Answer what :meth:`requested` told of; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
@@ -224,7 +217,7 @@ class Report:
         if run is None or self._silent or not run.speaks:
             return point
         is_ahead = run.counts.get("step", point["step"] - 1) == point["step"] - 1
-        if is_ahead and not run.values and not run.waited and point.keys() <= _OF_A_STEP:
+        if is_ahead and not run.values and not run.waited:
             run.waited = True
             return None  # it may tell of this very step in a moment
         known = {*run.values, *(_OF_LOSSES if "loss" in run.values else ())}
@@ -263,29 +256,23 @@ class _Run:
         self.attempt = int(attempt) if attempt.isdigit() else 1
         self._attempt = f', "attempt": {self.attempt}'
         self.folder = folder
-        self.speaks = False
-        """It has said what a heartbeat has, and no other process speaks for this rank."""
-        self.doing: tuple[str, float | None] = ("", None)
-        """What it said it does, and for how many seconds it may be silent at that."""
+        self.speaks = False  # it has said what a heartbeat has, and no other process speaks for this rank
+        self.doing: tuple[str, float | None] = ("", None)  # and for how many seconds it may be silent at that
         self.counts: dict[str, Any] = {}
         self.values: dict[str, float] = {}
-        self.beside: dict[str, Any] = {}
-        """The agent's newest heartbeat, where it is in this process too."""
+        self.beside: dict[str, Any] = {}  # the agent's newest heartbeat, where it is in this process too
         self.count_beside: Callable[[], int | None] | None = None
         self.waited = False  # with the agent's first point, while nothing but counters was said
+        # The steps, and the epochs, that we are told are those that the agent counts.
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
-        """The steps, and the epochs, that we are told are those that the agent counts."""
         self._compared_epoch: float | None = None
         self._facts: dict[str, Any] = {}
         self.checkpoints: set[str] = set()  # paths of those that were told of
         self._config: dict[str, Any] = {}
         self._written: dict[str, Any] = {}
-        self._image_at: dict[str, float] = {}
-        """When the next one of a name may come."""
-        self._images: dict[str, int] | None = None
-        """Bytes of each file of them, the oldest first; None: nobody has looked yet."""
-        self._unread: dict[str, tuple[Any, int]] = {}
-        """Numbers that are still on a device, and the thread that may read them."""
+        self._image_at: dict[str, float] = {}  # when the next one of a name may come
+        self._images: dict[str, int] | None = None  # bytes of each file, the oldest first; None: nobody has looked yet
+        self._unread: dict[str, tuple[Any, int]] = {}  # numbers on a device, and the thread that may read them
         self._read_at: dict[str, float] = {}
         self._names: dict[str, str] = {}
         self._starts: dict[str, str] = {}
@@ -293,8 +280,7 @@ class _Run:
         self._refused: set[str] = set()
         self._claim: int | None = None
         self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
-        self.answers: list[str] = []
-        """Requests that the program carries out."""
+        self.answers: list[str] = []  # requests that the program carries out
         self._asked: dict[str, list[str]] = {}
         self._taken: dict[str, list[str]] = {}
         self._looked_at: set[str] = set()
@@ -460,14 +446,11 @@ class _Run:
             if action == "stop":
                 self._listen_for_stop()
 
-    def leaves(self) -> None:
+    def leaves(self, forgets: bool) -> None:
         """See :meth:`Report.leaves`."""
         self.answers.clear()
         self._give_signals_back()
-
-    def forgets(self) -> None:
-        """See :meth:`Report.hands_over`."""
-        if self.beside:
+        if forgets and self.beside:
             self.counts, self.values, self.doing, self.waited = {}, {}, ("", None), True
             self._unread.clear()
 
@@ -503,10 +486,8 @@ class _Run:
         """Take in the requests that have come; one stat where there are none."""
         try:
             changed = os.stat(self.path("requests")).st_mtime_ns
-            if (
-                changed == self._seen_at and time.time_ns() - changed > 2_000_000_000
-            ):  # a coarse clock may hide a second
-                return
+            if changed == self._seen_at and time.time_ns() - changed > 2_000_000_000:
+                return  # of a later second: a coarse clock may hide one
             names = sorted(os.listdir(self.path("requests")))
         except OSError:
             return

@@ -36,7 +36,7 @@ def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
             if type(error).__module__.partition(".")[0] == framework or type(error).__name__.startswith("Cancel"):
                 raise  # fastai makes its own anew, in a module of another name
             self._mpstui_off = True
-            report.hands_over()
+            report.leaves(forgets=True)
             report.text(f"the callback is off, the training goes on ({type(error).__name__}: {error})")
             return getattr(self, "goes_on", None)
 

@@ -498,7 +498,7 @@ def test_what_a_callback_said_that_is_off_is_the_agents_to_tell(both: tuple[Repo
     agent.beat("train", step=1, steps=50)
     report(step=1, loss=3.0, epoch=1)
     report.phase("evaluating", expect_seconds=3600)
-    report.hands_over()
+    report.leaves(forgets=True)
     agent.beat("train", now=True, step=9, steps=50, loss=2.0)
     agent.point(9, 1.0, loss=2.0)
     told = beat(tmp_path)
