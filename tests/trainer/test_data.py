@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.trainer.building import job, train
 from trainer.__main__ import main
@@ -254,6 +255,12 @@ def test_crops_and_flips_move_every_image_by_its_own_amount() -> None:
 def test_a_border_is_where_the_images_are_whatever_has_its_colour() -> None:
     pictures = torch.zeros(2, 3, 32, 32, dtype=torch.uint8, device="meta")
     assert images.padded(pictures, torch.tensor([0.1, 0.5, 0.9])).device == pictures.device
+
+
+def test_a_border_may_reflect_the_image() -> None:
+    pictures = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    found = images.padded(pictures, None).permute(0, 3, 1, 2)
+    assert torch.equal(found, F.pad(pictures.float(), (4, 4, 4, 4), mode="reflect").to(torch.uint8))
 
 
 def test_a_shift_bounds_how_far_images_move() -> None:

@@ -74,21 +74,31 @@ def normalised(images: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor
     return images * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
 
 
-def padded(images: torch.Tensor, colour: torch.Tensor) -> torch.Tensor:
+def padded(images: torch.Tensor, colour: torch.Tensor | None) -> torch.Tensor:
     """Images with a border of ``CROP_PADDING`` pixels, ready for :func:`cropped`.
 
     Args:
         images: uint8, shape (n, channels, height, width).
         colour: of the border, from 0 to 1, shape (channels,); the mean colour is as good as 0 once it is normalised.
+            None: the border reflects the image.
 
     Returns:
         uint8, shape (n, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).
     """
     count, channels, height, width = images.shape
+    if colour is None:
+        rows, columns = (_reflected(size).to(images.device) for size in (height, width))
+        return images.permute(0, 2, 3, 1)[:, rows][:, :, columns].contiguous()
     border = (colour * 255).round().to(images)  # where the images are: the colour may be on a device already
     bordered = border.expand(count, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).contiguous()
     bordered[:, CROP_PADDING:-CROP_PADDING, CROP_PADDING:-CROP_PADDING] = images.permute(0, 2, 3, 1)
     return bordered
+
+
+def _reflected(size: int) -> torch.Tensor:
+    """Which of so many pixels in a row stands in each place of the row with its borders."""
+    places = torch.arange(-CROP_PADDING, size + CROP_PADDING)
+    return (size - 1) - ((size - 1) - places.abs()).abs()
 
 
 def cropped(bordered: torch.Tensor, samples: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:

@@ -68,6 +68,12 @@ class Cifar(Task):
             help=f"random crops: by how much an image moves at most, 0 to {images.CROP_PADDING} (default)",
         )
         parser.add_argument(
+            "--border",
+            choices=("mean", "reflect"),
+            default="mean",
+            help="what a moved image shows beyond its edge: the mean colour, or its own reflection",
+        )
+        parser.add_argument(
             "--flips",
             choices=("random", "alternate"),
             default="random",
@@ -175,7 +181,8 @@ class Cifar(Task):
     def _pad(self) -> None:
         """Give the images their border, once, where they are by now: a GPU takes no time for it."""
         if not self._padded:
-            self._images, self._padded = images.padded(self._images, self._mean), True
+            colour = self._mean if self._args.border == "mean" else None
+            self._images, self._padded = images.padded(self._images, colour), True
 
     def evaluate(self, model: nn.Module, device: Device) -> Iterator[dict[str, float] | None]:
         """Loss and accuracy over every validation image."""

@@ -87,7 +87,7 @@ RULES = (
         sources=("pytorch/pytorch#166615", "pytorch/pytorch#178079"),
         patterns=(
             r"AcceleratorError: .{0,60}(?:out of bounds|out of range|index)",
-            r"AcceleratorError",
+            r"AcceleratorError: (?!(?:CUDA|HIP|XPU) error)",
             r"index -?\d+ is out of bounds,? range",
         ),
         outranks=("silent_oob",),
