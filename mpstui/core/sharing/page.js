@@ -1,9 +1,10 @@
 "use strict";
 // Draws the curves of the page: all charts share one window of x, one cursor and one set of runs that are shown.
 const data = JSON.parse(document.getElementById("data").textContent);
-const INKS = ["#2f9e94", "#c98a1b", "#7f63d6", "#3f83e8", "#d0505c", "#4f9d45", "#c45fa8", "#8a8f3a", "#4aa3c7", "#a3704a"];
-const VALIDATION = "#c98a1b";
-const MARGIN = { left: 52, right: 8, top: 8, bottom: 20 };
+const INKS = 10; // of page.css, for a dark ground and a light one
+const inkOf = (place) => `var(--run${place % INKS})`;
+const VALIDATION = inkOf(1);
+const MARGIN = { left: 52, right: 14, top: 8, bottom: 20 };
 const view = { log: false, smooth: 0, time: false, filter: "", hidden: new Set(), windows: {}, shots: {}, cursor: null };
 const figures = [];
 
@@ -23,10 +24,17 @@ const number = (value) => {
   return size !== 0 && (size < 1e-4 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 };
 
-const ink = (curve) => (data.runs.length === 1 && curve.val ? VALIDATION : INKS[curve.run % INKS.length]);
+// What all names begin with tells none of them apart: a chart has no room for it.
+const shared = data.runs.length < 2 ? 0 : (() => {
+  let same = 0;
+  while (data.runs.every((name) => same < name.length && name[same] === data.runs[0][same])) same++;
+  return data.runs[0].lastIndexOf(" ", same - 1) + 1;
+})();
+
+const ink = (curve) => (data.runs.length === 1 && curve.val ? VALIDATION : inkOf(curve.run));
 const label = (curve) => {
   const kind = curve.val ? "val" : "train";
-  return data.runs.length === 1 ? kind : `${data.runs[curve.run]}${curve.val ? " val" : ""}`;
+  return data.runs.length === 1 ? kind : `${data.runs[curve.run].slice(shared)}${curve.val ? " val" : ""}`;
 };
 
 // Times begin at each run's first known point, so that runs of different days lie over each other.
@@ -55,9 +63,9 @@ const niceStep = (rough) => {
   const power = 10 ** Math.floor(Math.log10(rough));
   return power * ([1, 2, 5, 10].find((step) => power * step >= rough) || 10);
 };
-const ticks = (low, high, most) => {
+const ticks = (low, high, most, whole = false) => {
   if (!(high > low)) return [low];
-  const step = niceStep((high - low) / most), found = [];
+  const step = Math.max(niceStep((high - low) / most), whole ? 1 : 0), found = [];
   for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
   return found;
 };
@@ -79,7 +87,7 @@ const frameOf = (figure) => {
   if (!window)
     for (const { x } of shown) for (const at of x) if (at !== null) { left = Math.min(left, at); right = Math.max(right, at); }
   if (!(right >= left)) return null;
-  if (right === left) right = left + 1;
+  if (right === left) [left, right] = [left - 1, right + 1];
   let low = Infinity, high = -Infinity, hidden = 0;
   for (const { curve, x, y } of shown)
     x.forEach((at, i) => {
@@ -128,13 +136,15 @@ const draw = (figure) => {
   figure.drawn = true;
   if (!frame) { make("text", { x: 10, y: 20 }, svg, "nothing to draw"); return read(figure); }
   svg.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
-  for (const tick of view.log ? logTicks(frame.low, frame.high) : ticks(frame.low, frame.high, frame.height / 45)) {
+  for (const tick of view.log ? logTicks(frame.low, frame.high) : ticks(frame.low, frame.high, frame.height / 30)) {
     const y = frame.y(tick);
     make("line", { class: "tick", x1: MARGIN.left, x2: frame.width - MARGIN.right, y1: y, y2: y }, svg);
     make("text", { x: MARGIN.left - 5, y: y + 4, "text-anchor": "end" }, svg, number(tick));
   }
-  for (const tick of ticks(frame.left, frame.right, frame.width / 90))
-    make("text", { x: frame.x(tick), y: frame.height - 5, "text-anchor": "middle" }, svg, number(tick));
+  for (const tick of ticks(frame.left, frame.right, frame.width / 70, frame.axis !== "minutes")) {
+    const words = number(tick), most = frame.width - words.length * 3.5 - 2; // half of its width: it is never cut
+    make("text", { x: Math.min(frame.x(tick), most), y: frame.height - 5, "text-anchor": "middle" }, svg, words);
+  }
   const clip = make("svg", { x: MARGIN.left, y: 0, width: frame.width - MARGIN.left - MARGIN.right, height: frame.height - MARGIN.bottom,
     viewBox: `${MARGIN.left} 0 ${frame.width - MARGIN.left - MARGIN.right} ${frame.height - MARGIN.bottom}`, preserveAspectRatio: "none" }, svg);
   for (const { curve, x } of frame.shown)
@@ -146,7 +156,11 @@ const draw = (figure) => {
     if (known === 1) x.forEach((at, i) => at !== null && y[i] !== null && make("circle", { cx: frame.x(at), cy: frame.y(y[i]), r: 3, fill: ink(curve) }, clip));
     if (frame.axis === "minutes") continue;
     for (const mark of curve.marks) make("line", { class: "mark", x1: frame.x(mark), x2: frame.x(mark), y1: 0, y2: frame.height }, clip);
-    for (const gap of curve.bad) make("text", { class: "nan", x: frame.x(gap), y: 14 }, clip, "✗");
+    let end = -Infinity;
+    for (const gap of curve.bad.filter((at) => at >= frame.left && at <= frame.right)) {
+      if (frame.x(gap) > end + 12) make("text", { class: "nan", x: frame.x(gap), y: 14 }, clip, "✗");
+      end = frame.x(gap); // those that follow close upon each other are one
+    }
   }
   figure.cursor = make("line", { class: "cursor", y1: 0, y2: frame.height - MARGIN.bottom, visibility: "hidden" }, svg);
   figure.pick = make("rect", { class: "pick", y: 0, height: frame.height - MARGIN.bottom, width: 0 }, svg);
@@ -170,14 +184,16 @@ const read = (figure) => {
   const rows = [];
   for (const { curve, x } of frame.shown) {
     let i = here === null ? x.length - 1 : nearest(x, here);
-    if (here === null) while (i >= 0 && curve.y[i] === null) i--;
     if (i >= 0) rows.push({ curve, at: x[i], value: curve.y[i], low: curve.low?.[i], high: curve.high?.[i] });
   }
   const way = rows.find((row) => row.curve.better)?.curve.better;
   if (way) rows.sort((a, b) => (way === "lower" ? 1 : -1) * ((a.value ?? Infinity) - (b.value ?? Infinity)));
   for (const row of rows) {
+    const broken = row.value === null || (here === null && row.curve.bad.some((at) => at > row.curve.x[row.curve.x.length - 1]));
     const range = row.low !== undefined && row.low !== null && row.low !== row.high ? ` (${number(row.low)} to ${number(row.high)})` : "";
-    const one = make("span", {}, figure.read, `${label(row.curve)} ${row.value === null ? "NaN/inf" : number(row.value)}${range}`);
+    const one = make("span", { title: data.runs[row.curve.run] }, figure.read);
+    make("b", {}, one, label(row.curve));
+    make("span", {}, one, ` ${broken ? "NaN/inf" : number(row.value) + range}`);
     one.style.color = ink(row.curve);
   }
   if (here !== null && rows.length) make("span", {}, figure.read, `${frame.axis} ${number(rows[0].at)}`);
@@ -299,7 +315,7 @@ for (const table of document.querySelectorAll("#runs")) {
 }
 for (const cell of document.querySelectorAll("td[data-run], h2[data-run]")) {
   const curves = data.charts.flatMap((chart) => chart.curves).filter((curve) => curve.run === Number(cell.dataset.run));
-  if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px solid ${INKS[cell.dataset.run % INKS.length]}`, cell.style.paddingLeft = ".5rem";
+  if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px solid ${inkOf(cell.dataset.run)}`, cell.style.paddingLeft = ".5rem";
 }
 
 // -- images and texts that were logged, one of each name at a step that is chosen

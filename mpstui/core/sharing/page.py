@@ -37,6 +37,8 @@ POINTS_ON_A_PAGE = 400_000
 LEAST_COLUMNS, MOST_COLUMNS = 64, 1024
 MOST_RUNS = 100
 LOG_LINES = 200
+_CHARTS = "<section id=charts><noscript><p>The curves need JavaScript.</p></noscript></section>"
+"""Of one run they stand below what became of it: why it failed is read first."""
 _HERE = Path(__file__).parent
 _DIGITS = 6
 
@@ -59,7 +61,7 @@ def page(
         f"<header><h1>{_text(title)}</h1>",
         f"<p class=dim>{_text(made)}{' · rewritten as it goes on' if reload_seconds and live else ''}</p></header>",
         *([_table(snapshots, names)] if len(snapshots) > 1 else []),
-        "<section id=charts><noscript><p>The curves need JavaScript.</p></noscript></section>",
+        *([] if len(snapshots) == 1 else [_CHARTS]),
         *(_run(one, place, now, names) for place, one in enumerate(snapshots)),
     ]
     shown_runs = without_the_user("\n".join(body), snapshots)
@@ -199,7 +201,8 @@ def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
     facts = _pairs((label, text) for label, text in _facts(one, now) if text)
     state = f"<p>{_badge(one)} {_text(one.reason)}</p>"
     images = f"<div class=images data-run={place}></div>"  # filled by the script
-    return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{images}{folded}</section>'
+    charts = _CHARTS if alone else ""
+    return f'<section class=run id="run{place}">{heading}{state}{facts}{_card(one)}{charts}{images}{folded}</section>'
 
 
 def _names(snapshots: Sequence[RunSnapshot]) -> list[str]:
@@ -240,8 +243,8 @@ def _card(one: RunSnapshot) -> str:
     seen = "".join(f"<li>{_text(line.text)}</li>" for line in first.evidence)
     remedy = " ".join(filter(None, (first.remedy.from_checkpoint, first.remedy.text, first.remedy.risk)))
     return (
-        f"<div class=card><h3>{_text(first.title)}</h3><ul>{seen}</ul><p>{_text(first.numbers)}</p>"
-        f"<p>{_text(first.cause)}</p><p><b>What helps:</b> {_text(remedy)}</p></div>"
+        f"<div class=card><h3>{_text(first.title)}</h3><p>{_text(first.numbers)}</p>"
+        f"<p>{_text(first.cause)}</p><p><b>What helps:</b> {_text(remedy)}</p><ul>{seen}</ul></div>"
     )
 
 
@@ -258,8 +261,9 @@ def _metrics(one: RunSnapshot) -> str:
     rows = []
     for name, view in one.series.items():
         known = best(view)
-        values = (view.last, known, view.minimum, view.maximum)
-        cells = "".join(f"<td>{'' if value is None else _text(shown.number(value))}</td>" for value in values)
+        last = "NaN/inf" if view.last is None else shown.number(view.last)
+        others = ("" if value is None else shown.number(value) for value in (known, view.minimum, view.maximum))
+        cells = "".join(f"<td>{_text(text)}</td>" for text in (last, *others))
         rows.append(f"<tr><td>{_text(name)}</td><td>{shown.whole(view.count)}</td>{cells}</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("metric", "points", "last", "best", "min", "max"))
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -145,3 +146,59 @@ def test_it_is_clicked_through_in_a_browser(three: list[RunSnapshot], tmp_path: 
         # On a telephone nothing is wider than the window.
         browser.resize(390, 844, phone=True)
         browser.wait("document.documentElement.scrollWidth <= innerWidth && innerWidth <= 390")
+
+
+def test_words_and_curves_stand_out_from_both_grounds() -> None:
+    css = (Path(page.__code__.co_filename).parent / "page.css").read_text()
+    inks = {name: both for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", css)}
+    grounds = [inks.pop("ground"), inks.pop("raised")]
+    del inks["edge"]
+    assert {f"run{place}" for place in range(10)} < set(inks)
+    for name, both in inks.items():
+        for theme in (0, 1):
+            assert min(contrast(both[theme], ground[theme]) for ground in grounds) >= 4.5, (name, both[theme])
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2.2 has it."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(ink: str) -> float:
+    parts = [int(ink[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_why_one_run_failed_is_read_before_its_curves(three: list[RunSnapshot]) -> None:
+    alone, several = page(three[2:], now=NOW), page(three, now=NOW)
+    assert alone.index("class=card") < alone.index("id=charts")
+    assert several.index("<table id=runs>") < several.index("id=charts") < several.index("class=card")
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_what_ends_in_nan_has_one_point_or_a_long_name_is_drawn_as_it_is(tmp_path: Path) -> None:
+    home, names = home_in(tmp_path), ("a study of many words seed=1", "a study of many words seed=2")
+    monitor, file, found = Monitor(home, columns=columns_for(2)), tmp_path / "page.html", []
+    for age, name in enumerate(names):
+        run = RunBuilder(home, name, NOW - age).status("ended").launch().exit(code=0)
+        losses = [0.5] if age else [1 / at for at in range(1, 61)] + [math.nan] * 40
+        run.points(
+            *({"time": NOW + at, "step": at, "loss": loss, "attempt": 1} for at, loss in enumerate(losses, start=1))
+        )
+        found.append(monitor.snapshot(run.run.run))
+    edge = "(one) => one.getBoundingClientRect().right"
+    with Browser(tmp_path / "profile") as browser:
+        file.write_text(page(found, now=NOW + 200))
+        browser.open(file)
+        browser.wait("figures[0].drawn && figures[0].frame")
+        assert browser.ask("document.querySelectorAll('figure .nan').length") == 1
+        told = browser.ask("[...document.querySelectorAll('figure .read > span')].map(s => s.textContent)")
+        assert sorted(told) == ["seed=1 NaN/inf", "seed=2 0.5"]
+        texts = "[...figures[0].svg.children].filter(one => one.localName === 'text')"
+        browser.wait(f"{texts}.length > 4 && {texts}.every(one => ({edge})(one) <= ({edge})(figures[0].svg))")
+        file.write_text(page(found[1:], now=NOW + 200))
+        browser.open(file)
+        browser.wait("document.querySelectorAll('figure circle').length === 1")
+        assert browser.ask(f"({edge})(document.querySelector('figure circle')) < ({edge})(figures[0].svg) - 20")
