@@ -56,13 +56,16 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return planned_among(grammar, line, pairs)  # a sentence
     if loss is None and is_member(line, pairs):
-        return None
+        epochs = pairs[0].counted if pairs[0].name.role is Role.EPOCHS else None
+        return None if epochs is None else LineReading(grammar, Counters(epochs=epochs), plan=True)
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
     options = loss is None and are_options(line, pairs)
     has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
+    if strict and not counters.positioned and any(pair.key.lower() == "fold" for pair in pairs):
+        loss = None  # ``Fold 2: loss 0.5`` sums up a fold, whose epochs have told their own
     loss = _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
     named = _values_of(pairs, told)
     says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)

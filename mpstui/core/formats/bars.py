@@ -18,11 +18,11 @@ _BAR = re.compile(
     r"(?:,\s{0,8}(?P<rate>[\d.?]{1,20})\s?(?P<rateunit>[^\s,\]]{1,24}(?: [^\s,\]]{1,16})?))?"
 )
 _OTHER_WORK = re.compile(
-    r"(?i)\b(?:map|mapping|load\w{0,3}|generat\w{0,3}|download\w{0,3}|fetch\w{0,3}|sav\w{0,3}|tokeni\w{0,5}|format\w{0,4}|filter\w{0,3}|"
+    r"(?i)\b(?:map|mapping|load\w{0,3}|generat\w{0,12}|download\w{0,3}|fetch\w{0,3}|sav\w{0,3}|tokeni\w{0,5}|format\w{0,4}|filter\w{0,3}|"
     r"cach\w{0,3}|scan\w{0,4}|convert\w{0,3}|extract\w{0,4}|process\w{0,3}|preprocess\w{0,3}|preload\w{0,3}|prepar\w{0,3}|sanity|predict\w{0,3}|"
     r"sampl\w{0,3}|calculat\w{0,3}|comput\w{0,3}|upload\w{0,3}|read\w{0,3}|writ\w{0,3}|shards?|weights|files?|vocab\w{0,5}|applying|adding|packing|truncating|"
     r"resiz\w{0,3}|pars(?:e|ing)|copy\w{0,3}|transferring|featuri\w{0,5}|standardi\w{0,5}|verify\w{0,3}|checking|counting|augmenting|"
-    r"merging|rendering|crawling|shuffling|"
+    r"merging|analy\w{0,4}|rendering|crawling|shuffling|"
     r"encod\w{0,3}|decod\w{0,3}|index\w{0,3}|build\w{0,3}|creat\w{0,3}|split\w{0,4}|extracting|inferenc\w{0,3}|rollouts?|collecting|model\.\w+|class|find\w{0,3}|warm.?up|compil\w{0,3}|install\w{0,3})\b"
     r"|\.(?:safetensors|bin|pt|pth|zip|gz|tar|json|parquet|jpg|png|mp4)\b"
 )

@@ -69,6 +69,11 @@ class Banner(NamedTuple):
     told: bool = False
     """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
 
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether an evaluation is under way beyond doubt."""
+        return self.phase is Phase.EVAL and self.sure
+
     def over(
         self, reading: LineReading, series: LossSeries | None, current: Counters, *, trained: bool
     ) -> tuple[LineReading, Banner]:

@@ -54,7 +54,7 @@ _NAMED = re.compile(
     rf"(?i)(?:^|\A- |[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}"
     r"(?:(?:device|accelerator)(?:[ _](?:type|name))?|(?:使用|训练|运行|当前)?设备|(?:使用)?デバイス|(?:사용 )?장치)"
     r"(?:'(?=: (?:cuda|mps|cpu)\b))?"
-    rf"\s{{0,24}}(?:is set to|set to|is|was|:|=|->|→|：)\s{{0,24}}{_VALUE}"
+    rf"\s{{0,24}}(?:is set to|set to|(?:is|was)(?: ?:)?|:|=|->|→|：)\s{{0,24}}{_VALUE}"
 )
 _USED = re.compile(
     r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: \w{1,20}){0,4}? (?:on|with)|"
@@ -74,6 +74,12 @@ _CUDA = re.compile(
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
 _SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")
 _COMMAND = re.compile(r"\.py [^\n]{0,300}?(?<= )--device[ =](cuda(?::\d)?|mps|cpu)(?= |\Z)")
+_OPTION = re.compile(
+    r"(?:[,;(|{] {0,3}| {2})[\"']?device[\"']? ?[:=] ?[\"']?(cuda(?::\d{1,3})?|mps|cpu)"
+    r"(?=[\"']?(?:[,;|)}]| {2}| \||\Z))"
+)
+"""Among all the options of a program on one line."""
+_LONGEST_OPTIONS = 16_000
 _LIGHTNING = re.compile(r"\bGPU available: (?:True|False)(?: \((?P<kind>\w{2,12})\))?, used: (?P<used>True|False)")
 _YOLO = re.compile(r"torch-\d[\w.+]{0,30} (?P<value>CUDA:\d{1,3}|MPS|CPU)(?= \(|\Z)")
 _TENSOR = re.compile(
@@ -239,7 +245,8 @@ class Facts:
             if self._spoken is None:
                 return Fact(resumed=True)
         if len(line) > _LONGEST:
-            return None
+            option = _OPTION.search(line, 0, _LONGEST_OPTIONS) if "device" in line else None
+            return None if option is None else Fact(device=option[1])
         lower = line.lower()
         device = device_of(line) if any(map(lower.__contains__, _NAMES)) else None
         if device is not None:

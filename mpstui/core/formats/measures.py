@@ -36,6 +36,8 @@ def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = [word for word in words_of(text) if word != "best"]
     ranked = bool(words) and words[0] in RANKED and (len(words) > 1 or words[0] not in NUMBERED)
+    if text.startswith("rewards/"):
+        return True  # one of several functions that give them
     if is_retrieval(text) or text.endswith("PER") or DETECTION.fullmatch(text.rpartition(" ")[2]):
         return True
     if ranked and all(word.isdigit() for word in words[1:]):

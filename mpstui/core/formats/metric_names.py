@@ -211,7 +211,7 @@ class MetricNames:
             return False
         if now.value == before.value or (before.moves == now.moves and not beside):
             return False
-        if not (beside or named) and now.value.is_integer() and before.value.is_integer():
+        if not beside and now.value.is_integer() and before.value.is_integer():
             return False
         if not beside and before.again is None and not named:
             # Alone on its line it may be a setting, which another launch of the program prints anew.

@@ -25,7 +25,7 @@ _LAUNCHER = re.compile(
     r"\[rank ?\d{1,5}\]:?|rank ?\d{1,5}:|\[\d{1,5},mpirank:\d{1,5},[\w-]{1,40}\]<std(?:out|err)>:|"
     r"\(\w{1,40} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)|[\w.-]{1,80} logs:|"
     r"\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
-    r"\[default\d\]:|"
+    rf"\[default\d\]:|\[[A-Z]{{4,8}}\|[\w./]{{1,80}}:\d{{1,6}}\] {_STAMP} >>|"
     rf"{_STAMP} std(?:out|err) [FP](?= )|"
     rf"\[{_STAMP} [\w.]{{1,80}}\]:?|\[\w{{2,20}} [IWEDF] {_STAMP} [\w./-]{{1,80}}:\d{{1,6}}\]|"
     r"\[(?:[IWEDF]|[A-Za-z_]\w{0,60}[./][\w./:<>-]{0,100})\]:?|"
@@ -241,6 +241,8 @@ def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
     if len(line) > _MAX_LENGTH or not any(map(line.lower().__contains__, _PHASE_HINTS)):
         return None
+    if line.endswith(("{", "[")):
+        return None  # ``"eval": {`` heads options
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
     words, of_epoch = words_of(line), _OF_EPOCH.match(line) is not None
     is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``

@@ -52,12 +52,14 @@ _DIGITS_TOKEN = _token(r"-+−.\d", NUMBER)
 _SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
 _IN_NAME = r"[\w./@*%#&'^+\x2d]"
 _OPENS = r"[\[('\"`{$*×#№]{0,2}"
+_OF_SHOTS = r"(?:tohs|yaw|marg)-\d{1,2}"  # ``1-shot``
 _REVERSED_KEY = re.compile(
     rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarr[aA](?:eciveD)?|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
     r"(?P<mark>(?<=\s):?(?:si|saw)(?=\s{1,24}['\"`*)])|=:|>=|>-|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
     r"['\"`*]{0,2}(?:[)\]](?:(?P<beside>[^()\[\]=:]{0,24})[(\[]\s|[^()\[\]=:]{0,12} [^()\[\]=:]{0,12}[(\[]))?"
     r"(?P<name>(?:\)(?:[^()\s=:]{1,12}|\)[^()\s=:]{1,8}\([^()\s=:]{0,8})\((?=\w))?(?:[\d.e+-]{1,16} (?:[*×] )?)?"
-    rf"(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d](?:\*|\d(?=[\s,;|(\[]|\Z))?)"
+    rf"(?:{_IN_NAME}{{0,40}}(?:[^\W\d_]|{_OF_SHOTS})[ _]){{0,5}}{_IN_NAME}{{0,60}}(?:[^\W\d]|{_OF_SHOTS})"
+    r"(?:\*|\d(?=[\s,;|(\[]|\Z))?)"
 )
 """A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
 a search for it from the front would try every word of a sentence."""
@@ -77,6 +79,7 @@ _SHARES = re.compile(r"(?i)\bacc|correct")
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _VALUES_BESIDE = re.compile(r"(?:/[-+]?\d{0,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,12}(?![\w./])")
 """Behind a value: those of its other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
+_COUNTED_THINGS = (" steps ", " batches ", " iters ", " iterations ", " samples ", " examples ", " images ")
 _MOST_PADDED = len(" (   ")
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
@@ -252,7 +255,10 @@ def _of_the_whole(pairs: list[Pair]) -> list[Pair]:
 
 def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) -> Pair:
     start, end = match.span()
-    named = _named_by(line[max(previous, start - _REACH) : start])
+    gap = line[max(previous, start - _REACH) : start]
+    if gap.startswith(_COUNTED_THINGS) and line[previous - 1 : previous].isdigit():
+        gap = gap.lstrip().partition(" ")[2]  # ``6629 of 6629 steps Loss: 0.5``
+    named = _named_by(gap)
     if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
         named = named._replace(key=labelled[1], name=classify(labelled[1]))  # ``adam epoch 5 ...``: whose epoch it is
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")

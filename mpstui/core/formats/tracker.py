@@ -58,6 +58,8 @@ class Tracker:
         if reading.brief:
             self._forget_bar(reading)
             return None
+        if reading.bar and reading.loss is None and not self._trained and self._banner.is_evaluation:
+            return None  # of the evaluation that was announced, where nothing is trained
         if reading.plan:
             if self._plan.take(reading.counters) or not reading.metrics:
                 if not self._trained:

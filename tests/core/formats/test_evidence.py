@@ -101,3 +101,59 @@ def test_names_alone() -> None:
     assert best_of("Best val acc") == best_of("highest accuracy") == frozenset(("acc",))
     assert best_of("val acc") is None
     assert [looks_measured(value) for value in (0.913, 26.67, 5.0, 1e-4, 0.5)] == [True, True, False, False, False]
+
+
+def test_what_sums_up_a_fold_is_no_loss_of_the_training() -> None:
+    epochs = "".join(f"Epoch {n} loss: 0.{n}5\n" for n in range(1, 4))
+    folds = "".join(f"Fold {n}: loss 1.{n}5, acc 0.{n}5\n" for n in range(1, 9))
+    found = metric_names.read((epochs + folds).encode()).summary
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count, found.epoch) == (0.35, 3, 3)
+
+
+def test_a_reward_of_several_is_a_metric_though_it_never_changes() -> None:
+    lines = "".join(f"{{'loss': 0.{n}, 'rewards/strict_format_func': 0.0, 'epoch': {n}.0}}\n" for n in (1, 2, 3))
+    assert shown(lines) == {"rewards/strict_format_func"}
+
+
+def test_a_number_may_begin_a_name() -> None:
+    lines = "".join(f"Epoch {n} loss: 1.{n}\nVal 1-shot L2N: 4{n}.25%\n" for n in (6, 7, 9, 8))
+    assert shown(lines) == {"Val 1-shot L2N"}
+
+
+def test_what_was_counted_behind_a_total_is_no_part_of_the_next_name() -> None:
+    found = metric_names.read(b"".join(b"[Epoch %d] 20 of 20 steps Loss: 0.%d5 lr: 0.1\n" % (n, n) for n in (1, 2, 3)))
+    assert found.names - {"lr"} == {"Loss"}
+    assert found.summary.train_loss is not None
+    assert (found.summary.train_loss.last, found.summary.epoch, found.summary.step) == (0.35, 3, 20)
+
+
+def test_likelihoods_of_an_evaluation_are_metrics() -> None:
+    text = "sigma = 0.10, nll = 134.25\nsigma = 0.12, nll = 272.5\nLog-Likelihood of test set = 339.75, se: 1.87\n"
+    assert metric_names.read(text.encode()).names >= {"nll", "Log-Likelihood of test set"}
+
+
+def test_the_history_of_keras_that_pandas_wrote_into_a_log_is_a_table() -> None:
+    rows = "".join(f"{n},0.{6 - n}8,0.8{n},0.{7 - n}5,0.8{n}5\n" for n in range(4))
+    found = metric_names.read(f"Layer (type)  Param #\n,loss,acc,val_loss,val_acc\n{rows}".encode())
+    assert found.names == {"loss", "acc", "val_loss", "val_acc"}
+    assert found.summary.train_loss is not None
+    assert (found.summary.epoch, found.summary.train_loss.count) == (3, 4)
+
+
+def test_the_bar_of_an_evaluation_alone_counts_no_steps() -> None:
+    bar = "".join(f"\r {n}0%|#####     | {n}/10 [00:0{n}<00:09,  1.0it/s]" for n in range(1, 9))
+    found = metric_names.read(
+        f"[INFO|trainer.py:31] 2024-03-07 12:45:33,603 >> ***** Running Evaluation *****\n{bar}\n{{'eval_loss': 1.59, 'eval_wer': 0.5}}\n".encode()
+    )
+    assert (found.summary.step, found.summary.steps) == (None, None)
+    assert found.names == {"eval_loss", "eval_wer"}
+
+
+def test_a_plan_in_a_printed_dictionary_is_one_and_its_headings_announce_nothing() -> None:
+    config = '{\n  "train": {\n    "epochs": 30,\n    "batch_size": 2\n  },\n  "eval": {\n    "every": 2\n  }\n}\n'
+    lines = "".join(f"Epoch {n} | loss 1.{n}5 | loss_ce=0.{n}5\n" for n in range(4))
+    found = metric_names.read((config + lines).encode())
+    assert found.summary.train_loss is not None
+    assert (found.summary.epochs, found.summary.train_loss.count) == (30, 4)
+    assert found.names == {"loss", "loss_ce"}

@@ -17,6 +17,7 @@ def standing(*lines: str) -> Standing:
 DEVICES = [
     ("Using device: MPS (Apple Silicon GPU)", "mps"),
     ("Device: mps", "mps"),
+    ("device is: cuda:0", "cuda:0"),
     ("使用设备: cuda", "cuda"),
     ("训练设备：cuda:0", "cuda:0"),
     ("Use GPU: 0 for training", "cuda"),

@@ -147,7 +147,9 @@ def _split(line: str) -> list[str]:
 
 
 def _by_commas(line: str) -> list[str]:
-    return [cell.strip().strip("\"'") for cell in line.split(",")]
+    cells = [cell.strip().strip("\"'") for cell in line.split(",")]
+    history = len(cells) > 2 and not cells[0] and all(map(is_measure, cells[1:]))
+    return ["epoch", *cells[1:]] if history else cells  # ``,loss,acc``: pandas has no name for the index
 
 
 def _comma_cells(line: str, expected: int) -> list[str] | None:
