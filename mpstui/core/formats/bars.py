@@ -33,7 +33,7 @@ _TRAINING = re.compile(
     r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮"
 )
 _EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
-_BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
+_BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|ba|ex|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
 
 _A_MOMENT = ("00:00", "00:01")
 _SAMPLES = re.compile(
