@@ -17,7 +17,7 @@ from .notices import is_remark
 from .pairs import Pair
 from .places import COUNTING, PLANNED, read_counters
 from .points import Counters, LineReading, Phase, series_name
-from .settings import are_options, are_settings, arguments, is_member, planned_among
+from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -56,17 +56,14 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return planned_among(grammar, line, pairs)  # a sentence
     if loss is None and is_member(line, pairs):
-        epochs = pairs[0].counted if pairs[0].name.role is Role.EPOCHS else None
-        return None if epochs is None else LineReading(grammar, Counters(epochs=epochs), plan=True)
+        return planned_alone(grammar, pairs[0])
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
     options = loss is None and are_options(line, pairs)
     has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
-    if strict and not counters.positioned and any(pair.key.lower() == "fold" for pair in pairs):
-        loss = None  # ``Fold 2: loss 0.5`` sums up a fold, whose epochs have told their own
-    loss = _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
+    loss = _in_place(loss, pairs, counters, strict=strict)
     named = _values_of(pairs, told)
     says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
@@ -94,6 +91,13 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _in_place(loss: Pair | None, pairs: Sequence[Pair], counters: Counters, *, strict: bool) -> Pair | None:
+    """The loss of a line with these counters: what sums up a fold is none, a total beside a place may be one."""
+    if strict and not counters.positioned and any(pair.key.lower() == "fold" for pair in pairs):
+        return None  # ``Fold 2: loss 0.5``: the epochs of it have told their own
+    return _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
 
 
 def _values_of(pairs: Sequence[Pair], told: Container[Pair]) -> list[Pair]:

@@ -52,6 +52,12 @@ def planned_among(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading
     return LineReading(grammar, Counters(epochs=found[0].counted), plan=True) if len(found) == 1 else None
 
 
+def planned_alone(grammar: str, option: Pair) -> LineReading | None:
+    """What one option on a line of its own plans: ``"epochs": 30,``."""
+    epochs = option.counted if option.name.role is Role.EPOCHS else None
+    return None if epochs is None else LineReading(grammar, Counters(epochs=epochs), plan=True)
+
+
 def are_settings(named: Sequence[Pair]) -> bool:
     """Whether many values of which few are measures, without a place in the training, are a program's settings."""
     few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
