@@ -34,8 +34,8 @@ from mpstui.core.formats.stores import find_runs
 from mpstui.core.model.errors import ReportedError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.parse import parse_profile
-from mpstui.core.runs.files import LocalMachine
 from mpstui.core.runs.images import image_in
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.png import decoded, in_few_colours
 from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.stored import reader_of

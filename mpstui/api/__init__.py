@@ -20,10 +20,10 @@ from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, SeriesView, State
 from ..core.runs.comparison import named_settings
-from ..core.runs.files import LocalMachine
 from ..core.runs.find import find_run
 from ..core.runs.follower import RunFollower
 from ..core.runs.gallery import Gallery, OwnGallery, gallery_of
+from ..core.runs.local_machine import LocalMachine
 from ..core.runs.monitor import SNAPSHOT_SECONDS, Monitor
 from ..core.runs.one import Awaited, OneRun
 from ..core.runs.query import findable, parse_query

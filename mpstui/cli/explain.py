@@ -82,7 +82,7 @@ def run_diagnose(args: argparse.Namespace) -> int:
 def _evidence_of_others(folder: Path) -> Evidence:
     """What a folder of somebody else's says: a run of a store with its output, or a log."""
     from ..core.diagnosis.evidence import evidence_of
-    from ..core.runs.files import LocalMachine
+    from ..core.runs.local_machine import LocalMachine
     from ..core.runs.stored import ended_run
     from ..wire.liveness import boot_id, system_process_table
 

@@ -40,7 +40,7 @@ from .session import (
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.external import LogNotes
-    from ..core.runs.files import LocalMachine
+    from ..core.runs.local_machine import LocalMachine
     from ..core.runs.query import Findable, Query
 
 NEWEST = 50
@@ -131,7 +131,7 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
 def _every_row(word: str, wanted: Query | None) -> Iterator[Row]:
     """The rows of all runs at a path that match; none of the others is held."""
     from ..core.formats.stores import require_path
-    from ..core.runs.files import LocalMachine
+    from ..core.runs.local_machine import LocalMachine
     from ..core.runs.stored import every_run
 
     path = Path(word).expanduser().absolute()
@@ -379,7 +379,7 @@ class RowCache:
 
     @cached_property
     def _machine(self) -> LocalMachine:
-        from ..core.runs.files import LocalMachine
+        from ..core.runs.local_machine import LocalMachine
         from ..wire.liveness import boot_id, system_process_table
 
         return LocalMachine(table=system_process_table(), boot_id=boot_id())

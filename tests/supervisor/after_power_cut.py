@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.model.snapshot import State
-from mpstui.core.runs.files import LocalMachine, WitnessReader
+from mpstui.core.runs.files import WitnessReader
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.wire import rundir, storage
 from mpstui.wire.liveness import Process
 from mpstui.wire.records import Ack, ExitRecord, LaunchRecord, Request, Spec, Status

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.snapshot import RunSnapshot
-from mpstui.core.runs.files import LocalMachine, WitnessReader
+from mpstui.core.runs.files import WitnessReader
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.wire import liveness, queues, rundir, storage
 from mpstui.wire.liveness import ProcessIdentity, boot_id, system_process_table
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant

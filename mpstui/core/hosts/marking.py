@@ -13,7 +13,7 @@ from ..follow import Budget
 from ..launching.actions import Actions
 from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot
-from ..runs.files import LocalMachine
+from ..runs.local_machine import LocalMachine
 from ..runs.monitor import SNAPSHOT_SECONDS
 from ..runs.reader import RunReader
 

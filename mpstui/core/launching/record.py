@@ -195,7 +195,8 @@ def available(snapshot: RunSnapshot) -> Mapping[str, Availability]:
 def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
     """Snapshots of a list with what only a closer look tells: their checkpoints, and what can be done with each."""
     from ..runs.checkpoints import CheckpointScanner
-    from ..runs.files import LocalMachine, WitnessReader
+    from ..runs.files import WitnessReader
+    from ..runs.local_machine import LocalMachine
 
     machine, found = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id()), []
     for one in snapshots:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...wire import liveness, storage
-from ...wire.liveness import Process, ProcessIdentity, ProcessTable
+from ...wire.liveness import Process, ProcessIdentity
 from ...wire.moves import Leaving, Move
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir, is_marked
@@ -22,13 +20,11 @@ from ..model.moves import Moving
 from ..model.snapshot import SeriesView, State
 from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
+from .local_machine import LocalMachine
 from .scheduled import JobReader, derive_scheduled
 from .state import RunWitnesses, StateVerdict, derive, while_moved
 from .waiting import elsewhere, is_moving, restart_is_wished
 
-TABLE_SECONDS = 2.0
-"""How long a look at the process table serves: on macOS each one starts ``ps``."""
-MANY_PROCESSES = 4
 NEWEST_BYTES = 1 << 16
 SMALL_BYTES = 1 << 17
 """A file up to this size is read whole where another one is sampled."""
@@ -40,45 +36,6 @@ LONG_LINES = 8
 SKETCH_CAPACITY = 256
 SKETCH_GROWTH = 1.05
 """A sketch is drawn again when the file has grown by this factor."""
-
-
-@dataclass
-class LocalMachine:
-    """This machine, as far as a verdict depends on it: clocks, boot id and process table are handed in."""
-
-    table: ProcessTable
-    boot_id: str
-    clock: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
-    heeds_moves: bool = True
-    """Whoever moves a run sees it as it would be if nobody did."""
-    _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
-
-    def process(self, identity: ProcessIdentity) -> Process | None:
-        """That very process if it lives, at most ``TABLE_SECONDS`` ago."""
-        now = self.monotonic()
-        asked, found = self._states.get(identity.pid, (-TABLE_SECONDS, None))
-        if now - asked >= TABLE_SECONDS:
-            found = self.table.find(identity.pid)
-            if len(self._states) > 1000:
-                self._states.clear()
-            self._states[identity.pid] = (now, found)
-        return found if found is not None and found.alive and found.start == identity.start else None
-
-    def forget(self, identity: ProcessIdentity) -> None:
-        """What was seen of it holds no longer."""
-        self._states.pop(identity.pid, None)
-
-    def alive(self, identities: Iterable[ProcessIdentity]) -> tuple[int, ...]:
-        """Pids of those that live now (asked afresh: a verdict hangs on it)."""
-        wanted = list(dict.fromkeys(identities))
-        if len(wanted) > MANY_PROCESSES:
-            rows = self.table.snapshot()
-            found = [rows.get(identity.pid) for identity in wanted]
-        else:
-            found = [self.table.find(identity.pid) for identity in wanted]
-        pairs = zip(wanted, found, strict=True)
-        return tuple(one.pid for one, row in pairs if row is not None and row.start == one.start and row.alive)
 
 
 class WitnessReader:

@@ -18,7 +18,8 @@ from ..present import total_progress
 from ..series.pyramid import CAPACITY
 from ..series.series import NOT_METRICS
 from .external import ExternalMetrics
-from .files import LocalMachine, PointReader
+from .files import PointReader
+from .local_machine import LocalMachine
 from .numbers import (
     NumberWitnesses,
     ProgressPace,

@@ -23,7 +23,7 @@ from ..present import moment_of_day, number
 from ..series.direction import Better, best, better
 from ..series.series import is_evaluation
 from .comparison import compared_values, curve_of, metrics_of, settings_of, value_at
-from .files import LocalMachine
+from .local_machine import LocalMachine
 from .reader import RunReader
 
 MOST_CANDIDATES = 20

@@ -16,8 +16,8 @@ from ...wire.rundir import RunDir, run_dirs
 from ..follow import Budget
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
-from .files import LocalMachine
 from .find import find_run
+from .local_machine import LocalMachine
 from .recalled import RecalledRun
 from .summaries import Summaries
 from .watching import Watching

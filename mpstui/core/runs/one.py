@@ -13,8 +13,9 @@ from ...wire.storage import UnreadableRecord
 from ..model.exits import ExitSummary
 from ..model.home import Home
 from ..model.snapshot import Health, RunSnapshot, State
-from .files import LocalMachine, WitnessReader
+from .files import WitnessReader
 from .find import find_run
+from .local_machine import LocalMachine
 from .signs import STOPPED
 from .state import exit_summary
 from .waiting import restart_is_wished

@@ -19,10 +19,11 @@ from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import with_arguments
 from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
-from .files import LocalMachine, PointReader, WitnessReader
+from .files import PointReader, WitnessReader
 from .follower import LIST_SERIES, REPORT, RunFollower, left_by_average
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
+from .local_machine import LocalMachine
 from .planned import planned_totals
 from .state import RunWitnesses, exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of

@@ -22,7 +22,8 @@ from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import Moment
-from .files import LocalMachine, WitnessReader
+from .files import WitnessReader
+from .local_machine import LocalMachine
 from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
 

@@ -21,8 +21,8 @@ from ...wire.storage import UnreadableRecord
 from ..follow import RecordFile
 from ..model.snapshot import Health
 from ..series.series import SeriesStore
-from .files import LocalMachine
 from .foreign import external_heartbeat
+from .local_machine import LocalMachine
 from .numbers import ProgressPace
 
 SLEPT_SECONDS = 60.0

@@ -19,9 +19,9 @@ from ..model.snapshot import RunSnapshot, State
 from ..series.direction import better
 from ..series.series import SeriesStore, is_evaluation
 from .external import ExternalMetrics
-from .files import LocalMachine
 from .follower import LIST_SERIES, RunFollower
 from .journal import Extremes
+from .local_machine import LocalMachine
 from .planned import asked_totals
 from .signs import Condition
 from .sources import MetricSource

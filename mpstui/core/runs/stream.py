@@ -20,9 +20,10 @@ from ..model.snapshot import Checkpoint, RunSnapshot
 from ..series.series import NOT_METRICS, SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .external import RUNS_PER_ATTEMPT, ExternalMetrics
-from .files import LocalMachine, parse_lines
+from .files import parse_lines
 from .find import find_run
 from .follower import RunFollower
+from .local_machine import LocalMachine
 from .reader import RunReader
 from .stored import StoredReader
 from .stored_metrics import metrics_of

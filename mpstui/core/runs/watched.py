@@ -13,8 +13,8 @@ from ..follow import Budget
 from ..model.snapshot import RunSnapshot, State
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
-from .files import LocalMachine
 from .follower import RunFollower
+from .local_machine import LocalMachine
 from .planned import asked_totals
 from .signs import Condition, duration
 

@@ -12,8 +12,8 @@ from ..follow import Budget
 from ..model.errors import OperationError, UsageError
 from ..model.jobs import JobPhase
 from ..model.snapshot import RunSnapshot
-from .files import LocalMachine
 from .follower import RunFollower
+from .local_machine import LocalMachine
 from .watched import WatchedReader
 
 ALL_JOBS = tuple(f"{engine}:" for engine in ENGINES)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...wire.rundir import RunDir
-from .files import LocalMachine
 
 if TYPE_CHECKING:
     from .follower import RunFollower
+    from .local_machine import LocalMachine
     from .stored import StoreFolder
 
 # What reads stores, files and jobs is imported by who watches one: most lists have none.

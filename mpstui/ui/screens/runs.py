@@ -27,6 +27,7 @@ from .labelling import Label, edit_label
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
     from ...core.runs.listing import Group
+    from ..context import Context
     from ..messages import SystemReady
     from ..widgets.failure_card import Failure
     from .palette import Entry
@@ -48,19 +49,19 @@ class RunsScreen(ActingScreen):
     BINDINGS = bindings(*_SCOPES)
     AUTO_FOCUS = ""
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.table = RunTable()
+
     def compose(self) -> ComposeResult:
         yield TopLine()
         hint = "name, state, profile, tag, lr>=0.01, val_loss<0.2, today, -word"
         yield FilterLine(hint, self._filter_changed, self.action_move)
-        yield RunTable()
+        yield self.table
         peek = Peek()
         peek.take_lines(0)
         yield peek
         yield KeyLine(_FOOTER, self.usable)
-
-    @property
-    def table(self) -> RunTable:
-        return self.query_one(RunTable)
 
     @property
     def acting_on(self) -> RunSnapshot | None:

@@ -183,6 +183,8 @@ class RunWorker(Worker):
         self._undrawn = False
         self._drawn = threading.Event()
         self._drawn.set()
+        self.has_read = threading.Event()
+        """Snapshots were posted once."""
         self._next_read = self._soonest_read = self._next_draw = 0.0
         self._keys_first_until = 0.0
         self._changed_at = -math.inf
@@ -237,6 +239,7 @@ class RunWorker(Worker):
             self._pace.begin()
             self._undrawn, self._next_draw = False, now + self._draw_seconds
             self._post(SnapshotsReady(*self._read))
+            self.has_read.set()
         if self._catch_up(self._monitor, focus, now):
             return _BREATH_SECONDS
         if now >= self._respawn_at:

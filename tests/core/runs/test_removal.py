@@ -11,7 +11,7 @@ import pytest
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.runs import removal
-from mpstui.core.runs.files import LocalMachine
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.removal import Remover, disk_bytes
 from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant

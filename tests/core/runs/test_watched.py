@@ -15,8 +15,8 @@ from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_attention, total_progress
-from mpstui.core.runs.files import LocalMachine
 from mpstui.core.runs.foreign import external_heartbeat
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.sources import PREVIEW_BYTES
 from mpstui.core.runs.watched import WatchedReader

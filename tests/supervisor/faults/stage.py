@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.model.snapshot import State
-from mpstui.core.runs.files import LocalMachine, WitnessReader
+from mpstui.core.runs.files import WitnessReader
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.supervisor.family import linux_heirs
 from mpstui.wire import liveness
 from mpstui.wire.liveness import ProcessIdentity, boot_id, system_process_table
