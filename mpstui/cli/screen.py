@@ -190,6 +190,8 @@ def _made(
     colours = colour_system(os.environ, wish)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "standard" if colours == "16" else colours
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    # A frame that follows another waits 8 ms at most, not 16: the first key of a start is answered 10 ms sooner.
+    os.environ.setdefault("TEXTUAL_FPS", "120")
     _import_textual()
     from ..ui.app import MpstuiApp
     from ..ui.terminal import Terminal

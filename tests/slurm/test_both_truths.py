@@ -21,7 +21,7 @@ def job(state: str, reason: str = "None", nodes: str = "", silent: float | None 
     priority = "0" if reason.startswith("JobHeld") else "4294901745"
     (found,) = Slurm().listed("\x1f".join(["17", state, reason, nodes, "p", "N/A", "N/A", priority, "me", "a\x1fb"]))
     assert found.name == "a\x1fb"
-    return JobView(**{**{name: getattr(found, name) for name in JobView.__slots__}, "silent_since": silent})
+    return found._replace(silent_since=silent)
 
 
 def told(found: JobView, status: Status | None = RUNNING, ended: ExitRecord | None = None) -> StateVerdict:

@@ -12,7 +12,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -97,13 +96,13 @@ class JobBoard:
             # A command looks once and leaves before the scheduler's own patience is over.
             since = (self._answered or question.asked) if question.age >= self._patience else None
         if since is not None:
-            return replace(found, silent_since=since, why_silent=self._why)
+            return found._replace(silent_since=since, why_silent=self._why)
         heard = self._answered > submitted + JUST_SUBMITTED_SECONDS
         if job and heard and job not in self._listed and not found.phase.is_over:
             if job not in self._lost:
                 self._lost[job] = 0
                 self._ask_history()
-            return replace(found, phase=JobPhase.GONE, state=None, reason=None)
+            return found._replace(phase=JobPhase.GONE, state=None, reason=None)
         return found
 
     def _refresh(self) -> None:

@@ -7,7 +7,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -254,7 +253,7 @@ class Slurm:
                 starts=begins,
                 ends=_moment(ends),
             )
-            yield from (replace(view, id=one) for one in _ids(job))
+            yield from (view._replace(id=one) for one in _ids(job))
 
 
 def _ids(text: str) -> Iterator[str]:

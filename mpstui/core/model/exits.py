@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...wire.jobs import CANCEL
 from .moment import Moment
 
 
-@dataclass(frozen=True)
-class ExitSummary:
+class ExitSummary(NamedTuple):
     """How the newest attempt ended."""
 
     code: int | None
@@ -20,7 +19,7 @@ class ExitSummary:
     action: str | None = None
     ended: Moment | None = None
     spawn_error: str | None = None
-    evidence: Mapping[str, str] = field(default_factory=dict)
+    evidence: Mapping[str, str] = {}
     unbegun: bool = False
     """It was called off before its program was started: there is no exit code, nor any output."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from time import localtime, strftime
+from typing import NamedTuple
 
 from .moment import Moment
 
@@ -66,8 +66,7 @@ _WORDS = {
 _SAYS_NOTHING = ("", "None", "none", "N/A", "(null)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
+class JobView(NamedTuple):
     """One job, as its scheduler described it last."""
 
     engine: str

@@ -34,9 +34,9 @@ _IN_FULL_ALONE = frozenset({"events", "checkpoints", "images", "kept", "outputs"
 _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequence[float]", "Sequence[Moment]"))
 _PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
-_KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary, JobView)
 _OF_ATTEMPT = ("launch.json", "config.json", "output.log", "heartbeat.json", "exit.json")
-_FIELDS = [[spec.name for spec in fields(kind)] for kind in _KINDS]
+_FIELDS = [[spec.name for spec in fields(kind)] for kind in (RunSnapshot, Numbers, SeriesView)]
+_FIELDS += [[*ExitSummary._fields], [*JobView._fields]]
 _SHAPE = f"{__version__}-" + format(crc32(repr([_FIELDS, *_RECORDS.values(), *_OF_ATTEMPT]).encode()), "08x")
 """Lines of another shape were written by another mpstui."""
 
@@ -140,8 +140,7 @@ def _encoded(snapshot: RunSnapshot) -> dict[str, Any]:
     numbers["beat"] = numbers["beat"] and heartbeat.to_json(numbers["beat"])
     series = {name: _encoded_view(view) for name, view in snapshot.series.items()}
     output = None if snapshot.output is None else str(snapshot.output)
-    ended = snapshot.exit and {spec.name: getattr(snapshot.exit, spec.name) for spec in fields(ExitSummary)}
-    job = snapshot.job and {spec.name: getattr(snapshot.job, spec.name) for spec in fields(JobView)}
+    ended, job = (one and one._asdict() for one in (snapshot.exit, snapshot.job))
     return {**found, "numbers": numbers, "series": series, "output": output, "exit": ended, "job": job}
 
 

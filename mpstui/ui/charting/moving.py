@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .data import ChartData
 from .plot import ChartView
 from .scale import Frame
@@ -33,12 +31,12 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
     span = (space.x.high - space.x.low) * factor
     whole_span = extent[1] - extent[0]
     if span >= whole_span:
-        return replace(view, left=None, right=None)
+        return view._replace(left=None, right=None)
     # By step and by time a window is read again, point for point; else there is no more than is held.
     most = max(curve.count if curve.axis == "step" or data.by_time else len(curve.x) for curve in data.curves)
     span = max(span, whole_span * min(1, _CLOSEST_POINTS / most))
     if view.cursor is None and view.right is None:
-        return replace(view, left=extent[1] - span)
+        return view._replace(left=extent[1] - span)
     anchor = view.cursor if view.cursor is not None else space.x.high
     share = (anchor - space.x.low) / (space.x.high - space.x.low)
     left = anchor - span * min(1.0, max(0.0, share))
@@ -57,8 +55,8 @@ def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartVi
 def _inside(view: ChartView, left: float, span: float, extent: tuple[float, float]) -> ChartView:
     left = max(extent[0], left)
     if left + span >= extent[1]:
-        return replace(view, left=max(extent[0], extent[1] - span), right=None)
-    return replace(view, left=left, right=left + span)
+        return view._replace(left=max(extent[0], extent[1] - span), right=None)
+    return view._replace(left=left, right=left + span)
 
 
 def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> ChartView:
@@ -68,7 +66,7 @@ def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> C
         return view
     now = view.cursor
     if now is None:
-        return replace(view, cursor=min(extent[1], space.x.high))
+        return view._replace(cursor=min(extent[1], space.x.high))
     column = space.column_of(now)
     target = (space.columns - 1 if column is None else column) + cells
     there = space.x_at(max(0, min(space.columns - 1, target)))
@@ -76,4 +74,4 @@ def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> C
     point = min(ahead, key=lambda x: abs(x - now), default=there)
     if abs(point - now) > abs(there - now) + space.x.span / space.columns:
         there = point  # points lie farther apart than cells: it goes from one to the next
-    return replace(view, cursor=min(extent[1], there))
+    return view._replace(cursor=min(extent[1], there))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from ...core.model.snapshot import Piece, SeriesView
 from ...core.runs.comparison import compared_values
@@ -58,7 +57,7 @@ def rasterise(
             _line(raster, pixels, piece, piece.mean, raster.ink(inks["faint"]), thin)
         _line(raster, pixels, data.train, data.train.smooth, raster.ink(inks["teal"]), thick)
     if data.pinned is not None and space.pinned is not None:
-        beside = in_pixels(replace(space, y=space.pinned), cell)
+        beside = in_pixels(space._replace(y=space.pinned), cell)
         _line(raster, beside, data.pinned, data.pinned.smooth, raster.ink(inks["blue"]), thick)
     if data.evaluation is not None:
         ink = raster.ink(inks["amber"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...core.model.snapshot import Piece, SeriesView
@@ -35,8 +34,7 @@ _EDGES, _EDGES_OF_PICTURES = 40, 12
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartView:
+class ChartView(NamedTuple):
     """How a person looks at a chart. Positions are in units of the data's own axis."""
 
     log: bool | None = None
@@ -130,7 +128,7 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
         draw_range(canvas, data.evaluation, space, "val-range", "val")
     names = {}
     if data.pinned is not None and space.pinned is not None:
-        draw_line(canvas, data.pinned, data.pinned.smooth, replace(space, y=space.pinned), "pinned")
+        draw_line(canvas, data.pinned, data.pinned.smooth, space._replace(y=space.pinned), "pinned")
         names = canvas.labels({"pinned": Span("2", "pinned strong")}, _PIN_EVERY)
     under, labels = {} if bare else _under(data, view, space), y_labels(space)
     above, notes = _slow_columns(data, space) | under, _placed_notes(canvas, _notes(data, view, space))
@@ -254,7 +252,7 @@ def _right_label(space: Frame, line: int) -> tuple[Span, ...]:
     """What stands behind a line where a pinned curve has an axis of its own."""
     if space.pinned is None or space.pinned is space.y:
         return ()
-    axis, label = y_labels(replace(space, y=space.pinned))[line][::-1]
+    axis, label = y_labels(space._replace(y=space.pinned))[line][::-1]
     mark = Span("├" if label.text.strip() else "│", "faint")
     return mark, Span(fit(label.text.strip(), GUTTER - 1), "pinned") if axis.text == "┤" else Span(" " * (GUTTER - 1))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _GREATEST = 1e300
 """More (and NaN) is off the chart: the steps of such an axis overflow."""
@@ -68,8 +69,7 @@ class Scale:
         return [0.0 if index == 0 else index * step for index in range(first, last + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """Where things are: the axes, and the size of the drawing area in cells."""
 
     x: Scale

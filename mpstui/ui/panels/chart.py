@@ -95,7 +95,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
             place = min(range(len(curves[0].x)), key=lambda place: abs(curves[0].x[place] - step))
             drawn, time = self.data.curves[0], curves[0].times[place]
             cursor = drawn.x[list(drawn.times).index(time)] if time in drawn.times else None
-        self.view = replace(self.view, cursor=cursor if curves and self._whole.axis == "step" else None)
+        self.view = self.view._replace(cursor=cursor if curves and self._whole.axis == "step" else None)
         self._told = self.step
         self.repaint()
 
@@ -173,11 +173,11 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         }
         why_not = None
         if what == "blocks":
-            self.view = replace(self.view, blocks=not self.view.blocks)
+            self.view = self.view._replace(blocks=not self.view.blocks)
         elif what == "ghost":
-            self.view = replace(self.view, ghost=not self.view.ghost)
+            self.view = self.view._replace(ghost=not self.view.ghost)
         elif what == "reset":
-            self.view = replace(self.view, left=None, right=None, cursor=None)
+            self.view = self.view._replace(left=None, right=None, cursor=None)
         else:
             why_not = doing[what]() if what in doing else self._navigate(what)
         self.repaint()
@@ -185,19 +185,19 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
 
     def _toggle_scale(self) -> str | None:
         space = self._frame()
-        self.view = replace(self.view, log=not (space.y.log if space else self.view.log))
+        self.view = self.view._replace(log=not (space.y.log if space else self.view.log))
         after = self._frame()
         if self.view.log and after is not None and not after.y.log:
-            self.view = replace(self.view, log=False)
+            self.view = self.view._replace(log=False)
             return f"{self._metric} has no value above 0: a log axis cannot show it"
         return None
 
     def _clip(self) -> str | None:
         """Have outliers leave the axis to the others, or not."""
-        before, self.view = self._frame(), replace(self.view, clip=not self.view.clip)
+        before, self.view = self._frame(), self.view._replace(clip=not self.view.clip)
         after = self._frame()
         if self.view.clip and (before is None or after is None or before.y == after.y):
-            self.view = replace(self.view, clip=False)
+            self.view = self.view._replace(clip=False)
             return "No value lies far from the others."
         return None
 
@@ -219,17 +219,17 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         others = [one for one in _AVERAGES if (one - now) * by > 0]
         if not others:
             return f"The average is at its {'strongest' if by > 0 else 'weakest'}, {now:.2g}."
-        self.view = replace(self.view, smoothing=min(others, key=lambda one: abs(one - now)))
+        self.view = self.view._replace(smoothing=min(others, key=lambda one: abs(one - now)))
         return None
 
     def _toggle_axis(self) -> str | None:
         """Steps, epochs, time: those of them that are known, in turn. A window on one axis means nothing on another."""
-        view = replace(self.view, by_epoch=False, by_time=False, left=None, right=None, cursor=None)
+        view = self.view._replace(by_epoch=False, by_time=False, left=None, right=None, cursor=None)
         known = [view]
         if self._whole.steps_per_epoch and self._whole.axis == "step":
-            known.append(replace(view, by_epoch=True))
+            known.append(view._replace(by_epoch=True))
         if over_time(self._whole) is not None:
-            known.append(replace(view, by_time=True))
+            known.append(view._replace(by_time=True))
         if len(known) == 1:
             return "Neither steps per epoch nor times are known: the axis stays."
         # By epoch, by time; where that is known no more, by step.
@@ -250,7 +250,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         drawn = drawn_with(snapshot, name) if snapshot is not None else name
         if drawn in self._metrics and drawn != self._metric:
             self._is_chosen, self._metric = True, drawn
-            self.view = replace(self.view, log=None)
+            self.view = self.view._replace(log=None)
             self.repaint()
 
     def _next_metric(self, by: int) -> str | None:
@@ -326,7 +326,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
     def on_mouse_move(self, event: MouseMove) -> None:
         space = self._frame()
         if space is not None and event.x >= GUTTER and not event.button:
-            self.view = replace(self.view, cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
+            self.view = self.view._replace(cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
             self.repaint()
 
     async def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
@@ -339,7 +339,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         await self.run_action("screen.chart('out')")
 
     def on_leave(self, event: Leave) -> None:
-        self.view = replace(self.view, cursor=None)
+        self.view = self.view._replace(cursor=None)
         self.repaint()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from textual.events import Click, MouseMove, MouseScrollDown, MouseScrollUp
 
@@ -115,7 +114,7 @@ class Comparison(PixelPanel):
         return why_not
 
     def _look(self, **changes: object) -> None:
-        self.view = replace(self.view, **changes)  # type: ignore[arg-type]
+        self.view = self.view._replace(**changes)  # type: ignore[arg-type]
 
     @property
     def _drawn_in_log(self) -> bool:

@@ -168,14 +168,14 @@ class MetricGrid(PixelPanel):
         key = *shape, extent, *map(id, data.curves)
         known = self._cells.get(name)
         view = ChartView(blocks=self._blocks)
-        view = replace(view, left=extent[0], right=extent[1]) if extent is not None else view
+        view = view._replace(left=extent[0], right=extent[1]) if extent is not None else view
         late = (
             bare and known is not None and known[0][: len(shape)] == shape and known[0] != key and self.line_is_busy()
         )
         if known is None or (known[0] != key and not late):
             known = self._cells[name] = key, *self._drawn(name, data, view, width, height, bare=bare)
         _, body, space = known
-        title = self._title(data, replace(view, cursor=cursor), space, width, here=here)
+        title = self._title(data, view._replace(cursor=cursor), space, width, here=here)
         column = space.column_of(cursor) if space is not None and cursor is not None else None
         if space is None or column is None:
             return [title, *body]
