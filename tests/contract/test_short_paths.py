@@ -48,19 +48,25 @@ PATIENCE_SECONDS = 60.0
 SUPERVISOR_TRACED = """
 import json, os, runpy, sys
 main, folder, noted = sys.argv[1:4]
-files, state = set(), {"on": False}
+SENDERS = ("kill", "killpg", "pidfd_send_signal")
+files, state = set(), {"on": False, "done": False}
+def asked():
+    return any(name.endswith(".json") for name in os.listdir(folder + "/requests"))
 def profile(frame, event, argument):
+    if state["done"]:
+        return
     if event == "call" and "/mpstui/" in frame.f_code.co_filename:
-        # From the look that finds the request: one that was half over when it came does not belong to it.
-        if not state["on"] and not state.get("done") and frame.f_code.co_name == "tick":
-            state["on"] = any(name.endswith(".json") for name in os.listdir(folder + "/requests"))
-        if state["on"] and frame.f_code.co_name != "<module>":
+        # From the look that finds the request: one that was over when it came does not belong to it.
+        if not state["on"] and frame.f_code.co_name == "tick":
+            files.clear()
+            state["on"] = asked()
+        if frame.f_code.co_name != "<module>":
             files.add(frame.f_code.co_filename)
-    elif event == "c_call" and state["on"] and argument.__name__ in ("kill", "killpg", "pidfd_send_signal"):
+    elif event == "c_call" and argument.__name__ in SENDERS and (state["on"] or asked()):
         with open(noted + ".part", "w") as out:
             json.dump(sorted(files), out)
         os.rename(noted + ".part", noted)
-        state.update(on=False, done=True)
+        state["done"] = True
 sys.argv = [main, folder]
 os.makedirs(folder + "/requests", exist_ok=True)
 sys.setprofile(profile)
