@@ -57,7 +57,7 @@ _NAMED = re.compile(
     rf"\s{{0,24}}(?:is set to|set to|(?:is|was)(?: ?:)?|:|=|->|→|：)\s{{0,24}}{_VALUE}"
 )
 _USED = re.compile(
-    r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: \w{1,20}){0,4}? (?:on|with)|"
+    r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: [\w./-]{1,40}){0,4}? (?:on|with)|"
     r"train (?:on|with)(?= device)|setting (?:the )?(?:ds_)?(?:device|accelerator) to|"
     r"(?:trains|runs|will (?:train|run)) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
     r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"

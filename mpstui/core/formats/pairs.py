@@ -321,6 +321,8 @@ def _named_by(gap: str) -> _Named:
         return _Named("", classify(""), False, bracketed, False)
     key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
     key = key.rpartition(_CLAUSES)[2]
+    if " " in key and gap[len(gap) - found.end() - 1 : len(gap) - found.end()] == "=":
+        key = key.partition(" ")[2]  # ``method=net_mse seeds=1``: its first word is a value
     key = _INDEX.sub("", _OPENING_WORDS.sub("", key))
     clause, _, measured = key.rpartition(" with ")
     if clause and is_measure(measured) and not is_measure(clause):

@@ -84,6 +84,34 @@ _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
 """How a name that is glued to its number may end: cheaper to look for."""
 
 
+_RATE_ALONE = re.compile(r"\A(lr|learning rate), (?=\d[\d.]{0,24}(?:e-\d{1,3})?\Z)")  # ``lr, 0.0005``
+_BY_COLON = re.compile(r"(?<=\])\[\s{0,6}(\d{1,9}):\s{0,6}(\d{1,9})\](?=\s)")  # ``[Epoch 1/500][ 100:391]``
+_IN_TURN = re.compile(
+    rf"(?:(?<=  )|(?<=[|\t] )|\A)([A-Za-z][\w-]{{0,20}}), ([A-Za-z][\w-]{{0,20}})(?:, ([A-Za-z][\w-]{{0,20}}))?: "
+    rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
+)
+"""``IS, FID: 1.7, 341.4``: all the names, then all the values."""
+
+
+def _each_in_turn(match: re.Match[str]) -> str:
+    """Each name with its value, where there are as many."""
+    names, values = match.groups()[:3], match.groups()[3:]
+    if (names[2] is None) != (values[2] is None):
+        return match.group()
+    return ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True) if name)
+
+
+def _listed(line: str) -> str:
+    """A line with commas between names and values."""
+    if line.startswith(("lr, ", "learning rate, ")):
+        return _RATE_ALONE.sub(r"\1: ", line)
+    if ": " in line and line[-1:].isdigit():
+        line = _IN_TURN.sub(_each_in_turn, line)
+    if "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
+        line = _BY_COMMA.sub(r"\1: ", line)
+    return line
+
+
 def respelt(line: str) -> str:
     """A line as most programs would print it."""
     if not line.isascii():
@@ -111,10 +139,12 @@ def respelt(line: str) -> str:
         line = _EPOCH_POINT.sub(r"\1 \2:", line)
     if "oss, " in line or "etric, " in line:
         line = _GROUPED.sub(r"\1 ", line)
+    if "][" in line:
+        line = _BY_COLON.sub(r"[\1/\2]", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
-    if ", " in line and "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
-        line = _BY_COMMA.sub(r"\1: ", line)
+    if ", " in line:
+        line = _listed(line)
     if any(map(line.__contains__, _BESIDE_TRAINING)):
         line = _OF_BOTH.sub(_told_apart, line)
     if "it/" in line:

@@ -48,7 +48,8 @@ BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 bat
 BESIDE_A_COUNTER = word_set(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed whole cur curr mini outer env environment policy learner fine tune finetune tuning 迭代 更新
+    learning completed whole cur curr mini outer env environment policy learner fine tune finetune tuning
+    l bfgs lbfgs adam sgd adamw 迭代 更新
     """
 )
 """Say nothing about what a counter counts."""
@@ -162,7 +163,8 @@ COUNTED = (
     | EPOCH_WORDS
     | BATCH_WORDS
     | word_set(
-        "fold folds trial stage phase episode episodes tokens samples examples images params parameters 参数"
+        "fold folds trial client clients round rounds seeds"
+        " stage phase episode episodes tokens samples examples images params parameters 参数"
         " tp fp fn tn"
     )
 )

@@ -157,3 +157,30 @@ def test_a_plan_in_a_printed_dictionary_is_one_and_its_headings_announce_nothing
     assert found.summary.train_loss is not None
     assert (found.summary.epochs, found.summary.train_loss.count) == (30, 4)
     assert found.names == {"loss", "loss_ce"}
+
+
+def test_clients_and_rounds_are_counted() -> None:
+    lines = "".join(f"Client {n % 3} - Round {n // 3} - Loss: 1.{9 - n}25, Accuracy: 0.{n}5\n" for n in range(9))
+    assert metric_names.read(lines.encode()).names == {"Loss", "Accuracy"}
+
+
+def test_names_in_turn_have_their_values_in_turn() -> None:
+    found = metric_names.read(b"Epoch 1 loss: 0.5\nEpoch 1  IS, FID: 1.675, 341.5\n")
+    assert found.names == {"loss", "IS", "FID"} or found.names == {"loss", "FID"}
+
+
+def test_the_rate_of_a_program_that_joins_by_commas() -> None:
+    lines = "".join(f"lr, 0.000{9 - n}\nepoch={n}/9,total_loss=0.{9 - n}5\n" for n in range(1, 5))
+    assert metric_names.read(lines.encode()).summary.learning_rate == 0.0005
+
+
+def test_batches_behind_a_colon_and_steps_of_an_optimizer_are_counted() -> None:
+    batches = "".join(f"[Epoch 1/9][ {n}00:391]  Loss: 0.{9 - n}5\n" for n in range(1, 4))
+    found = metric_names.read(batches.encode()).summary
+    assert (found.step, found.steps) == (300, 391)
+    assert metric_names.read(b"L-BFGS iteration: 20 | Loss: 0.5\nL-BFGS iteration: 30 | Loss: 0.4\n").summary.step == 30
+
+
+def test_the_value_of_an_option_is_no_part_of_the_next_name() -> None:
+    lines = "".join(f"task={n}/9 method=net_mse requested_seeds={n} lags={n}.5\n" for n in range(1, 9))
+    assert shown(lines) == set()

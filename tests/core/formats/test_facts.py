@@ -18,6 +18,7 @@ DEVICES = [
     ("Using device: MPS (Apple Silicon GPU)", "mps"),
     ("Device: mps", "mps"),
     ("device is: cuda:0", "cuda:0"),
+    ("training net/small on cuda -> out/small", "cuda"),
     ("使用设备: cuda", "cuda"),
     ("训练设备：cuda:0", "cuda:0"),
     ("Use GPU: 0 for training", "cuda"),
