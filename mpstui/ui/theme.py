@@ -61,7 +61,7 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "strong": ("bold", "bold"),
     "title": ("bold {title}", "bold"),
     "brand": ("bold {blue}", "bold cyan", "bold blue"),
-    "key": ("{blue}", "bold"),
+    "key": ("{blue}", "bold cyan", "bold blue"),
     "good": ("{green}", "green", "blue"),
     "busy": ("{teal}", "cyan", "blue"),
     "warn": ("{amber}", "yellow", "magenta"),

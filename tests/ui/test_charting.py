@@ -67,6 +67,11 @@ def test_a_straight_line_is_straight() -> None:
     assert drawn[-1].split()[0] == "0"
 
 
+def test_a_curve_of_one_value_is_a_point_that_can_be_seen() -> None:
+    assert sum(line.count("•") for line in lines(ChartData(name="loss", train=series([2.0])))) == 1
+    assert not any("•" in line for line in lines(ChartData(name="loss", train=series([2.0, 1.0]))))
+
+
 def test_a_gap_is_not_bridged() -> None:
     values = [1.0] * 20 + [math.nan] * 20 + [1.0] * 20
     drawn = lines(ChartData(name="loss", train=series(values)), width=67)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.core.runs.listing import Group, groups_of
 from mpstui.ui.widgets.group_peek import MOST_CURVES, chosen, group_peek
 from mpstui.ui.widgets.peek import Peek, peek
@@ -57,6 +57,22 @@ def test_a_group_of_which_nobody_knows_anything_says_so() -> None:
         replace(one, state=State.QUEUED, extremes={}, series={}, numbers=fakes.bare().numbers) for one in swept(3)
     )
     assert text_of(group_of(waiting), 80, 12) == [" 3 of its runs wait; none has told a metric yet"]
+
+
+def test_of_a_group_that_waits_the_next_run_is_looked_at() -> None:
+    waiting = tuple(
+        replace(one, state=State.QUEUED, extremes={}, series={}, numbers=fakes.bare().numbers, profile="nets")
+        for one in swept(3)
+    )
+    runs = tuple(replace(one, queue=QueuePlace("mps", 3 - at, behind=("first",))) for at, one in enumerate(waiting))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("3 of its runs wait")
+        await driver.sees(" next    net lr=0.1 wd=0.01")
+        await driver.sees(" behind  first")
+        await driver.sees("earlier runs  1")
+
+    drive(fakes.world((*runs, fakes.finished(profile="nets", name="first"))), play, size=(120, 40))
 
 
 def test_the_head_of_a_sweep_shows_its_curves_and_a_run_its_own() -> None:

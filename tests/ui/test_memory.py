@@ -295,6 +295,12 @@ def test_how_busy_the_machine_was_has_its_curves_where_anything_tells_it() -> No
     assert "cpu busy" not in text(memory_rows(facts(), 80, 12)), "what can end the run comes first"
 
 
+def test_an_average_of_a_hundred_is_whole_beside_its_curve() -> None:
+    full = replace(fakes.telemetry(), memory=tuple(replace(one, cpu_percent=100.0) for one in fakes.telemetry().memory))
+    (busy,) = (line for line in text(memory_rows(facts(telemetry=full), 49, 40)).splitlines() if "cpu busy" in line)
+    assert busy.rstrip().endswith("avg 100%")
+
+
 @pytest.mark.parametrize("width", [50, 80])
 def test_the_panel_wishes_for_no_more_than_it_can_fill(width: int) -> None:
     axis = memory.Axis(memory.course_of(facts()), width)

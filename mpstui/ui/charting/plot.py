@@ -121,7 +121,8 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
     if data.train is not None:
         for piece in data.train.superseded:
             draw_line(canvas, piece, piece.mean, space, "off")
-        draw_line(canvas, data.train, data.train.smooth, space, "train")
+        alone = len(data.train.x) == 1  # a single dot of braille is not seen
+        draw_line(canvas, data.train, data.train.smooth, space, "train", dotted=alone)
         draw_range(canvas, data.train, space, "train-range", "train")
     if data.evaluation is not None:
         draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val", dotted=True)

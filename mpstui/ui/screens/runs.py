@@ -17,7 +17,7 @@ from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import MoveExamined, Toast
 from ..rows import clean
 from ..widgets.lines import KeyLine
-from ..widgets.peek import Peek, peek_height
+from ..widgets.peek import Peek, next_in, peek_height
 from ..widgets.run_list import RunTable, TopLine
 from ..widgets.search_line import FilterLine
 from ..workers.runs import Focus
@@ -202,10 +202,12 @@ class RunsScreen(ActingScreen):
         selected, peek = self.acting_on, self.query_one(Peek)
         fails = selected is not None and peek.display and needs_explaining(selected)
         failure = self._failure(selected) if selected is not None and fails else None
-        waits = selected is not None and selected.queue is not None and peek.display
+        group = self._selected_group
+        waiting = selected if group is None else next_in(group)
+        waits = waiting is not None and waiting.queue is not None and peek.display
         known = self.context.state.snapshots or () if waits else ()
-        like = tuple(one for one in known if selected is not None and one.profile == selected.profile)
-        peek.show(selected, failure, self._selected_group, like)
+        like = tuple(one for one in known if waiting is not None and one.profile == waiting.profile)
+        peek.show(selected, failure, group, like)
         self.query_one(KeyLine).name_keys(self.key_labels())
 
     def _failure(self, selected: RunSnapshot) -> Failure:

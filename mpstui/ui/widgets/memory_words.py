@@ -271,7 +271,8 @@ def loads(facts: RunFacts) -> Iterator[Amount]:
         then = [value for point in course if (value := getattr(point, past)) is not None]
         value = now[past] if facts.snapshot.state.active else then[-1] if then else None
         if value is not None and then:
-            looks: dict[str, Any] = {"top": 100.0, "role": "busy", "note": f"avg {sum(then) / len(then):.0f} %"}
+            mean = f"avg {sum(then) / len(then):.0f}"
+            looks: dict[str, Any] = {"top": 100.0, "role": "busy", "note": f"{mean} %", "short_note": f"{mean}%"}
             yield Amount(label=label, importance=14, value=f"{value:.0f} %", past=past, grows=True, **looks)
 
 

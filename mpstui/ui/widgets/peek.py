@@ -55,7 +55,7 @@ class Peek(LinePanel):
 
         Args:
             failure: why it ended, and whether it could go on on the CPU, as far as that is known.
-            like: of a run that waits, those of its profile.
+            like: of a run that waits, or is the next of a group to start, those of its profile.
         """
         if (snapshot, failure, group, like) == (self.snapshot, self.failure, self.group, self.like):
             return
@@ -76,8 +76,19 @@ class Peek(LinePanel):
         if self.group is not None:
             from .group_peek import chosen, group_peek
 
-            return group_peek(self.group, chosen(self.group), width, height)
+            drawn, next_run = chosen(self.group), next_in(self.group)
+            looked = group_peek(self.group, drawn, width, height)
+            if drawn or next_run is None or next_run.queue is None:
+                return looked
+            named = row((" next    ", "dim"), cut(clean(next_run.name), max(1, width - 10)))
+            return [*looked, named, *_queued(next_run, next_run.queue, width, height - 2, self.like)][:height]
         return peek(self.snapshot, width, height, self.failure, self.like) if self.snapshot is not None else []
+
+
+def next_in(group: Group) -> RunSnapshot | None:
+    """The run of a group that starts first of those that wait in a queue."""
+    waiting = [one for one in group.runs if one.queue is not None]
+    return min(waiting, key=lambda one: one.queue.number or len(waiting) if one.queue else 0, default=None)
 
 
 def peek(
