@@ -206,6 +206,8 @@ class Report:
         if run is None or self._silent or beat.get("rank", 0) != run.rank:
             return False
         run.beside, run.count_beside = beat, count
+        if run.forgets:
+            run.counts, run.values, run.doing, run.waited, run.forgets = {}, {}, ("", None), True, False
         if not run.speaks:
             return False
         self._guarded(_Run.beat)
@@ -262,7 +264,7 @@ class _Run:
         self.values: dict[str, float] = {}
         self.beside: dict[str, Any] = {}  # the agent's newest heartbeat, where it is in this process too
         self.count_beside: Callable[[], int | None] | None = None
-        self.waited = False  # with the agent's first point, while nothing but counters was said
+        self.forgets = self.waited = False  # what was said once the agent speaks; with the agent's first point
         # The steps, and the epochs, that we are told are those that the agent counts.
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         self._compared_epoch: float | None = None
@@ -450,9 +452,7 @@ class _Run:
         """See :meth:`Report.leaves`."""
         self.answers.clear()
         self._give_signals_back()
-        if forgets and self.beside:
-            self.counts, self.values, self.doing, self.waited = {}, {}, ("", None), True
-            self._unread.clear()
+        self.forgets = forgets
 
     def requested(self, action: str) -> bool:
         """See :meth:`Report.requested`."""
