@@ -114,7 +114,7 @@ def print_rows(rows: Sequence[Row], left_out: int) -> None:
 def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row], int]:
     session = Session()
     if args.paths and args.all:
-        rows, left_out = [row for one in args.paths for row in _every_row(one, wanted)], 0
+        rows, left_out = [row for one in args.paths for row in _every_row(session.home, one, wanted)], 0
     elif args.paths:
         from ..core.runs.monitor import Monitor
 
@@ -128,16 +128,17 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
     return [row for row in rows if wanted is None or wanted.matches(row.findable())], left_out
 
 
-def _every_row(word: str, wanted: Query | None) -> Iterator[Row]:
+def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
     """The rows of all runs at a path that match; none of the others is held."""
     from ..core.formats.stores import require_path
     from ..core.runs.local_machine import LocalMachine
     from ..core.runs.stored import every_run
+    from ..core.runs.stored_best import kept_in
 
     path = Path(word).expanduser().absolute()
     require_path(path)
     machine = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
-    rows = map(row_of, every_run(path, machine))
+    rows = map(row_of, every_run(path, machine, kept_in(home.state)))
     return (row for row in rows if wanted is None or wanted.matches(row.findable()))
 
 

@@ -121,6 +121,14 @@ class RunFollower:
         return self._full or self.points is None
 
     @property
+    def owes_best(self) -> bool:
+        """Whether its best values are not known, since it is too long to be read for a list."""
+        return False
+
+    def look_through(self, budget: Budget) -> None:
+        """Go on looking for them; the next :meth:`refresh` shows them."""
+
+    @property
     def settled(self) -> bool:
         """Whether it has ended for good, unless somebody starts it again."""
         return False

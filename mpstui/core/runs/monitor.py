@@ -31,6 +31,8 @@ REFRESH_SECONDS = 0.05
 GLANCE_SECONDS = 0.005
 """Of these, a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
+LOOKING_THROUGH_SECONDS = 0.03
+"""What one refresh may spend on long runs of stores, for the best values that a list shows."""
 KEPT_AT_ONCE = 8
 """So many summaries are written where there is no time left: whoever leaves soon finds them next time."""
 SETTLED_SECONDS = 1.0
@@ -131,6 +133,8 @@ class Monitor:
         shown = {key: snapshot for key, snapshot in seen.items() if snapshot is not None}
         snapshots = self._placed(list(shown.values()))
         self._remember(budget)
+        if self._kept is not None:
+            self.watched.look_through(Budget(LOOKING_THROUGH_SECONDS, clock))
         wanted = {focus, *selected}
         self._available = {key: held for key, held in self._available.items() if key in wanted}
         return tuple(
@@ -184,7 +188,7 @@ class Monitor:
     @property
     def is_behind(self) -> bool:
         """Whether runs that have ended are still to be read through, for the first time."""
-        return any(reader.settled and not reader.caught_up for reader in self._runs.values())
+        return self.watched.owes_best or any(one.settled and not one.caught_up for one in self._runs.values())
 
     def read_on(self, focus: str, seconds: float) -> int:
         """Go on with the history of the run in focus, without a snapshot: between two refreshes, as often as one likes.

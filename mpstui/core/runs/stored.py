@@ -25,6 +25,7 @@ from .local_machine import LocalMachine
 from .planned import asked_totals
 from .signs import Condition
 from .sources import MetricSource
+from .stored_best import BestReader, KeptBest, stamps_of
 from .stored_metrics import followed
 from .watched import WatchedReader, written_ago
 
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from ..formats.files import MetricFile
 
 LIST_BYTES = 4 << 20
-"""Of a longer run the list shows the newest values alone: its curves are read when it is opened."""
+"""Of a longer run the list shows the newest values, and the best ones once it was looked through; its curves are read
+when it is opened."""
+OLD_SECONDS = 60.0
+"""A run that has not grown for so long is over for now, whether its end was recorded or not."""
 LOOK_SECONDS = 2.0
 """How often a folder is looked through for further runs."""
 MOST_RUNS = 1000
@@ -51,9 +55,17 @@ class _InLists:
 class StoredReader(RunFollower):
     """One run of a store. Its files are only read; a state is claimed where the store has recorded an end."""
 
-    def __init__(self, stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> None:
+    def __init__(
+        self, stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
+    ) -> None:
+        """``kept``: what others have found of long runs."""
         super().__init__(machine, columns)
         self.stored = stored
+        self._kept = kept
+        self._best: BestReader | None = None
+        self._best_at: object = None
+        """What its files were like when the best values of a long run were known; and when they were asked for."""
+        self._asked_at: object = None
         self._reader: MetricFile | None = None
         self._begun = len(stored.parts)
         self._whole = False
@@ -97,6 +109,38 @@ class StoredReader(RunFollower):
         """Whether only the end of what is there is read, since a list needs no more."""
         return self.external is not None and not self._whole and self.external.file.size > LIST_BYTES
 
+    @property
+    def owes_best(self) -> bool:
+        if not (self._seen and self._passes_over) or self._failed:
+            return False
+        return self._best_at != self._mark() or (self._best is not None and self._is_over())
+
+    def look_through(self, budget: Budget) -> None:
+        if self._best is None:
+            self._best = BestReader(self.stored, self.machine.clock, _InLists())
+        mark, stamps = self._mark(), stamps_of(self.stored.files())
+        found = self._best.read(budget)
+        if found is None:
+            return
+        self._know_best(found, mark)
+        if self._is_over():
+            self._best = None  # it is read again, should somebody go on with it
+            if self._kept is not None:
+                self._kept.keep(self.stored.key, stamps, found)
+
+    def _know_best(self, found: Extremes, mark: object) -> None:
+        self._extremes, self._best_at, self._outdated = {**self._extremes, **found}, mark, True
+
+    def _mark(self) -> object:
+        """What tells a file that has grown."""
+        file = self.external.file if self.external is not None else None
+        return file and (file.changed_at, file.size)
+
+    def _is_over(self) -> bool:
+        updated = self._updated()
+        is_old = updated is not None and self.machine.clock() - updated > OLD_SECONDS
+        return is_old or self._told.state is not None
+
     def read_on(self, budget: Budget) -> None:
         if self._whole:
             self._outdated = True
@@ -111,7 +155,7 @@ class StoredReader(RunFollower):
         if not full and self.snapshot is not None and self._is_quiet():
             return self.snapshot
         if self._begun_again:
-            self._begun, self.external, self._whole = len(self.stored.parts), None, False
+            self._begun, self.external, self._whole, self._best = len(self.stored.parts), None, False, None
         if self.external is None or (full and not self._whole):
             before, self._whole = self.external, full
             self.external = self._opened()
@@ -140,6 +184,11 @@ class StoredReader(RunFollower):
             self._glanced_at = external.file.changed_at
             external.preview()
             external.glance()
+        if self._kept is not None and self._asked_at != self._mark():
+            self._asked_at = self._mark()
+            found = self._kept.find(self.stored.key, stamps_of(self.stored.files()))
+            if found is not None:
+                self._know_best(found, self._asked_at)
 
     def _opened(self) -> ExternalMetrics:
         only = None if self._whole else _InLists()
@@ -269,9 +318,13 @@ class FolderReader(WatchedReader):
         )
 
 
-def reader_of(stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> RunFollower:
+def reader_of(
+    stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
+) -> RunFollower:
     """What reads a run of a store again and again."""
-    return (FolderReader if stored.is_folder else StoredReader)(stored, machine, columns)
+    if stored.is_folder:
+        return FolderReader(stored, machine, columns)
+    return StoredReader(stored, machine, columns, kept)
 
 
 class StoreFolder:
@@ -311,10 +364,10 @@ class StoreFolder:
         return fresh
 
 
-def every_run(path: Path, machine: LocalMachine) -> Iterator[RunSnapshot]:
+def every_run(path: Path, machine: LocalMachine, kept: KeptBest | None = None) -> Iterator[RunSnapshot]:
     """Each run of a store as a list shows it, one after the other, however many there are; the newest first."""
     for run in find_runs(path):
-        reader, budget = reader_of(run, machine), Budget(LOOK_SECONDS)
+        reader, budget = reader_of(run, machine, kept=kept), Budget(LOOK_SECONDS)
         seen = reader.refresh(full=False, budget=budget)
         while not reader.caught_up and not budget.spent:
             seen = reader.refresh(full=False, budget=budget)

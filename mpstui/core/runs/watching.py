@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from ...wire.rundir import RunDir
 
 if TYPE_CHECKING:
+    from ..follow import Budget
+    from ..formats.stores import StoredRun
     from .follower import RunFollower
     from .local_machine import LocalMachine
     from .stored import StoreFolder
+    from .stored_best import KeptBest
 
 # What reads stores, files and jobs is imported by who watches one: most lists have none.
 
@@ -37,6 +40,7 @@ class Watching(dict[str, "RunFollower"]):
         self._told_at: dict[str, float] = {}
         """When such a folder was first seen to tell something by itself."""
         self._jobs_of = ""
+        self._kept: KeptBest | None = None
 
     @property
     def left_out(self) -> int:
@@ -47,7 +51,7 @@ class Watching(dict[str, "RunFollower"]):
         """Add what a path means; returns the keys of its runs, none where they come by and by."""
         from ..formats.stores import find_runs
         from .reader import RunReader
-        from .stored import MOST_RUNS, StoreFolder, reader_of
+        from .stored import MOST_RUNS, StoreFolder
         from .watched import WatchedReader
         from .watched_jobs import ALL_JOBS, WatchedJob, job_named
 
@@ -68,7 +72,7 @@ class Watching(dict[str, "RunFollower"]):
         if len(runs) > 1 or runs[0].path != path or runs[0].joins:
             self._folders.append(StoreFolder(path, runs))
             self.grows = True
-        return [self._add(run.key, reader_of(run, self._machine, self._columns)) for run in runs[:MOST_RUNS]]
+        return [self._add_stored(run) for run in runs[:MOST_RUNS]]
 
     def look(self, ours: Iterable[RunFollower]) -> None:
         """Take in what has come; ``ours`` are readers of runs whose jobs are no others."""
@@ -90,12 +94,28 @@ class Watching(dict[str, "RunFollower"]):
             self._take_from(folder)
 
     def _take_from(self, folder: StoreFolder) -> bool:
-        from .stored import reader_of
-
         fresh = folder.look(self._machine)
         for run in fresh:
-            self._add(run.key, reader_of(run, self._machine, self._columns))
+            self._add_stored(run)
         return bool(fresh)
+
+    def _add_stored(self, run: StoredRun) -> str:
+        from .stored import reader_of
+        from .stored_best import kept_in
+
+        self._kept = self._kept or kept_in(self._state)
+        return self._add(run.key, reader_of(run, self._machine, self._columns, self._kept))
+
+    @property
+    def owes_best(self) -> bool:
+        """Whether there are long runs that nobody has looked through."""
+        return any(reader.owes_best for reader in self.values())
+
+    def look_through(self, budget: Budget) -> None:
+        """Look through the next long run for its best values."""
+        found = next((reader for reader in self.values() if reader.owes_best), None)
+        if found is not None:
+            found.look_through(budget)
 
     def _add(self, key: str, reader: RunFollower) -> str:
         self.setdefault(key, reader)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from mpstui import __version__
 from mpstui.cli.main import main
 from mpstui.core.follow import Budget
 from mpstui.core.hosts.local import LocalServices
@@ -20,9 +21,11 @@ from mpstui.core.runs.comparison import columns, settings_of
 from mpstui.core.runs.details import details
 from mpstui.core.runs.listing import best_of
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.summaries import Summaries
 from mpstui.core.series import series
 from tests import wandb_files as w
 from tests.core.runs.build import FakeClock, make_home, make_monitor
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -219,6 +222,73 @@ def test_the_list_knows_the_best_of_a_run_that_was_read(
     monkeypatch.setattr(stored, "LIST_BYTES", 100)  # a long one is not read for a list, but what was read holds
     monitor.snapshot(found["a"].run)
     assert best_of(by_name(monitor)["a"]) == ("val/loss", 0.5)
+
+
+def judged(folder: Path, name: str, losses: Sequence[float], *more: bytes) -> Path:
+    """One that is long enough for its end to be looked at alone."""
+    told = enumerate([*[2.0] * 2600, *losses])
+    rows = [w.history(step, {"train/loss": 1.0, "val/loss": loss}) for step, loss in told]
+    return w.write(folder / f"offline-run-{name}" / f"run-{name}.wandb", [w.run(name, {}), *rows, *more])
+
+
+def test_a_long_run_is_looked_through_in_the_background_for_its_best_once(
+    home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "LIST_BYTES", 1000)
+    path = judged(tmp_path, "a", (3.0, 0.5, 2.0), w.exited(0))
+    judged(tmp_path, "b", (3.0, 0.25, 2.0))
+    kept = Summaries(home.state / "cache" / "runs.jsonl")
+    screen = make_monitor(home, clock, kept=kept)
+    screen.watch(tmp_path)
+    wait_until(lambda: len(screen.refresh()) == 2 and not screen.is_behind)
+    found = by_name(screen)
+    assert {name: best_of(one) for name, one in found.items()} == {"a": ("val/loss", 0.5), "b": ("val/loss", 0.25)}
+    assert not any(one.series for one in found.values())  # it holds no curves
+
+    command = make_monitor(home, clock)  # reads nothing through, and need not
+    command.watch(tmp_path)
+    assert best_of(by_name(command)["a"]) == ("val/loss", 0.5)
+
+    judged(tmp_path, "a", (3.0, 0.5, 2.0, 0.125), w.exited(0))
+    os.utime(path, (clock(), clock()))
+    clock.advance(10)
+    wait_until(lambda: best_of(by_name(screen)["a"]) == ("val/loss", 0.125) and not screen.is_behind)
+    later = make_monitor(home, clock)
+    later.watch(tmp_path)
+    assert best_of(by_name(later)["a"]) == ("val/loss", 0.125)
+
+
+def test_a_long_run_that_grows_goes_on_being_looked_through(
+    home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "LIST_BYTES", 1000)
+    path = judged(tmp_path, "a", (3.0, 0.5))
+    os.utime(path, (clock(), clock()))
+    screen = make_monitor(home, clock, kept=Summaries(home.state / "cache" / "runs.jsonl"))
+    key = screen.watch(path)
+    wait_until(lambda: screen.refresh()[0].extremes.get("val/loss") == (0.5, 3.0))
+    judged(tmp_path, "a", (3.0, 0.5, 0.25))
+    clock.advance(5)
+    os.utime(path, (clock(), clock()))
+    wait_until(lambda: screen.refresh()[0].extremes.get("val/loss") == (0.25, 3.0))
+    assert screen.watched[key].snapshot is not None
+    assert not (home.state / "cache" / "stores.json").exists()  # it is not over
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"x": 1}', '{"VERSION": {"KEY": [1]}}', '{"VERSION": {"KEY": [[], {"a": 3}]}}']
+)
+def test_a_damaged_file_of_best_values_costs_time_alone(
+    home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(stored, "LIST_BYTES", 1000)
+    path = judged(tmp_path, "a", (3.0, 0.5), w.exited(0))
+    file = home.state / "cache" / "stores.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text.replace("VERSION", __version__).replace("KEY", str(path.parent)))
+    screen = make_monitor(home, clock, kept=Summaries(home.state / "cache" / "runs.jsonl"))
+    screen.watch(path)
+    wait_until(lambda: best_of(screen.refresh()[0]) == ("val/loss", 0.5))
 
 
 @pytest.mark.parametrize("most", [1000, 4 << 20])

@@ -1,0 +1,89 @@
+"""The best values of long runs in stores, which a list reads in the background: once, and never again while it holds.
+
+One file in the home for all of them. Losing it costs time alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Container, Iterable
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...wire import storage
+from ..follow import Budget
+from ..formats.stores import StoredRun
+from ..series.series import SeriesStore
+from .journal import Extremes
+from .stored_metrics import metrics_of_run
+
+MOST_KEPT = 2000
+"""Runs, the newest ones that were read."""
+_MOST_BYTES = 16 << 20
+_CAPACITY = 64
+"""Points of each curve that are held: only the least and the greatest value of all is wanted."""
+
+Stamps = list[list[int] | None]
+
+
+class KeptBest:
+    """What earlier processes have read, by the key of a run and what its files were like."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, Any] | None = None
+
+    def find(self, key: str, stamps: Stamps) -> Extremes | None:
+        """None where nobody has read it as it is."""
+        try:
+            known, found = self._held()[key]
+            return {name: (low, high) for name, (low, high) in found.items()} if known == stamps else None
+        except (LookupError, TypeError, ValueError, AttributeError):  # whatever the file has become
+            return None
+
+    def keep(self, key: str, stamps: Stamps, extremes: Extremes) -> None:
+        """Remember it for the next process; a disk that takes nothing costs time alone."""
+        self._known = None  # others may have read more since
+        known = self._held()
+        known.pop(key, None)
+        known[key] = [stamps, {name: list(ends) for name, ends in extremes.items()}]
+        kept = dict([*known.items()][-MOST_KEPT:])
+        with contextlib.suppress(OSError):
+            storage.make_private_folder(self._path.parent)
+            storage.write_bytes(self._path, json.dumps({__version__: kept}).encode(), sync=False)
+
+    def _held(self) -> dict[str, Any]:
+        if self._known is None:
+            found: Any = None
+            with contextlib.suppress(OSError, ValueError, RecursionError, AttributeError):
+                found = json.loads(storage.read_bytes(self._path, _MOST_BYTES)).get(__version__)
+            self._known = found if isinstance(found, dict) else {}
+        return self._known
+
+
+def kept_in(state: Path) -> KeptBest:
+    """That of a home, by its state folder."""
+    return KeptBest(state / "cache" / "stores.json")
+
+
+def stamps_of(files: Iterable[Path]) -> Stamps:
+    """What tells the files of a run from changed ones."""
+    return [None if (found := storage.stamp(one)) is None else list(found) for one in files]
+
+
+class BestReader:
+    """Looks through one long run for its least and greatest values, in slices; what has come since is added."""
+
+    def __init__(self, stored: StoredRun, clock: Callable[[], float], only: Container[str]) -> None:
+        """``only``: the names that a list judges runs by."""
+        self._external = metrics_of_run(stored, clock, SeriesStore(capacity=_CAPACITY, only=only))
+
+    def read(self, budget: Budget) -> Extremes | None:
+        """Read on; the values once it is at the end, or cannot be read any further, None before."""
+        self._external.poll()
+        before = self._external.file.offset
+        self._external.read(budget)
+        stands = self._external.file.offset == before
+        return self._external.store.extremes() if self._external.complete or stands else None
