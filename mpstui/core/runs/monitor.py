@@ -133,7 +133,7 @@ class Monitor:
         shown = {key: snapshot for key, snapshot in seen.items() if snapshot is not None}
         snapshots = self._placed(list(shown.values()))
         self._remember(budget)
-        if self._kept is not None:
+        if self._kept is not None and self.watched:
             self.watched.look_through(Budget(LOOKING_THROUGH_SECONDS, clock))
         wanted = {focus, *selected}
         self._available = {key: held for key, held in self._available.items() if key in wanted}
@@ -188,7 +188,8 @@ class Monitor:
     @property
     def is_behind(self) -> bool:
         """Whether runs that have ended are still to be read through, for the first time."""
-        return self.watched.owes_best or any(one.settled and not one.caught_up for one in self._runs.values())
+        owes = bool(self.watched) and self.watched.owes_best
+        return owes or any(reader.settled and not reader.caught_up for reader in self._runs.values())
 
     def read_on(self, focus: str, seconds: float) -> int:
         """Go on with the history of the run in focus, without a snapshot: between two refreshes, as often as one likes.
