@@ -18,8 +18,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from textual._xterm_parser import XTermParser
-from textual.drivers import linux_driver
 from textual.geometry import Region
+
+from .driver import PatientDriver
 
 STRIP_CELLS = 8
 QUESTION = "\x1b[16t\x1b[c"
@@ -285,4 +286,4 @@ def listen(answers: Answers) -> None:
             held = answers.late()
             return (*(super().feed(held) if held else ()), *super().tick())
 
-    linux_driver.XTermParser = Listening  # type: ignore[attr-defined]
+    PatientDriver.parser = Listening

@@ -28,6 +28,7 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 
+from .driver import PatientDriver
 from .graphics import STRIP_CELLS, Graphics, Picture
 
 
@@ -350,7 +351,7 @@ class PaintedApp(App[None]):
     """An app whose updates go through the paint."""
 
     def __init__(self, *, ansi_color: bool) -> None:
-        super().__init__(ansi_color=ansi_color)
+        super().__init__(driver_class=PatientDriver, ansi_color=ansi_color)
         self.paint = Paint()
         # Textual would parse for a theme in a copy, throw that away, and parse once more: some 5 ms of each start.
         self.stylesheet.reparse = self.stylesheet.parse  # type: ignore[method-assign]
