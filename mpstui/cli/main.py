@@ -143,6 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
     gc.set_threshold(50_000)  # nearly all that a start makes is kept: looking through it took a tenth of the start
     arguments = list(sys.argv[1:] if argv is None else argv)
+    sys.unraisablehook = _interrupt_again
     _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().startswith("utf"):
@@ -169,6 +170,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{str(error.filename)[:_LONGEST_PATH]}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}", "`mpstui doctor` checks the folders")
         return 1
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that comes while an object is freed raises where nobody can catch it: let it come once more."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+    import signal
+    import threading
+
+    # Not now: this hook too is called where nobody can catch it.
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def _open_closed() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -200,3 +203,25 @@ def test_a_command_after_two_dashes_is_in_the_usage_of_run(capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     assert capsys.readouterr().out.startswith("usage: mpstui run [options] -- COMMAND ...")
+
+
+def test_an_interrupt_that_comes_while_an_object_is_freed_is_not_lost() -> None:
+    script = """
+        import os, signal, sys, time
+        from mpstui.cli import main
+
+        class Freed:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1)  # until it comes: what it raises here nobody can catch
+
+        def command(arguments):
+            Freed()
+            time.sleep(300)
+            return 0
+
+        main._dispatch = command
+        sys.exit(main.main(["ps"]))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], stderr=subprocess.PIPE, timeout=200)
+    assert (done.returncode, done.stderr) == (130, b"")
