@@ -21,13 +21,25 @@ class Alarm(NamedTuple):
 
     event: str
     text: str
+    run: str = ""
+    words: str = ""
+    """The text without the name."""
 
 
 def alarms(before: Iterable[RunSnapshot], after: Iterable[RunSnapshot]) -> list[Alarm]:
     """What happened between two readings; a run seen for the first time has not changed."""
     known = {one.run: one for one in before}
     pairs = ((known[one.run], one) for one in after if one.run in known)
-    return [Alarm(event, f"{clean(new.name, 60)} {words}") for old, new in pairs for event, words in _change(old, new)]
+    return [
+        Alarm(event, f"{clean(new.name, 60)} {words}", new.run, words)
+        for old, new in pairs
+        for event, words in _change(old, new)
+    ]
+
+
+def heard(found: Iterable[Alarm], settings: AlertSettings) -> list[Alarm]:
+    """Those that somebody wants to hear of."""
+    return [alarm for alarm in found if alarm.event in settings.on and settings.when != "never"]
 
 
 def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
@@ -46,7 +58,7 @@ def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
 
 def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[str, str]) -> str:
     """The control sequences that tell a terminal of alarms; empty when nobody wants to hear of them."""
-    wanted = [alarm for alarm in found if alarm.event in settings.on and settings.when != "never"]
+    wanted = heard(found, settings)
     if not wanted:
         return ""
     ways = _ways(settings.notify, environ)

@@ -26,6 +26,16 @@ class Services(LocalServices):
 
         return words_for(found, self.settings().alerts, self.environ)
 
+    def heard(self, found: Sequence[Alarm]) -> list[Alarm]:
+        """The alarms that the user wants to hear of.
+
+        Raises:
+            UsageError: the settings have mistakes.
+        """
+        from .alarms import heard
+
+        return heard(found, self.settings().alerts)
+
     def export(self, snapshot: RunSnapshot, metric: str, form: str) -> Path:
         """Write a run's points (``csv``), its page (``html``) or a metric's chart (``svg``, ``png``) to a new file.
 

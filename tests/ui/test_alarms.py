@@ -112,6 +112,21 @@ def test_the_screen_hears_of_a_run_that_is_not_in_view() -> None:
     assert world.services.alarms[0].event == "crash"
 
 
+def test_what_became_of_a_run_that_is_not_looked_at_is_said_by_its_name() -> None:
+    world = fakes.world((RUNNING, fakes.running()))
+
+    async def play(driver: Driver) -> None:
+        await driver.until(lambda: world.monitor.focus == fakes.running().run, "the run in view is followed")
+        world.monitor.snapshots = (CRASHED, fakes.running(step=50))
+        await driver.hears("net: failed: ")
+        world.monitor.snapshots = (CRASHED, fakes.failed(fakes.running().run))
+        await driver.until(lambda: len(world.services.alarms) == 2)
+        await driver.sees("✗ failed")
+        assert not any(toast.startswith("failed") for toast in driver.toasts), "what is in view is seen"
+
+    drive(world, play, opening=fakes.running().run)
+
+
 def test_an_open_screen_can_be_noticed(tmp_path: Path) -> None:
     home = Home(tmp_path / "state", tmp_path / "config")
     lock = announce_screen(home)

@@ -262,7 +262,7 @@ class RunWorker(Worker):
         before, self._read = self._read, fresh
         if before is None or before[1:] != fresh[1:] or differ(before[0], fresh[0]):
             self._undrawn, self._changed_at = True, began
-            self._sound(before[0] if before is not None else (), fresh[0])
+            self._sound(before[0] if before is not None else (), fresh[0], focus.run)
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
         self._unread = any(one.unread for one in fresh[0])
         if before is None and not (self._unread or focus.closely):
@@ -274,14 +274,17 @@ class RunWorker(Worker):
         self._next_read = began + max(least, rest)
         self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
 
-    def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> None:
-        """Tell the terminal of a crash, a stall or a finish."""
+    def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot], in_view: str | None) -> None:
+        """Tell the terminal of a crash, a stall or a finish, and say what it was of a run that is not looked at."""
         known = {one.run: (one.state, one.health) for one in before}
         turned = [one for one in after if known.get(one.run) != (one.state, one.health)]
         found = alarms(before, turned) if turned else []
         if found:
             try:
                 self._post(TerminalNotified(self._services.notification(found)))
+                for one in self._services.heard(found):
+                    if one.run != in_view:
+                        self._post(Toast(one.words, "information" if one.event == "finish" else "warning", one.run))
             except SettingsError as error:
                 self._post(SettingsMistaken(error.mistakes))
 
