@@ -12,6 +12,7 @@ from mpstui.ui.screens.help import Help
 from mpstui.ui.screens.launch import LaunchForm
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.widgets.lines import KeyLine
+from mpstui.ui.widgets.peek import Peek
 from mpstui.ui.widgets.profile_list import ProfileList
 
 from . import fakes
@@ -145,3 +146,12 @@ def test_letters_that_come_in_one_piece_are_not_answered_one_by_one() -> None:
         assert not driver.toasts
 
     drive(fakes.world((fakes.running(),)), play)
+
+
+def test_a_click_on_the_look_below_the_list_opens_its_run() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.until(lambda: driver.app.screen.query_one(Peek).snapshot is not None)
+        await driver.pilot.click(Peek, offset=(10, 3))
+        await driver.until(lambda: isinstance(driver.app.screen, RunScreen))
+
+    drive(fakes.world((fakes.running(),)), play, size=(120, 40))

@@ -111,6 +111,7 @@ def test_a_past_warning_of_the_system_stands_out_in_the_pressure() -> None:
 def test_much_room_makes_the_curves_taller_and_little_keeps_what_matters() -> None:
     tall = memory_rows(facts(), 80, 30)
     assert len(tall) > len(memory_rows(facts(), 80, 14))
+    assert len(memory_rows(facts(), 200, 54)) > len(memory_rows(facts(), 200, 36)), "a whole high window is used"
     few = text(memory_rows(facts(), 60, 4))
     assert [word in few for word in ("left", "driver", "cache", "footprint")] == [True] * 4
 
@@ -307,7 +308,7 @@ def test_the_panel_wishes_for_no_more_than_it_can_fill(width: int) -> None:
     memory_rows(facts(), width, 100, axis)
     whole, tallest = axis.fills
     assert len(memory_rows(facts(), width, whole - 1)) == whole - 1
-    assert len(memory_rows(facts(), width, tallest + 20)) == tallest - 1
+    assert len(memory_rows(facts(), width, tallest - 1)) == tallest - 1
     for lines in range(whole - 1, tallest):
         assert len(memory_rows(facts(), width, lines)) == lines, "no line is blank before all is said"
 

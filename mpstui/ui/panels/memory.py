@@ -23,7 +23,8 @@ _SHORT_NOTE, _WHOLE_NOTE = 9, 18
 _WHOLE_NOTE_FROM = 64
 """From this width on a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
-_TALLEST = 4
+_TALLEST, _WHOLE_WINDOW_SHARE = 4, 5
+"""Lines of a curve at most: of a panel that has the whole of a high window, this share."""
 _MODEST_LINES, _MOST_LINES = 14, 36
 _CEILING = "┈"
 """Where the limit is, above a tall strip that does not reach it."""
@@ -94,7 +95,8 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
     kept = [lines[place][1] for place in sorted(chosen)]
     growing = [line for line in kept if isinstance(line, Amount) and line.grows and axis.tells(line)]
     each, rest = divmod(max(0, height - len(kept)), len(growing) or 1)
-    tall = {id(line): min(_TALLEST, 1 + each + (place < rest)) for place, line in enumerate(growing)}
+    tallest = max(_TALLEST, height // _WHOLE_WINDOW_SHARE)
+    tall = {id(line): min(tallest, 1 + each + (place < rest)) for place, line in enumerate(growing)}
     rows: list[Row] = []
     for line in kept:
         rows += [line] if isinstance(line, Row) else axis.rows_of(line, tall.get(id(line), 1))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from textual.events import Click
+
 from ..rows import EMPTY, Row, Span, clean, cut, fit, row, width_of, wrap
 from .lines import LinePanel
 
@@ -63,6 +65,11 @@ class Peek(LinePanel):
         name = snapshot.name if snapshot is not None else group.title if group is not None else ""
         self.titled, self.TITLE = bool(name), cut(clean(name, 60), 40)
         self.repaint()
+
+    def on_click(self, event: Click) -> None:
+        """A click opens the run that is looked at."""
+        if self.snapshot is not None:
+            self.app.simulate_key("enter")
 
     def status(self) -> tuple[Span, ...]:
         if self.snapshot is None:
