@@ -75,7 +75,7 @@ cluster: setup
 	MPSTUI_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 -rs tests/cluster $(CLUSTER)
 
 # The callbacks of mpstui/integrations inside the real frameworks, and what export writes read by the real trackers, in an
-# environment of their own: some ten minutes, and the time that 7 GB take. PEER_TORCH names another build of torch where its
+# environment of their own: some twenty minutes, and the time that 7 GB take. PEER_TORCH names another build of torch where its
 # torchvision is found too.
 integrations: setup
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -28,6 +28,8 @@ class Ultralytics:
         self._step = 0
         self._loss: Any = None
         """That of the newest step."""
+        self._told = 0
+        """The step whose loss was told last."""
         self._trained = False
         """An epoch that was not told of yet is over: what is measured at the end are the best weights, once more."""
         self._newest: dict[str, float] = {}
@@ -74,6 +76,8 @@ class Ultralytics:
         known = 0 <= done <= of_epoch
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         loss = _number(self._loss)
+        newest = [(step, {"loss": loss})] if loss is not None and step != self._told else []
+        self._told = step
         return {
             "step": step,
             "counts_behind": True,
@@ -84,7 +88,7 @@ class Ultralytics:
             "epoch_steps": of_epoch if known else None,
             "loss": loss,
             "metrics": dict(self._newest),
-            "points": [*waiting, (step, {"loss": loss})] if loss is not None else list(waiting),
+            "points": [*waiting, *newest],
         }
 
 

@@ -139,7 +139,7 @@ class _HuggingFace:
         epochs = _positive(state.num_train_epochs)
         epoch = None if state.epoch is None else math.floor(state.epoch) + 1 if self._begun else math.ceil(state.epoch)
         of_epoch = math.ceil(state.global_step / state.epoch - 1e-6) if state.epoch else None
-        lr = _number(trained.get("learning_rate"))
+        told = ("loss", _number(trained.get("loss"))), ("lr", _number(trained.get("learning_rate")))
         return {
             "step": state.global_step,
             "counts_behind": True,
@@ -147,8 +147,7 @@ class _HuggingFace:
             "epoch": epoch if epochs is None or epoch is None else min(epoch, epochs),
             "epochs": epochs,
             **_within(state.global_step, epoch, of_epoch),
-            "loss": _number(trained.get("loss")),
-            **({} if lr is None else {"lr": lr}),
+            **{name: value for name, value in told if value is not None},
             "metrics": _numbers(logged, _NO_METRICS),
             "points": fresh,
         }
@@ -221,6 +220,8 @@ class _Keras:
         self._logs: dict[str, Any] = {}
         self._fresh: dict[str, Any] = {}
         """What was told since the last beat, of the epoch being trained."""
+        self._told: tuple[int, Mapping[str, Any]] = 0, {}
+        """What was told last, and of which step: the end of an epoch tells it again."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_epoch(self, callbacks: Any, epoch: int, *args: Any, **kwargs: Any) -> None:
@@ -232,7 +233,9 @@ class _Keras:
 
     def before_epoch_end(self, callbacks: Any, epoch: int, logs: Any = None) -> None:
         self._logs.update(logs or {})
-        self._waiting.append((int(callbacks._model.optimizer.iterations.value), dict(logs or {})))
+        step = int(callbacks._model.optimizer.iterations.value)
+        known = self._told[1] if self._told[0] == step else ()
+        self._waiting.append((step, {name: value for name, value in (logs or {}).items() if name not in known}))
         self._fresh = {}
 
     def after_save(self, result: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
@@ -246,6 +249,7 @@ class _Keras:
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         fresh, self._fresh = _numbers(self._fresh, ()), {}
         newest = [(step, {**fresh, "lr": lr})] if fresh else []
+        self._told = (step, fresh) if fresh else self._told
         return {
             "step": step,
             "steps": epochs * epoch_steps if epochs and epoch_steps else None,

@@ -358,6 +358,7 @@ for rollout in range(2):
     for _ in range(64):
         model.num_timesteps += 4
         model._update_info_buffer([])
+    step(); at[0] += 2; step()  # their losses are not the one that is logged
     model_logger.name_to_value = {'rollout/ep_rew_mean': 7.5 + rollout, 'time/fps': 92, 'train/loss': 5.5,
                                   'a/b': 'text', 'train/learning_rate': 1e-3}
     model_logger.dump(model.num_timesteps)
@@ -365,11 +366,12 @@ for rollout in range(2):
     Logger.dump(type('Other', (), {'name_to_value': {'train/loss': 9.0}})())
     model.save('models/ppo')
 """
-    _, beat = ran(SCRIPT + program, tmp_path)
+    _, beat = ran(CLOCK + SCRIPT + program, tmp_path)
     told = {"step": 512, "steps": 512, "loss": 5.5, "metrics": {"rollout/ep_rew_mean": 8.5}}
     assert {name: beat[name] for name in told} == told
     assert 0 < beat["steps_per_second"] <= 0.512
     logged = [one for one in _points(tmp_path) if "rollout/ep_rew_mean" in one]
+    assert [*_losses(tmp_path)] == [256, 512]
     kept = [(one["step"], one["rollout/ep_rew_mean"], one["loss"], one["lr"]) for one in logged]
     assert kept == [(256, 7.5, 5.5, 1e-3), (512, 8.5, 5.5, 1e-3)]
     events = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
@@ -438,6 +440,30 @@ def _written(folder: Path, module: str, source: str) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "__init__.py").touch()
     (folder / f"{name}.py").write_text(source)
+
+
+def test_what_was_told_of_a_step_is_not_told_again_at_the_end_of_its_epoch() -> None:
+    from types import SimpleNamespace as Record
+
+    watch = Watch(torch, {})
+    look = looks("ultralytics.engine.trainer", watch)[0][2]
+    trainer = Record(start_epoch=0, epoch=0, epochs=2, train_loader=range(4), loss=torch.tensor(3.0))
+    for event in ("on_train_start", "on_train_epoch_start", "on_train_batch_end"):
+        look(trainer, event)
+    assert watch.trainer is not None
+    assert [watch.trainer()["points"] for _ in range(2)] == [[(1, {"loss": 3.0})], []]
+
+    watch = Watch(torch, {})
+    begins, ends, ends_epoch, _ = (look for *_, look, _ in looks("keras.src.callbacks.callback_list", watch))
+    number = Record(value=torch.tensor(2))
+    model = Record(optimizer=Record(iterations=number, learning_rate=number))
+    callbacks = Record(params={"epochs": 1, "steps": 2}, _model=model)
+    begins(callbacks, 0)
+    ends(callbacks, 1, {"loss": 3.0})
+    assert watch.trainer is not None
+    assert watch.trainer()["points"] == [(2, {"loss": 3.0, "lr": 2.0})]
+    ends_epoch(callbacks, 0, {"loss": 3.0, "val_loss": 2.0})
+    assert watch.trainer()["points"] == [(2, {"val_loss": 2.0})]
 
 
 def test_ultralytics_counts_batches_and_knows_its_totals_and_checkpoints(tmp_path: Path) -> None:

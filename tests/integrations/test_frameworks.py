@@ -80,6 +80,7 @@ for kind, count in (("train", 128), ("val", 4)):
 text = f"path: {os.getcwd()}\\ntrain: images/train\\nval: images/val\\nnames: [thing]\\n"
 pathlib.Path("data.yaml").write_text(text)
 settings = dict(imgsz=32, batch=4, workers=0, plots=False, amp=False, device="cpu", pretrained=False)
+settings["project"] = os.path.abspath("runs")  # under pytest it is a folder of the environment, for all tests together
 """
 PPO = """
 import gymnasium
