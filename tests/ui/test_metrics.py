@@ -8,7 +8,7 @@ import pytest
 
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.ui.panels import RunFacts
-from mpstui.ui.panels.metrics import MetricTable
+from mpstui.ui.panels.metrics import MetricTable, metric_rows
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.screens.run_body import shared
 
@@ -157,3 +157,10 @@ def test_a_filter_shows_what_matches_says_so_and_esc_takes_it_back_first() -> No
         assert screen_of(driver).is_current
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_names_that_begin_alike_are_told_apart_by_their_ends() -> None:
+    names = ("system/disk./.usageGB", "system/disk./.usagePercent", "system/network.recv")
+    run = replace(fakes.running(), series={name: fakes.curve(points=20, seed=7) for name in names})
+    words = [line.text.split()[0] for line in metric_rows(RunFacts(snapshot=run), 48, 30)]
+    assert {"syste….usageGB", "syste…ePercent", "system/networ…"} < set(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -208,6 +209,8 @@ class _Table:
             for place, least in enumerate(_LEAST_CELLS)
         ]
         self._name = max(_LEAST_NAME, min(_MOST_NAME, longest, width - last - best - at - 5 - _LEAST_TREND))
+        shortened = Counter(fit(self._named(one), self._name) for one in entries)
+        self._shared = {text for text, times in shortened.items() if times > 1}
         left = width - self._name - 2 - last
         self._columns = [last, *([best] if left > best else []), *([at] if left > best + at + 1 else [])]
         rest = width - self._name - 2 - sum(self._columns) - len(self._columns)
@@ -220,9 +223,14 @@ class _Table:
         by = f" · {self._by[entry.name]}" if entry.name in self._by else ""  # whose word it is, of several
         return clean(entry.name, 60) + by
 
+    def _fitted(self, name: str) -> str:
+        """The name in its column; where its beginning is that of another one too, with its end."""
+        found, end = fit(name, self._name), (self._name - 1) * 2 // 3
+        return fit(f"{name[: self._name - 1 - end]}…{name[-end:]}", self._name) if found in self._shared else found
+
     def _row(self, name: Span, texts: Sequence[str], trend: Span | None, role: str = "") -> Row:
         cells = [Span(" " + fit(text, width, "right"), role) for text, width in zip(texts, self._columns, strict=False)]
-        found = row(" ", (fit(name.text, self._name), name.role), *cells, " ", *([trend] if trend else []))
+        found = row(" ", (self._fitted(name.text), name.role), *cells, " ", *([trend] if trend else []))
         return row(*found.spans, " " * (self._width - found.width))
 
     def row(self, entry: Entry, *, here: bool) -> Row:
