@@ -19,6 +19,8 @@ NO_HOOK = f"this program saves by its own rules: its main script has no function
 
 
 _PARAMETERS = ("weight", "bias")
+_OF_WEIGHTS = "_metadata"
+"""What torch gives the dictionary that ``Module.state_dict`` returns, whatever the parameters are called."""
 _DEEPEST = 3
 
 
@@ -92,6 +94,7 @@ def parts_saved(obj: Any) -> tuple[bool, bool]:
     for one in _parts(obj, 0):
         if isinstance(one, Mapping):
             state = state or "param_groups" in one
+            weights = weights or hasattr(one, _OF_WEIGHTS)
             weights = weights or any(isinstance(name, str) and name.endswith(_PARAMETERS) for name in one)
         else:
             weights = weights or hasattr(one, "named_parameters")

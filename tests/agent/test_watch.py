@@ -121,11 +121,14 @@ def test_each_checkpoint_that_is_saved_is_told_with_its_step_and_what_is_none_is
         "step(); torch.save(net.state_dict(), 'best.pt'); step()\n"
         "both = {'epoch': 2, 'model': net.state_dict(), 'optim': optimizer.state_dict()}\n"
         "torch.save(net.state_dict(), 'best.pt'); torch.save(both, 'last.pt'); torch.save([x], 'x.pt')\n"
+        "odd = torch.nn.Module(); odd.W = torch.nn.Parameter(x)  # of a layer of the program's own\n"
+        "torch.save({'x': x}, 'y.pt'); torch.save({'epoch': 2, 'model': odd.state_dict()}, 'odd.pt')\n"
+        "torch.save(both, 'last.pt')\n"
     )
     last = ran(script, tmp_path)[1]
     found = [json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines()]
     told = {Path(one["path"]).name: one for one in found if one["event"] == "checkpoint"}
-    steps = {"epoch1.pt": 1, "epoch2.pt": 2, "best.pt": 4, "last.pt": 4}
+    steps = {"epoch1.pt": 1, "epoch2.pt": 2, "best.pt": 4, "last.pt": 4, "odd.pt": 4}
     assert {name: one["step"] for name, one in told.items()} == steps
     assert [name for name, one in told.items() if not one.get("weights_only")] == ["last.pt"]
     assert last["checkpoint"]["path"] == str(tmp_path / "last.pt")
