@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = "1.0"
-BEAT_SECONDS, POLL_SECONDS, SAVING_SECONDS = 1.0, 0.25, 600.0
-RETRY_SECONDS = 10.0
+BEAT_SECONDS, POLL_SECONDS, SAVING_SECONDS, RETRY_SECONDS = 1.0, 0.25, 600.0, 10.0
 MOST_WAITING_LINES, MOST_SETTINGS, MOST_DEPTH, LONGEST_SETTING, LONGEST_TEXT = 10_000, 10_000, 16, 1000, 10_000
 WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
 """At most this share of the time goes into writing; what that does not leave room for waits for the next word."""
@@ -304,12 +303,13 @@ class _Run:
         now = time.monotonic()
         if not self.speaks and not self._begin():
             return
-        line, counts, names, starts, counted, due = "", self.counts, self._names, self._starts, False, False
+        line, counts, values, names, starts = "", self.counts, self.values, self._names, self._starts
+        counted = due = False
         for name, value in said.items():
             kind = type(value)
             if kind is float and name in starts and value - value == 0:  # most numbers
-                self.values[name] = value
-                line += starts[name] + repr(value)
+                values[name] = value
+                line = f"{line}{starts[name]}{value!r}"
                 continue
             if name in counts:
                 if value == counts[name]:
@@ -325,7 +325,7 @@ class _Run:
             if name in _COUNTS:
                 counted, due = True, self._count(name, value) or due
             elif name:
-                self.values[name] = value
+                values[name] = value
                 line += f', "{name}": {value!r}' if value - value == 0 else f', "{name}": null'
         if self.rank == 0 and (line or counted):
             step = f', "step": {counts["step"]}' if "step" in counts else ""
@@ -333,7 +333,7 @@ class _Run:
         if self._told_at and now - self._told_at > self._pause:
             self._pause = now - self._told_at
         self._told_at = now
-        if "step" in said and self.count_beside is not None:
+        if self.count_beside is not None and "step" in said:
             begun = "epoch" in said and counts.get("epoch") != self._compared_epoch
             if begun or now >= self._compare_at:
                 self._compare_at = now + BEAT_SECONDS
