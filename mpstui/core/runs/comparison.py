@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..present import NOT_FINITE, duration, number, whole
 from ..series.direction import Best, Better, best_point, better
-from ..series.metric_words import measured, reading_order
-from ..series.series import is_evaluation
+from ..series.metric_words import is_evaluation, measured, reading_order
 
 MOST_COMPARED = 20
 """Runs that can be compared at once."""

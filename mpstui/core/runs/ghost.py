@@ -21,7 +21,7 @@ from ..follow import Budget
 from ..model.snapshot import RunSnapshot, SeriesView, State
 from ..present import moment_of_day, number
 from ..series.direction import Better, best, better
-from ..series.series import is_evaluation
+from ..series.metric_words import is_evaluation
 from .comparison import compared_values, curve_of, metrics_of, settings_of, value_at
 from .local_machine import LocalMachine
 from .reader import RunReader

@@ -13,8 +13,7 @@ from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State
 from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, number, rate, size
 from ..series.direction import Better, better
-from ..series.metric_words import measured
-from ..series.series import is_evaluation
+from ..series.metric_words import is_evaluation, measured
 from .comparison import is_named, settings_of
 
 Value = float | str | None

@@ -17,7 +17,8 @@ from ..model.errors import UsageError
 from ..model.exits import ExitSummary
 from ..model.snapshot import RunSnapshot, State
 from ..series.direction import better
-from ..series.series import SeriesStore, is_evaluation
+from ..series.metric_words import is_evaluation
+from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .follower import LIST_SERIES, RunFollower
 from .journal import Extremes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .series import BETWEEN_WORDS, EVALUATION_WORDS
-
+_EVALUATION_WORDS = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
+_BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
 _SPELLINGS = {"accuracy": "acc"}
 _OF_PACE = frozenset(
@@ -26,12 +26,17 @@ def reading_order(name: str) -> tuple[tuple[int, str], ...]:
 @lru_cache(NAMES_REMEMBERED)
 def measured(name: str) -> str:
     """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
-    words = (_SPELLINGS.get(word, word) for word in BETWEEN_WORDS.split(name.lower()))
-    return " ".join(word for word in words if word not in EVALUATION_WORDS | _UNSAID) or name
+    words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
+    return " ".join(word for word in words if word not in _EVALUATION_WORDS | _UNSAID) or name
 
 
 @lru_cache(NAMES_REMEMBERED)
 def is_of_pace(name: str) -> bool:
     """Whether a metric says how fast a training goes or how long it takes, not how well: ``eval_runtime``."""
-    words = BETWEEN_WORDS.split(name.lower())
+    words = _BETWEEN_WORDS.split(name.lower())
     return not _OF_PACE.isdisjoint(words) or ("per" in words and ("second" in words or "sec" in words))
+
+
+def is_evaluation(name: str) -> bool:
+    """Whether a metric's name says that it was measured on validation data."""
+    return not _EVALUATION_WORDS.isdisjoint(_BETWEEN_WORDS.split(name.lower()))

@@ -7,7 +7,6 @@ measured before is not lost but *superseded*: kept apart, and marked.
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import groupby, islice
@@ -16,14 +15,13 @@ from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
 from .columns import numbers, stretches
+from .metric_words import is_evaluation
 from .pyramid import CAPACITY, NAN, Columns, Pyramid, averaged, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
-EVALUATION_WORDS = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
-BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 MOST_SERIES = 6000
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 FINE_SERIES, COARSE_CAPACITY = 400, 256
@@ -247,11 +245,6 @@ class Series:
             if segment.first is not None and segment.first[0] < bound:
                 bound = segment.first[0]
         return (kept[0] if len(kept) == 1 else joined(kept[::-1])), old[::-1]
-
-
-def is_evaluation(name: str) -> bool:
-    """Whether a metric's name says that it was measured on validation data."""
-    return not EVALUATION_WORDS.isdisjoint(BETWEEN_WORDS.split(name.lower()))
 
 
 def _finite(value: float) -> float | None:

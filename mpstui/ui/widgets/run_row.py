@@ -9,7 +9,7 @@ from itertools import product, takewhile
 from typing import NamedTuple
 
 from ...core import present as shown
-from ...core.model.snapshot import RunSnapshot
+from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
 from ...core.runs.comparison import BROKEN_MARK, broken_since, told_apart
 from ...core.runs.listing import (
@@ -85,7 +85,13 @@ def _epoch(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
 
 def _trend(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
     curve = snapshot.train_loss
-    return (Span(sparkline(curve.mean if curve else (), width), "train" if snapshot.state.active else "dim"),)
+    return (Span(_curve(curve, width) if curve else " " * width, "train" if snapshot.state.active else "dim"),)
+
+
+@lru_cache(128)
+def _curve(curve: SeriesView, width: int) -> str:
+    """A key draws every row anew, and half of a row's time was its curve."""
+    return sparkline(curve.mean, width)
 
 
 def _text(of: Column, align: str) -> Cell:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpstui.core.series.metric_words import is_evaluation
 from mpstui.core.series.pyramid import debiased_average
-from mpstui.core.series.series import MOST_SEGMENTS, Points, Series, is_evaluation
+from mpstui.core.series.series import MOST_SEGMENTS, Points, Series
 
 NAN = math.nan
 
