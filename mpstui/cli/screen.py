@@ -238,24 +238,31 @@ def _settings(home: Home) -> tuple[str, str]:
     return screen.theme, screen.graphics
 
 
+_NEVER_SHOWN = {
+    "textual.command": "CommandListItem CommandPalette DiscoveryHit Hit Hits Provider SimpleProvider",
+    "rich.table": "Table",
+}
+"""Modules that Textual imports, and what of them."""
+
+
 def _import_textual() -> None:
     """Without TLS, as where Python was built without it: a screen opens no connection. 8 ms of processor time.
 
-    And without Textual's own palette, which is never opened here and brings ten more modules of widgets: 25 ms.
+    And without what is never shown here: Textual's own palette, which brings ten more modules of widgets, takes 25 ms,
+    tables take 1.
     """
     sys.modules["ssl"] = None  # type: ignore[assignment]
     import asyncio  # noqa: F401
 
     del sys.modules["ssl"]
-    name = "textual.command"
-    if name in sys.modules:
-        return
-    sys.modules[name] = stand_in = ModuleType(name)
-    for word in ("CommandListItem", "CommandPalette", "DiscoveryHit", "Hit", "Hits", "Provider", "SimpleProvider"):
-        setattr(stand_in, word, object)
+    spared = [name for name in _NEVER_SHOWN if name not in sys.modules]
+    for name in spared:
+        stand_in = sys.modules[name] = ModuleType(name)
+        stand_in.__dict__.update(dict.fromkeys(_NEVER_SHOWN[name].split(), object))
     import textual.app  # noqa: F401
 
-    del sys.modules[name]
+    for name in spared:
+        del sys.modules[name]
 
 
 def _services(home: Home, hosts: Sequence[str], watching: Path | None) -> Services:

@@ -9,7 +9,6 @@ adding an action is one entry here. A kind of request that nobody carries out ye
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from .model.snapshot import Availability, Health, RunSnapshot, State
@@ -45,8 +44,7 @@ Ask = Callable[[RunSnapshot, str], Question | None]
 Cost = Callable[[RunSnapshot, str], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Action:
+class Action(NamedTuple):
     """One thing that can be done to a run."""
 
     id: str
@@ -62,7 +60,7 @@ class Action:
     """What it costs, in a sentence, as far as that is known, given the caution; empty: nothing."""
     request: str = ""
     """The request it sends to the supervisor or the trainer; empty: whoever offers it does something else."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
     """Options of the request; of a restart, what its planner is asked for."""
 
     key: str = ""
@@ -88,7 +86,7 @@ class Action:
     """The command line's name for it; empty: a module of its own there offers it, or nothing."""
     command_help: str = ""
     """Its line of help there, where that is another one than ``help``."""
-    flags: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = {}
     """Options of the request that the command line can switch on, with a line of help each."""
     timeout: float | None = None
     """Seconds the command line waits for the answer."""

@@ -107,7 +107,7 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Piece:
     """A stretch of a curve that a later attempt, resumed from an older step, measured again."""
 
@@ -117,7 +117,7 @@ class Piece:
     mean: Sequence[float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SeriesView:
     """One metric's history, already thinned: columns of (x, minimum, maximum, mean), plus NaN gaps and attempt marks.
 
