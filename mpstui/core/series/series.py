@@ -97,7 +97,7 @@ class Series:
     """The history of one metric in bounded memory, whatever its length."""
 
     def __init__(self, name: str, capacity: int = CAPACITY, window: tuple[float, float] | None = None) -> None:
-        self.name = name
+        self.name, self._is_evaluation = name, is_evaluation(name)
         self._window = window
         self.count = 0
         self.first: float | None = None
@@ -185,7 +185,7 @@ class Series:
             minimum_at=_finite(lowest[1 + AXES[axis]]),
             maximum_at=_finite(highest[1 + AXES[axis]]),
             attempt_marks=[s.first[AXES[axis]] for s in self._segments[1:] if s.first is not None],
-            evaluation=is_evaluation(self.name),
+            evaluation=self._is_evaluation,
             gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
             superseded=[_piece(part, axis, most) for part in old],
             complete=complete,
