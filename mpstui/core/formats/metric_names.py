@@ -97,8 +97,8 @@ class MetricNames:
         """
         self._came_again = []
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
-        whole = reading.loss is not None and classify(reading.loss_name).rank < PART  # ``shipping cost: 15`` is none
-        beside = reading.certain or counted or whole
+        # ``shipping cost: 15`` is no whole loss.
+        beside = counted or reading.certain or (reading.loss is not None and classify(reading.loss_name).rank < PART)
         told = not (self.options.isdisjoint(reading.metrics) and self.options.isdisjoint(reading.eval_metrics))
         if told and not counted and (not beside or reading.loss_name in self.options):
             reading, beside = self._without_options(reading), False

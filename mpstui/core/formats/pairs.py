@@ -255,10 +255,7 @@ def _of_the_whole(pairs: list[Pair]) -> list[Pair]:
 
 def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) -> Pair:
     start, end = match.span()
-    gap = line[max(previous, start - _REACH) : start]
-    if gap.startswith(_COUNTED_THINGS) and line[previous - 1 : previous].isdigit():
-        gap = gap.lstrip().partition(" ")[2]  # ``6629 of 6629 steps Loss: 0.5``
-    named = _named_by(gap)
+    named = _named_by(line[max(previous, start - _REACH) : start])
     if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
         named = named._replace(key=labelled[1], name=classify(labelled[1]))  # ``adam epoch 5 ...``: whose epoch it is
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")
@@ -315,6 +312,8 @@ def _named_by(gap: str) -> _Named:
 
     The texts between the numbers of a log are few and come again with every line.
     """
+    if gap.startswith(_COUNTED_THINGS):
+        gap = gap.lstrip().partition(" ")[2]  # ``6629 of 6629 steps Loss: 0.5``
     found = _REVERSED_KEY.match(gap[::-1]) if gap and not gap.isspace() else None
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:

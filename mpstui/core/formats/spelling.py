@@ -105,7 +105,7 @@ def _listed(line: str) -> str:
     """A line with commas between names and values."""
     if line.startswith(("lr, ", "learning rate, ")):
         return _RATE_ALONE.sub(r"\1: ", line)
-    if ": " in line and line[-1:].isdigit():
+    if line.count(": ") == 1 and line[-1:].isdigit():
         line = _IN_TURN.sub(_each_in_turn, line)
     if "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
         line = _BY_COMMA.sub(r"\1: ", line)
