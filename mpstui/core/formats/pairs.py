@@ -198,6 +198,8 @@ def _is_in_name(line: str, pair: Pair) -> bool:
     """Whether a number is part of the name of the next one: ``loss * 1000: 3.5``, ``top 5: 91.2``, ``class 3: 0.5``."""
     if not pair.key or pair.marked or pair.total or pair.unit or pair.name.role not in _MEASURED:
         return False
+    if pair.name.role is Role.LOSS and "." in pair.text:
+        return False  # ``loss 6.8 = 6.5 + 0.3``: the value, and what it is the sum of
     return line[pair.start - 1] == "#" or _VALUE_OF_NAME.match(line, pair.end) is not None
 
 

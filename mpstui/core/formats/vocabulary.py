@@ -150,7 +150,7 @@ RATE_PAIRS = frozenset(
 NEVER_A_RATE = word_set(
     """
     mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
-    ratio reduction range step steps size drop policy
+    ratio reduction range step steps size drop policy power ending
     """
 )
 """Make something else of a learning rate."""

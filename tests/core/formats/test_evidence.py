@@ -184,3 +184,27 @@ def test_batches_behind_a_colon_and_steps_of_an_optimizer_are_counted() -> None:
 def test_the_value_of_an_option_is_no_part_of_the_next_name() -> None:
     lines = "".join(f"task={n}/9 method=net_mse requested_seeds={n} lags={n}.5\n" for n in range(1, 9))
     assert shown(lines) == set()
+
+
+def test_a_loss_that_is_spelt_out_as_a_sum_is_read_once() -> None:
+    lines = "".join(f"Epoch {n} loss 6.{n}2 = 5.{n} + 1.0{n}2 avg prob of [ word] 0.{n}4\n" for n in range(1, 6))
+    found = metric_names.read(lines.encode())
+    assert found.names <= {"loss", "avg prob of"}
+    assert found.summary.train_loss is not None
+    assert (found.summary.train_loss.last, found.summary.train_loss.count) == (6.52, 5)
+
+
+def test_rows_by_tabs_under_a_header_by_commas_are_a_table() -> None:
+    rows = "".join(f"{n}\t{n}00\t{n}0\t2.{9 - n}5\t1.{n}\n" for n in range(1, 5))
+    found = metric_names.read(f"epoch,step,grad_step,tr_loss,tr_ppl\n{rows}".encode())
+    assert found.summary.train_loss is not None
+    assert (found.summary.epoch, found.summary.step, found.summary.train_loss.last) == (4, 400, 2.55)
+
+
+def test_the_power_of_a_schedule_is_no_rate() -> None:
+    text = "SOLVER:\n  POLY_LR_POWER: 0.9\n  NAME: x\nepoch 1 loss: 0.5\nepoch 2 loss: 0.4\n"
+    assert metric_names.read(text.encode()).summary.learning_rate is None
+
+
+def test_weights_in_a_dictionary_are_settings() -> None:
+    assert shown("loss_weights: {'bce': 1, 'dice': 1.25, 'focal': 0.5}\n") == set()

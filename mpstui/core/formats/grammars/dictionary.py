@@ -27,6 +27,12 @@ _EVALUATED = re.compile(
     r"(?: (?:set|results?|metrics?|stats|scores?|final|(?:epoch|step) \d{1,9})){0,3}\W{0,4}\Z"
 )
 """In front of a dictionary: it is of an evaluation."""
+_TOLD = re.compile(
+    r"(?i)(?:weights?|coefs?|coefficients|kwargs|config|cfg|args|arguments|params|hparams|options|settings|lambdas?)"
+    r"['\"]?\s{0,3}[:=]\s{0,3}\Z"
+)
+_REACH = 40
+"""In front of a dictionary: it is of settings, ``loss_weights: {'bce': 1, 'dice': 1}``."""
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
 _PLANNED = {"epochs", "num_epochs", "num_epoch", "max_epochs", "max_epoch", "n_epochs", "nb_epochs", "num_train_epochs"}
@@ -84,15 +90,17 @@ class Dictionary(LineGrammar):
         readings: list[LineReading] = []
         if line.count("{") > 1:
             line = _NESTED.sub(_flattened, line)
-        start = line.find("{")
+        start, settings = line.find("{"), False
         while start >= 0 and (end := line.find("}", start)) >= 0:
-            reading = self._one(line[start : end + 1], line[:start] if not readings else "")
+            told = _TOLD.search(line, max(0, start - _REACH), start) is not None
+            settings = settings or told
+            reading = None if told else self._one(line[start : end + 1], line[:start] if not readings else "")
             if reading is not None:
                 readings.append(reading)
             start = line.find("{", end)
         record = _record(line)
         if readings or not (_is_told(record) or _is_configured(record)):
-            return readings or None
+            return readings or (() if settings else None)
         outer = _record(_outermost(line))  # within others are those of data loaders, of schedules
         planned = {value for key, value in outer.items() if key.lower() in _PLANNED}
         epochs = as_number(planned.pop()) if len(planned) == 1 else None

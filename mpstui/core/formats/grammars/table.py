@@ -98,7 +98,8 @@ class Table(LineGrammar):
                 self._columns, self._commas, self._fresh = columns, "," in line, True
                 self._starts = [word.start() for word in _WORD.finditer(line)]
             return () if columns else None
-        cells = (_comma_cells if self._commas else _cells)(line, len(self._columns))
+        by_commas = self._commas and "," in line  # a header by commas may have its rows by tabs
+        cells = (_comma_cells if by_commas else _cells)(line, len(self._columns))
         if cells is None and len(self._starts) == len(self._columns):
             cells = _cells_below(line, self._starts)
         if cells is None or (self._first_cell is not None and ("/" in cells[0]) != self._of_total):
