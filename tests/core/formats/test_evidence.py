@@ -208,3 +208,15 @@ def test_the_power_of_a_schedule_is_no_rate() -> None:
 
 def test_weights_in_a_dictionary_are_settings() -> None:
     assert shown("loss_weights: {'bce': 1, 'dice': 1.25, 'focal': 0.5}\n") == set()
+
+
+def test_a_measure_behind_the_loss_of_an_evaluation_is_read() -> None:
+    lines = "".join(
+        f"step {n} loss: 1.{n}\nvalidation loss at step {n}: 2.{n}5, the acc is: 0.0{n}5\n" for n in (1, 2, 3)
+    )
+    assert metric_names.read(lines.encode()).evaluated == {"validation loss": 2.35, "acc": 0.035}
+
+
+def test_a_name_that_a_number_begins_is_whole_behind_another_value() -> None:
+    lines = "".join(f"Epoch {n} loss: 1.{n}  1-shot: 5{n}.25  5-shot: 7{n}.25\n" for n in (6, 7, 9, 8))
+    assert shown(lines) == {"1-shot", "5-shot"}

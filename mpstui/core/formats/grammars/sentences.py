@@ -9,7 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..measures import is_measure
 from ..names import NameScope, Role, classify
+from ..pairs import read_pairs
 from ..points import Counters, LineReading, Priority, as_float, parse_count
 from . import Example, LineGrammar
 
@@ -113,7 +115,9 @@ class Sentences(LineGrammar):
         if (name.role is not Role.LOSS and not is_score) or value is None:
             return None
         if name.scope is NameScope.EVAL:
-            return LineReading(self.name, eval_metrics={match["name"]: value})
+            # ``validation loss at step 100: 6.9, the acc is: 0.05``
+            behind = {pair.key: pair.measured for pair in read_pairs(line[match.end() :]) if is_measure(pair.key)}
+            return LineReading(self.name, eval_metrics={match["name"]: value, **behind})
         found = match.groupdict()
         n, total = parse_count(match["n"] or found["m"]), parse_count(found.get("total") or "")
         is_epoch = (found.get("what") or found.get("of") or "").lower() == "epoch"
