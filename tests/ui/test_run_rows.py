@@ -45,6 +45,7 @@ def test_an_epoch_of_which_nobody_knows_how_far_it_is_shares_the_line_of_the_ste
     told = [line.text for line in progress(run, width)]
     assert len(told) == lines
     assert "26/52" in told[0]
+    assert "n/a" not in "".join(told)
     assert all(line.width <= width for line in progress(run, width))
     if lines == 1:
         assert told[0].split()[:4] == ["steps", "9953/20.0k", "·", "epoch"]
@@ -199,7 +200,7 @@ def test_the_header_ends_with_the_id_that_commands_take() -> None:
 @pytest.mark.parametrize(
     ("epoch", "first", "done", "shares"),
     [
-        (3, 1, False, ("n/a", "20.0 %")),
+        (3, 1, False, ("epoch  3/10", "20.0 %")),
         (3, 1, True, ("100 %", "30.0 %")),
         (0, 0, True, ("100 %", "10.0 %")),
         (10, 1, True, ("100 %", "100 %")),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 _ROOM_FOR_BOTH = 70
 """Columns from which on a line has place for two remarks, or for the counts of steps and epochs."""
+_NOTE = 14
+"""Cells of a remark behind a bar."""
 _DOT = Span("  ·  ", "faint")
 
 
@@ -132,15 +134,25 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     if uncounted and height < 2 and (epoch == shown.UNKNOWN or width >= _ROOM_FOR_BOTH):
         both = counted if epoch == shown.UNKNOWN else f"{counted} · epoch {epoch}"
         return [_bar("steps", both, done, (left, speed, samples) if active else (), width)]
+    if within is None and epoch != shown.UNKNOWN:
+        first = _which(epoch, speed if active else "", width)
+    else:
+        first = _bar("epoch", epoch, within, (epoch_left, speed) if active else (), width)
     return [
-        _bar("epoch", epoch, within, (epoch_left, speed) if active else (), width),
+        first,
         _bar("steps", counted, done, (left, samples) if active else (), width),
     ]
 
 
+def _which(epoch: str, note: str, width: int) -> Row:
+    """Which epoch it is, where nobody knows how far it has come: an empty bar would say nothing."""
+    told = fit(epoch, max(width_of(epoch) + 2, width - _NOTE - 3 - _LABEL))
+    return row(*clip((Span(" "), Span(fit("epoch", _LABEL), "dim"), Span(told), Span(note, "dim")), width))
+
+
 def _bar(label: str, counted: str, share: float | None, notes: tuple[str, ...], width: int) -> Row:
     notes = tuple(note for note in notes if note) if len(notes) > 2 else notes
-    tail = "".join(fit(note, 14) for note in notes[: 3 if width >= 112 else 2 if width >= _ROOM_FOR_BOTH else 1])
+    tail = "".join(fit(note, _NOTE) for note in notes[: 3 if width >= 112 else 2 if width >= _ROOM_FOR_BOTH else 1])
     count = max(_COUNT, width_of(counted) + 2)
     cells = max(4, width - 2 - _LABEL - count - _SHARE - (len(tail) + 2 if tail else 0))
     return row(
