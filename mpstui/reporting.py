@@ -32,8 +32,7 @@ _BEAT_VALUES = ("loss", "lr", "samples_per_second", "steps_per_second", "batch_s
 _OTHER_NAMES = {"learning_rate": "lr", "total_steps": "steps", "max_steps": "steps", "global_step": "step"}
 _RESERVED = frozenset(("time", "attempt", "rank", "schema", "nonfinite", "done", "first_epoch", "printed_step"))
 _PHASES = {"train": "train", "eval": "eval", "val": "eval", "test": "eval", "sav": "save", "checkpoint": "save"}
-_PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})
-"""How a word for one of the phases begins."""
+_PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})  # how a word for each begins
 _UNSAFE = str.maketrans({**{chr(code): " " for code in range(32)}, '"': "'", "\\": "/"})
 _OF_LOSSES = ("loss_sum", "backward_passes_per_step")
 _OF_OTHER_COUNTS = ("steps", "epoch_step", "epoch_steps", "steps_per_second", "step_from", "training")
@@ -227,8 +226,10 @@ class Report:
         counted |= {"step": point["step"]} if is_ahead else {}  # it sees one that is not counted yet
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
-    def has_saved(self, path: str) -> bool:
-        """For the agent: whether the program has told of this checkpoint."""
+    def has_saved(self, path: str, *, is_told: bool = False) -> bool:
+        """For the agent: whether the program has told of this checkpoint, or a callback (``is_told``) of a copy."""
+        if is_told and self._run is not None:
+            self._run.checkpoints.add(os.path.abspath(path))
         return self._run is not None and path in self._run.checkpoints
 
     def answers(self, action: str) -> bool:
@@ -255,8 +256,7 @@ class _Run:
     def __init__(self, folder: str, environ: Mapping[str, str]) -> None:
         attempt, (self.rank, self._world) = environ.get("MPSTUI_ATTEMPT", "1"), _rank(environ)
         self.attempt = int(attempt) if attempt.isdigit() else 1
-        self._attempt = f', "attempt": {self.attempt}'
-        self.folder = folder
+        self.folder, self._attempt = folder, f', "attempt": {self.attempt}'
         self.speaks = False  # it has said what a heartbeat has, and no other process speaks for this rank
         self.doing: tuple[str, float | None] = ("", None)  # and for how many seconds it may be silent at that
         self.counts: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """Transformers: ``Trainer(..., callbacks=[MpstuiCallback()])``, or ``report_to="mpstui"`` once this is imported.
 
-Tried with transformers 5.23. TRL, PEFT and what else builds on Trainer take it too.
+Tried with transformers 5.23 and 4.48. TRL, PEFT and what else builds on Trainer take it too.
 """
 
 from __future__ import annotations

@@ -67,6 +67,7 @@ class _Callbacks:
         if self._stopped:  # at its end a training strips the last one of what is needed to go on
             path = trainer.last.with_name("asked.pt")
             shutil.copy(trainer.last, path)
+            report.has_saved(str(trainer.last), is_told=True)
         if trainer.best.exists() and trainer.best_fitness == trainer.fitness:
             report.checkpoint(trainer.best, step=self._step, best=True)
         goes_on_from = (trainer.epoch + 1) * self._batches  # the steps of a broken-off epoch are made again

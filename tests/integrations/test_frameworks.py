@@ -72,6 +72,7 @@ import os, pathlib
 os.environ["YOLO_CONFIG_DIR"] = os.getcwd()
 import cv2, numpy
 from ultralytics import YOLO
+from ultralytics.utils.callbacks.base import default_callbacks
 for kind, count in (("train", 128), ("val", 4)):
     for folder in ("images", "labels"): pathlib.Path(folder, kind).mkdir(parents=True, exist_ok=True)
     for n in range(count):
@@ -80,6 +81,7 @@ for kind, count in (("train", 128), ("val", 4)):
 text = f"path: {os.getcwd()}\\ntrain: images/train\\nval: images/val\\nnames: [thing]\\n"
 pathlib.Path("data.yaml").write_text(text)
 settings = dict(imgsz=32, batch=4, workers=0, plots=False, amp=False, device="cpu", pretrained=False)
+default_callbacks["on_train_batch_end"].append(lambda trainer: time.sleep(0.15))
 settings["project"] = os.path.abspath("runs")  # under pytest it is a folder of the environment, for all tests together
 """
 PPO = """
