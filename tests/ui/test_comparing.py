@@ -277,6 +277,17 @@ def test_a_run_without_a_curve_over_an_axis_keeps_its_number() -> None:
     assert draw_overlay(overlay((none,), "step"), ChartView(), 60, 12) == []
 
 
+def test_without_colours_only_the_curve_of_the_selected_run_is_whole() -> None:
+    def dots(hidden: int, *, colours: bool) -> str:
+        chart = draw_overlay(
+            overlay((SGD, ADAM), "step", hidden=frozenset({hidden})), ChartView(), 60, 12, 0, colours=colours
+        )
+        return "".join(line.text for line in chart[:-1])
+
+    assert dots(1, colours=False) == dots(1, colours=True)
+    assert dots(0, colours=False) != dots(0, colours=True)
+
+
 def lone(view: SeriesView, number: int) -> RunSnapshot:
     return replace(SGD, run=str(number), series={"loss": view})
 
@@ -310,9 +321,11 @@ def test_a_curve_that_stays_as_it_was_is_not_drawn_again(monkeypatch: pytest.Mon
     """Twenty of them took 170 ms for each key, and for each new point of one."""
     drawn: list[SeriesView] = []
 
-    def noted(canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str) -> None:
+    def noted(
+        canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str, *, dotted: bool
+    ) -> None:
         drawn.append(curve)
-        draw_line(canvas, curve, values, space, layer)
+        draw_line(canvas, curve, values, space, layer, dotted=dotted)
 
     monkeypatch.setattr("mpstui.ui.widgets.overlay.draw_line", noted)
     fresh = [replace(TWENTY[place], series={"loss": replace(TWENTY[place].series["loss"])}) for place in range(5)]

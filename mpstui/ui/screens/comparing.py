@@ -32,7 +32,7 @@ class ComparisonScreen(ActingScreen):
         self._runs = tuple(runs)
 
     def compose(self) -> ComposeResult:
-        yield Comparison(blocks=self.context.blocks)
+        yield Comparison(blocks=self.context.blocks, colours=not self.app.no_color)
         yield KeyLine(footer_keys(Scope.COMPARISON, Scope.EVERYWHERE))
 
     @property

@@ -33,8 +33,9 @@ _OF_AXIS = {"step": "steps", "epoch": "epochs", "time": "times"}
 class Comparison(PixelPanel):
     """Keys are methods that return a sentence where they cannot work."""
 
-    def __init__(self, *, blocks: bool = False) -> None:
+    def __init__(self, *, blocks: bool = False, colours: bool = True) -> None:
         super().__init__()
+        self._colours = colours
         self.snapshots: Sequence[RunSnapshot] = ()
         self.view = ChartView(blocks=blocks)
         self.axis: str | None = None
@@ -240,7 +241,8 @@ class Comparison(PixelPanel):
                 chart = parallel_rows(drawn, width, lines, blocks=self.view.blocks, bare=self.in_pixels)
             chart += [row()] * (lines - len(chart))
         else:
-            chart = draw_overlay(self._data, self.view, width, lines, first, bare=self.in_pixels)
+            bare = self.in_pixels
+            chart = draw_overlay(self._data, self.view, width, lines, first, bare=bare, colours=self._colours)
         self._draw_pixels(width, lines, first, drawn)
         if not chart:
             missing = f" none of them has {clean(self.metric, 40)} by {self.axis or 'step'}"

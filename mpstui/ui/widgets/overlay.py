@@ -112,13 +112,21 @@ def _ends(curve: SeriesView) -> SeriesView:
 
 
 def draw_overlay(
-    data: Overlay, view: ChartView, width: int, height: int, first: int | None = None, *, bare: bool = False
+    data: Overlay,
+    view: ChartView,
+    width: int,
+    height: int,
+    first: int | None = None,
+    *,
+    bare: bool = False,
+    colours: bool = True,
 ) -> list[Row]:
     """The chart without a legend, of ``height`` lines; empty where there is nothing to draw or no place for it.
 
     Args:
         first: the place of the run that is drawn over the others.
         bare: without curves and cursor, which a picture shows.
+        colours: tell the curves apart; without them, all but the first are dotted.
     """
     space = overlay_frame(data, view, width, height)
     if space is None:
@@ -126,11 +134,12 @@ def draw_overlay(
     canvas, names = Canvas(space.columns, space.lines, view.blocks), {}
     for place, curve in enumerate(data.runs):
         if curve is not None and place not in data.hidden:
-            key, drawn = _DRAWN.get(curve, (None, canvas))
-            if key != (space, view.blocks, place):  # most curves are as they were: one alone goes on
-                key, drawn = (space, view.blocks, place), Canvas(space.columns, space.lines, view.blocks)
-                draw_line(drawn, curve, curve.smooth, space, RUN_ROLES[place])
-                _DRAWN[curve] = key, drawn
+            dotted = not colours and first not in (None, place)
+            now, (key, drawn) = (space, view.blocks, place, dotted), _DRAWN.get(curve, (None, canvas))
+            if key != now:  # most curves are as they were: one alone goes on
+                drawn = Canvas(space.columns, space.lines, view.blocks)
+                draw_line(drawn, curve, curve.smooth, space, RUN_ROLES[place], dotted=dotted)
+                _DRAWN[curve] = now, drawn
             canvas.take(RUN_ROLES[place], drawn)
             names[RUN_ROLES[place]] = Span(LABELS[place], f"{RUN_ROLES[place]} strong")
     canvas.in_front = RUN_ROLES[first] if first is not None else None
