@@ -315,6 +315,8 @@ def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
     """
     if checkpoint.owner is not None:
         return "" if checkpoint.owner == snapshot.run else f"of run {checkpoint.owner}"
+    if snapshot.started is None and (snapshot.state is State.QUEUED or (snapshot.exit and snapshot.exit.unbegun)):
+        return "of another run"
     if snapshot.started is not None and checkpoint.time < snapshot.started:
         return "older than the run"
     if snapshot.ended is not None and checkpoint.time > snapshot.ended + _LATE_SECONDS:
@@ -376,12 +378,11 @@ _ALIKE = {
     **{"…": ".", "·": "-", "✓": "v", "▲": "!", "‖": "=", "↻": "@", "☾": "(", "▼": "v", "↑": "^", "↓": "v", "←": "<"},
     **{"⏎": "<", "░": ":", "•": "o", "▔": "~", "▾": "v"},
 }
-_BRAILLE = range(0x2800, 0x2900)
 
 
 def lookalike(character: str) -> str:
     """An ASCII character that looks or means nearly the same, else a question mark."""
-    if ord(character) in _BRAILLE:
+    if "\u2800" <= character <= "\u28ff":  # braille
         return " " if character == "\u2800" else "*"
     return _ALIKE.get(character, "?")
 

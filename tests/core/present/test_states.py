@@ -115,6 +115,15 @@ def test_a_checkpoint_from_before_or_after_the_run_is_another_runs() -> None:
     assert told == ["older than the run", "", "", "newer than the run"]
 
 
+@pytest.mark.parametrize(
+    ("state", "end"), [(State.QUEUED, None), (State.KILLED, ExitSummary(None, None, None, None, unbegun=True))]
+)
+def test_a_run_that_never_began_has_no_checkpoint(state: State, end: ExitSummary | None) -> None:
+    run = RunSnapshot(run="r", name="r", dir=Path(), state=state, seen=900.0, ended=500.0 if end else None, exit=end)
+    assert why_not_its_own(Checkpoint(Path("e1.pt"), 1, 300.0), run) == "of another run"
+    assert why_not_its_own(Checkpoint(Path("e1.pt"), 1, 300.0), replace(run, started=100.0)) == ""
+
+
 def test_what_a_checkpoint_says_of_itself_counts_more_than_its_time() -> None:
     run = RunSnapshot(run="r", name="r", dir=Path(), state=State.FINISHED, seen=900.0, started=100.0, ended=500.0)
     assert why_not_its_own(Checkpoint(Path("e1.pt"), 1, 300.0, owner="other"), run) == "of run other"
