@@ -6,6 +6,7 @@ without a word behind the batches: ``* Acc@1 75.0``.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -110,6 +111,18 @@ class Evaluated:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._told = ""
+        self._alone = True
+        """Whether no line of training has told a loss or an epoch."""
+        self._first = self._epoch = math.inf
+        """The first epoch that an evaluation told, and the newest."""
+
+    def begins_anew(self, reading: LineReading) -> bool:
+        """Whether epochs that evaluations alone have told are back at the first one: another run tells it."""
+        epoch = reading.counters.epoch
+        evaluates = self._alone and reading.phase is Phase.EVAL and not reading.bar
+        anew = evaluates and epoch is not None and epoch <= self._first < self._epoch
+        self._epoch = math.inf if anew else self._epoch
+        return anew
 
     def of(self, reading: LineReading) -> LineReading:
         """Without a loss and a counter, what was just evaluated is the evaluation's whole."""
@@ -125,6 +138,11 @@ class Evaluated:
         """Another line of training or of an evaluation."""
         if reading.loss is not None:
             self._names.clear()
+        if reading.phase is Phase.EVAL and reading.counters.epoch is not None:
+            self._epoch = reading.counters.epoch
+            self._first = min(self._first, self._epoch)
+        elif reading.loss is not None or (reading.counters.epoch is not None and not reading.bar):
+            self._alone = False
         self._names.update((quantity(name)[1], name) for name in reading.eval_metrics)
 
     def is_new(self, reading: LineReading) -> bool:

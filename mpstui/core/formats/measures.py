@@ -28,6 +28,10 @@ from .vocabulary import (
 
 _TOLD = ("cfg.", "CFG.", "config.", "args.", "opt.", "hparams.", "hyp.", "params.")
 """In front of what a program was told: ``cfg.max_len``."""
+_PARAMETER = re.compile(r"\w\.(?:weight|bias)(?![a-z])")
+"""``encoder.rnn.weight_hh_l0``: of the model."""
+_ABBREVIATIONS = ("PER", "IS")
+"""A rate of errors and the inception score, which are words of sentences too."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
@@ -74,8 +78,9 @@ def is_never_a_metric(text: str) -> bool:
     unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     told = text.startswith(_TOLD)
-    piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith("PER")  # a rate of errors
-    return counts or unknown or not words or piece or told
+    piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith(_ABBREVIATIONS)
+    parameter = "." in text and _PARAMETER.search(text) is not None
+    return counts or unknown or not words or piece or told or parameter
 
 
 @lru_cache(maxsize=4096)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from .labels import told_apart
 from .measures import is_duration, is_measure
-from .names import Name, NameScope, Role, classify
+from .names import Name, NameScope, Role, classify, words_of
 from .points import Number, parse_count, parse_number
 from .spelling import NUMBER, respelt
-from .vocabulary import EVAL_WORDS, TRAIN_WORDS
+from .vocabulary import EVAL_WORDS, NOT_THE_STEP, TRAIN_WORDS
 
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
 _RATE_UNIT = (
@@ -28,7 +28,7 @@ _IS_RATE = re.compile(_RATE_UNIT)
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 _UNIT = (
     r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|GiB|MiB|KiB|GB|MB|KB|TB|"
-    r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|st|nd|rd|th|[skKMBGmhdG])"
+    r"dB|ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|st|nd|rd|th|[skKMBGmhdG])"
 )
 
 
@@ -259,7 +259,17 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) 
     start, end = match.span()
     named = _named_by(line[max(previous, start - _REACH) : start])
     if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
-        named = named._replace(key=labelled[1], name=classify(labelled[1]))  # ``adam epoch 5 ...``: whose epoch it is
+        if NOT_THE_STEP.isdisjoint(words_of(named.key)):
+            named = named._replace(
+                key=labelled[1], name=classify(labelled[1])
+            )  # ``adam epoch 5 ..``: whose epoch it is
+    elif (
+        named.key.endswith(" of")
+        and "." in match["number"]
+        and is_measure(named.key)
+        and not (match["total"] or "est" in named.key)
+    ):
+        named = _named_by(f"{named.key[:-3]}: ")  # ``Inception score of 4.5``
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")
     unit = unit or match["times"]
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:

@@ -13,12 +13,13 @@ from .measures import is_measure
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import Counters
-from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
+from .vocabulary import BATCH_WORDS, EPOCH_PLURALS, EVAL_WORDS, NOT_THE_STEP, STEP_WORDS, TRAIN_WORDS
 
 COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 """The roles of counters."""
 PLANNED = frozenset((Role.EPOCHS, Role.STEPS))
 """Those of what is planned."""
+_MAY_COUNT = (Role.OTHER, Role.STEP, Role.BATCH)
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
@@ -33,6 +34,8 @@ _RULES = ("--", "==", "**", "##")
 """In front of what a line is the heading of: ``---- batch: 010 ----``."""
 _HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
 _DONE = re.compile(r"(?i)(?: (?:steps|iterations|iters|updates|epochs))? (?:completed|done|finished|performed|taken)\b")
+_OF_EPOCH = re.compile(r"(?i) (?:of|in) epochs?\b")
+"""Behind a count out of so many: whose steps they are."""
 _SO_FAR = ("progress", "progress on", "completed", "done", "finished")
 
 
@@ -53,6 +56,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
         so_far = pair.key.lower().endswith(_SO_FAR) or trained
         so_far = so_far and bool(pair.total) and not counters.positioned
+        if has_loss and counters.shown_step is None and (field := _field_of(pair, line)):
+            counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
+            continue
         if pair.key and pair.name.role not in COUNTING and not pair.bracketed and not so_far:
             continue
         if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
@@ -83,6 +89,18 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     counters = _epochs_beside_a_loss(counters, pairs) if has_loss and counters.epoch is None else counters
     return counters, plan and not counters.positioned
+
+
+def _field_of(pair: Pair, line: str) -> str:
+    """What ``Finished training it 20/500 of epoch 3`` counts beside a loss: the last word says it, or what follows."""
+    words = words_of(pair.key) if pair.total and pair.name.role in _MAY_COUNT else ()
+    if not words or words[-1] not in STEP_WORDS | BATCH_WORDS or not NOT_THE_STEP.isdisjoint(words):
+        return ""
+    if pair.scope is NameScope.EVAL or not isinstance(pair.counted, int) or pair.counted > or_zero(pair.planned):
+        return ""
+    if words[-1] in BATCH_WORDS or _OF_EPOCH.match(line, pair.end):
+        return "epoch_step"
+    return "step" if pair.name.role is Role.OTHER else ""
 
 
 def _epochs_beside_a_loss(counters: Counters, pairs: Sequence[Pair]) -> Counters:

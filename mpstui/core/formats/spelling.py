@@ -68,7 +68,7 @@ _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch
 _TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
 """What ``print`` makes of several things in Python 2: ``('Epoch: ', 1)``."""
 _IN_TUPLE = re.compile(r"(?:\A\(|, )'([^'\n]{1,60}?)[\s:=]{0,4}', ")
-_HITS = re.compile(r"\b([Hh]its|HITS|[Rr]ecall|[Pp]recision|NDCG|ndcg)( \(\w{1,24}\))? ?@ ?(\d{1,4})(?=\s?[:=])")
+_HITS = re.compile(r"(?<![\w-])([A-Za-z][\w-]{0,20})( \(\w{1,24}\))? ?@ ?([1-9]\d{0,3})(?=\s?(?:=|:(?!\d)))")
 """``Hits (raw) @ 10: 0.5``: at how many is part of the name."""
 _GROUPED = re.compile(r"([Ll]oss|[Mm]etrics?), (?=[a-zA-Z]\w{0,20}: \s?-?\d)")
 """``training-loss, overall: 0.5    training-metric, acc: 0.9``: of which group a value is."""

@@ -218,6 +218,8 @@ class Tracker:
         return series if series is not None and series.run == self.run and series.count else None
 
     def _starts_run(self, reading: LineReading) -> bool:
+        if self._evaluated.begins_anew(reading):
+            return True
         series = self._begun(reading.series)
         if self._opened and (reading.loss is not None or reading.learning_rate is not None):
             main, now = self.primary, reading.counters

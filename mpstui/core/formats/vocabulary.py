@@ -62,6 +62,10 @@ NOT_THE_EPOCH = word_set(
     """
 )
 """In front of "epoch": it is another than the one that is trained."""
+NOT_THE_STEP = NOT_THE_EPOCH | word_set(
+    "accumulation accum grad micro inner diffusion denoising sampling sampler search"
+)
+"""In front of "step": it is another than one of the optimizer."""
 PLAN_WORDS = word_set("num number total max n planned of nb count 総 总 合計 totales")
 """In front of a counter: how many are planned."""
 LOSS_WORDS = word_set(
