@@ -72,10 +72,10 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(optim, "Optimizer"), "load_state_dict", watch.steps.resumed, None),
         (_found(torch, "serialization"), "_load", None, watch.steps.loaded),
         (_found(torch, "serialization"), "save", watch.before_save, watch.after_save),
-        (_found(torch, "cuda.CUDAGraph"), "capture_end", None, watch.after_capture),
-        (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.after_replay),
+        (_found(torch, "cuda.CUDAGraph"), "capture_end", None, watch.captured.after_capture),
+        (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.captured.after_replay),
         (_found(data, "DataLoader"), "__iter__", None, watch.passes.begun),
-        (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", None, watch.after_fetch),
+        (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", watch.before_fetch, watch.after_fetch),
     ):
         _put(watch, owner, name, before, after)
     if hasattr(torch, "save"):

@@ -9,6 +9,8 @@ LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
 _WINDOW_SECONDS = 10.0
 """Of training that a speed is told from: a beat alone may hold a single step, or three."""
+_LEAST_PAUSE_SECONDS, _PAUSE_TIMES = 0.5, 5.0
+"""Between two steps, and in usual ones: who neither called ``eval`` nor asked a loader has evaluated, or drawn."""
 
 
 class Pace:
@@ -26,13 +28,31 @@ class Pace:
         self._at, self._step, self._samples = 0.0, 0, 0
         self._stretches: deque[tuple[float, int, int]] = deque()
         """Seconds, steps and samples between two beats."""
+        self.waited = 0.0
+        """Seconds since the newest step for which a data loader was waited: slow data makes a slow training."""
+        self._stepped_at = 0.0
+        self._seen = 0
+        """Steps since the last beat."""
+        self._long: list[float] = []
+        """Seconds between two steps that may be a pause, since the last beat."""
+        self._usual: deque[float] = deque(maxlen=9)
+        """Seconds of a step between the last beats."""
         self._cold = 2
         """So many stretches stand alone: the first one is still warming up."""
 
     def begin(self, now: float, step: int, warmed_up: float) -> None:
         """The first step was made; its start took ``warmed_up`` seconds, and the next may take as long."""
-        self._at, self._step = now, step
+        self._at, self._step, self._stepped_at = now, step, now
+        self._long.clear()
         self.patience = max(LEAST_PATIENCE_SECONDS, 2 * warmed_up)
+
+    def stepped(self, now: float) -> None:
+        """An optimizer has made a step."""
+        gap, self._stepped_at = now - self._stepped_at, now
+        self._seen += 1
+        if gap > _LEAST_PAUSE_SECONDS:
+            self._long.append(max(0.0, gap - self.waited))
+        self.waited = 0.0
 
     def beat(self, now: float, step: int, samples: int, *, trained: bool) -> None:
         """So many steps and samples of this process are done."""
@@ -41,8 +61,22 @@ class Pace:
         if done > 0 and elapsed > 0.1:
             self.patience = max(LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * elapsed / done)
             if trained and not self.was_away:
-                self._tell((elapsed, done, seen))
+                self._tell((elapsed - self._paused(elapsed, done), done, seen))
         self.was_away = False
+        self._long.clear()
+        self._seen = 0
+
+    def _paused(self, elapsed: float, done: int) -> float:
+        """Seconds of the pauses in a stretch; where all steps are as slow, it is the training."""
+        if done != self._seen:  # a framework counts something else
+            return 0.0
+        others = done - len(self._long)
+        if others > 0:
+            usual = max(0.0, elapsed - sum(self._long)) / others
+        else:
+            usual = sorted(self._usual)[len(self._usual) // 2] if self._usual else elapsed / done
+        self._usual.append(usual if others > 0 else elapsed / done)
+        return sum(gap - usual for gap in self._long if gap > _PAUSE_TIMES * usual > 0)
 
     def _tell(self, newest: tuple[float, int, int]) -> None:
         if self._cold:

@@ -113,12 +113,15 @@ class Passes:
             return None
         return math.ceil(fed.length / max(1, passes_per_step))
 
-    def facts(self, passes_per_step: int, steps_before: int | None, epochs_before: int | None) -> dict[str, Any]:
+    def facts(
+        self, passes_per_step: int, steps_before: int | None, epochs_before: int | None, training: int = 1
+    ) -> dict[str, Any]:
         """The fields of a heartbeat that follow.
 
         Args:
             steps_before: optimizer steps that were done before this process, None where nobody knows.
             epochs_before: epochs, where a checkpoint said so.
+            training: which one of this process it is.
         """
         fed = self._trained
         if fed is None:
@@ -130,8 +133,11 @@ class Passes:
             epochs_before = steps_before // steps
         known = epochs_before if steps_before != 0 else 0
         epoch = fed.epoch + known if self._are_epochs and known is not None else None
+        others = [done for network, done in self._begun.items() if network not in fed.networks]
+        alike = training > 2 and len(set(others)) == 1 and fed.epoch <= others[0]  # folds, or clients of each round
         return {
             "epoch": epoch,
+            "epochs": others[0] if alike and epoch is not None else None,
             "epoch_step": fed.steps if steps and self._are_epochs else None,
             "epoch_steps": steps if self._are_epochs else None,
             "batch_size": fed.batch_size,

@@ -9,13 +9,13 @@ import _thread
 import os
 import sys
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from . import answering, ranks, saving
 from .awake import Awake
+from .captured import CapturedSteps
 from .counting import Steps
 from .losses import Losses
 from .memory import device_memory
@@ -58,9 +58,7 @@ class Watch:
         self._writing = _thread.RLock()
         """Held by the one thread that reports: several may train, and one looks after long evaluations."""
         self._device = "cpu"
-        self._captured: list[weakref.ref[Any]] = []
-        self._replayed: weakref.WeakKeyDictionary[Any, list[weakref.ref[Any]]] = weakref.WeakKeyDictionary()
-        """Optimizers whose steps are in a CUDA graph."""
+        self.captured = CapturedSteps(torch, self._stepped)
         self._phase = "train"
         self._worked_at = self._first_backward = 0.0
         self._eval_at: float | None = None
@@ -71,6 +69,8 @@ class Watch:
         self._newest_memory = MemoryReading()
         self._pace = Pace()
         self._pointed = 0
+        self._fetching_at = 0.0
+        self._acts = False
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
         """The same, switched off for good at its first surprise: a guest must not break the house."""
@@ -89,7 +89,7 @@ class Watch:
         self.losses.before_backward(*args, **kwargs)
         self._worked()
         self._first_backward = self._first_backward or self._worked_at
-        if not self.steps.seen and not self._is_capturing():
+        if not self.steps.seen and not self.captured.is_capturing():
             self._go_on_without_steps()
 
     def after_step(self, optimizer: Any) -> None:
@@ -98,34 +98,20 @@ class Watch:
             return
         try:
             self.losses.stepped()
-            if self._is_capturing():  # nothing is computed yet, and to read a number would end the program
-                self._captured.append(weakref.ref(optimizer))
+            if self.captured.is_capturing():
+                self.captured.take(optimizer)
             else:
                 self._stepped(optimizer)
         except Exception as error:  # noqa: BLE001 - a guest must not break the house
             self._give_up(error)
-
-    def after_capture(self, result: Any, graph: Any) -> None:
-        """Behind ``CUDAGraph.capture_end``: the steps in it are made by each replay."""
-        if self._captured:
-            self._replayed[graph], self._captured = self._captured, []
-
-    def after_replay(self, result: Any, graph: Any) -> None:
-        """Behind ``CUDAGraph.replay``."""
-        for optimizer in (ref() for ref in self._replayed.get(graph, ())):
-            if optimizer is not None:
-                self._stepped(optimizer)
-
-    def _is_capturing(self) -> bool:
-        """Whether the work goes into a CUDA graph, not to the device."""
-        cuda = self._torch.cuda
-        return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
     def _stepped(self, optimizer: Any) -> None:
         joins = self.steps.joins(optimizer)
         self.passes.stepped(self.losses.passes_per_step, self.steps.network(optimizer), joins=joins)
         self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
         self._worked()
+        if not joins:
+            self._pace.stepped(self._worked_at)
         if not self._trains:
             groups = (one for group in optimizer.param_groups for one in group["params"])
             self._start(next((str(one.device.type) for one in groups), "cpu"))
@@ -222,15 +208,17 @@ class Watch:
         passes = self.losses.passes_per_step
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
         anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
+        counted = not told and step is not None
+        acts = "updates" if counted and self._acts else None
         facts = {
-            "step_from": "process" if not told and anew and step is not None and not self.steps.before else None,
+            "step_from": "process" if counted and anew and not self.steps.before else acts,
             "loss_seen": "trainer" if told and (by_trainer or loss is not None) else "backward",
             "steps_per_second": self._pace.steps_per_second,
             "samples_per_second": self._pace.samples_per_second,
             "accumulate": passes if passes >= 1 and not further and settled else None,
             "checkpoint": self._written.newest,
             **self.steps.facts(),
-            **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
+            **self.passes.facts(passes, self.steps.before, self.steps.epochs_before, self.steps.training),
             **told,
             "loss": told["loss"] if by_trainer else loss,
             "step": step,
@@ -294,12 +282,21 @@ class Watch:
             if self._phase == "eval":
                 self._beat_on("train", self._monotonic())
 
+    def before_fetch(self, iterator: Any, *args: Any) -> None:
+        """Before ``__next__`` of a data loader."""
+        self._fetching_at = self._monotonic()
+
+    def before_reset(self, *args: Any, **kwargs: Any) -> None:
+        """Before ``Env.reset`` of gymnasium: the steps that such a program counts are those of its environments."""
+        self._acts = True
+
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
         """Behind ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
         self.passes.fetched(batch, iterator)
         if self._reporter is None or self._thread != _thread.get_ident():
             return
         now = self._monotonic()
+        self._pace.waited += now - self._fetching_at
         self._idle_batches += 1
         if self._idle_batches >= _IDLE_BATCHES:
             self.passes.evaluated(_IDLE_BATCHES)

@@ -84,7 +84,8 @@ class Heartbeat(NamedTuple):
     """Where the agent has the loss from: ``backward`` (what was passed to it; what the program prints is the better
     witness) or ``trainer`` (a framework told it), also while it has none; None: the program reports for itself."""
     step_from: Optional[str] = None
-    """``process``: steps are counted since this process began, which may have gone on from a checkpoint."""
+    """``process``: steps are counted since this process began, which may have gone on from a checkpoint; ``updates``:
+    they are those of optimizers, in a program that acts in an environment and counts what it does there."""
     training: Optional[int] = None
     """Which training of this process it is, from the second on, as in a search or a cross-validation: ``epoch`` and
     what is planned are its own, ``step`` goes on through all of them where the agent counts."""

@@ -320,6 +320,16 @@ def test_epochs_of_the_next_training_count_from_one() -> None:
     assert told == [(epoch, 2, 2) for epoch in (1, 2, 3, 1, 2, 3)]
 
 
+def test_trainings_that_had_as_many_epochs_each_tell_those_of_the_next_one() -> None:
+    passes, told = Passes(torch), []
+    for training, epochs in enumerate((2, 2, 2, 3, 1), 1):
+        for _ in range(epochs):
+            for _ in _batches(passes, _loader(4, batch_size=2)):
+                passes.stepped(1, training)
+            told.append(passes.facts(1, 0, None, training)["epochs"])
+    assert told == [None, None, None, None, 2, 2, 2, 2, None, None]
+
+
 def _told(passes: Passes, every: int = 1, before: int | None = 0, epochs: int | None = None) -> tuple[Any, ...]:
     facts = passes.facts(every, before, epochs)
     return tuple(facts.get(name) for name in ("epoch", "epoch_step", "epoch_steps", "batch_size"))

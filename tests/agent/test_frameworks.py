@@ -288,6 +288,13 @@ for learner.epoch in range(2):
     assert not any("saw no step" in one["text"] for one in events)
 
 
+def test_the_steps_of_a_program_that_acts_in_an_environment_are_told_as_updates(tmp_path: Path) -> None:
+    _written(tmp_path, "gymnasium.core", "class Env:\n    def reset(self, *, seed=None): return seed\n")
+    program = "class Walk(gymnasium.core.Env): pass\nprint(Walk().reset(seed=3))\nstep(); step()\n"
+    printed, beat = ran("import gymnasium.core\n" + SCRIPT + program, tmp_path)
+    assert (printed.split(), beat["step"], beat["step_from"]) == (["3"], 2, "updates")
+
+
 def test_a_training_of_fastai_that_begins_with_a_later_epoch_goes_on_counting(tmp_path: Path) -> None:
     _written(tmp_path, "fastai.learner", "class Learner:\n    def __call__(self, event): pass\n")
     program = """

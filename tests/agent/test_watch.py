@@ -401,10 +401,10 @@ def test_steps_that_a_cuda_graph_captures_count_when_it_is_replayed(
         capture.setattr(torch.Tensor, "item", lambda tensor: pytest.fail("this waits for the device"))
         step()
         step()
-        watch.after_capture(None, graph)
+        watch.captured.after_capture(None, graph)
     assert watch.steps.count == 1
     for replayed in (graph, other, graph):
-        watch.after_replay(None, replayed)
+        watch.captured.after_replay(None, replayed)
     assert watch.steps.count == 5
     watch.at_exit()
     assert beat(tmp_path)["step"] == 5
@@ -484,3 +484,29 @@ def test_a_search_makes_its_trainings_one_after_another(tmp_path: Path) -> None:
     assert told == [3, 24, None, 2, 4, 4]
     points = [json.loads(line)["step"] for line in RunDir(tmp_path).metrics.read_text().splitlines()]
     assert points == sorted(points), "one curve through all of them"
+
+
+def test_what_is_done_between_two_steps_without_a_word_is_no_slowness_of_the_training(tmp_path: Path) -> None:
+    """A plot or an evaluation under `no_grad` alone, each twenty steps; but slow data does make a slow training."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT + "import json, os\n"
+        "from torch.utils.data import DataLoader, IterableDataset\n"
+        "def speed():\n"
+        "    return json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))['steps_per_second']\n"
+        "for done in range(1, 401):\n"
+        "    at[0] += 0.125; step()\n"
+        "    if done % 20 == 0: at[0] += 3\n"
+        "print(speed())\n"
+        "class Slow(IterableDataset):\n"
+        "    def __iter__(self):\n"
+        "        for done in range(1, 401):\n"
+        "            at[0] += 3 if done % 20 == 0 else 0\n"
+        "            yield torch.zeros(1)\n"
+        "for batch in DataLoader(Slow()): at[0] += 0.125; step()\n"
+        "print(speed())\n"
+        "for done in range(40): at[0] += 1.5; step()\n"  # and from here on every step is slow
+        "print(speed())\n"
+    )
+    plain, waiting, slow = map(float, ran(script, tmp_path)[0].split())
+    assert [plain, slow] == pytest.approx([8.0, 1 / 1.5], rel=0.02)
+    assert waiting < 5.0

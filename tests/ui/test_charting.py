@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpstui.core.model.snapshot import SeriesView
+from mpstui.core.model.snapshot import SeriesView, State
 from mpstui.core.series.series import SeriesStore
 from mpstui.core.telemetry.model import Stretch
 from mpstui.ui.charting.canvas import Canvas, draw_line, draw_range
@@ -351,6 +351,21 @@ def test_the_axis_counts_epochs_when_asked() -> None:
 
 def test_a_chart_without_data_says_so() -> None:
     assert any("no loss reported yet" in text for text in lines(ChartData(name="loss")))
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (State.RUNNING, "no loss reported yet"),
+        (State.WATCHED, "no loss reported yet"),
+        (State.UNREADABLE, "no loss reported yet"),
+        (State.FINISHED, "this run reported no loss"),
+        (State.KILLED, "this run reported no loss"),
+    ],
+)
+def test_a_run_that_is_over_will_report_nothing_more(state: State, told: str) -> None:
+    run = replace(fakes.running(), series={}, state=state)
+    assert any(told in text for text in lines(chart_data(run, "loss")))
 
 
 @pytest.mark.parametrize("unread", [{"brief": True}, {"loading": True}])

@@ -136,8 +136,9 @@ def test_only_what_changed_is_drawn_anew_and_a_key_is_answered_in_its_time() -> 
 
 def test_facts_of_a_run_without_metrics_say_so() -> None:
     grid = MetricGrid(blocks=False)
-    grid.show(RunFacts(snapshot=replace(fakes.running(), series={})).snapshot)
-    assert grid.rows(80, 20)[0].text.strip() == "no metrics reported yet"
+    for run, told in ((fakes.running(), "no metrics reported yet"), (fakes.finished(), "this run reported no metrics")):
+        grid.show(RunFacts(snapshot=replace(run, series={})).snapshot)
+        assert grid.rows(80, 20)[0].text.strip() == told
 
 
 def test_that_lines_are_averages_is_said_once_for_all_charts() -> None:

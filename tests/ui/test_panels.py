@@ -56,7 +56,9 @@ def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
 def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> None:
     bare = changed(RUN, series={}, metrics={}, loss=None, lr=None, checkpoints=(), checkpoint=None, events=())
     lists = (metric_rows, checkpoint_rows, event_rows)
-    assert ["yet" in rows(RunFacts(snapshot=bare), 80)[0].text for rows in lists] == [True, True, True]
+    told = [rows(RunFacts(snapshot=bare), 80)[0].text for rows in lists]
+    assert told[0] == " this run reported no metrics"
+    assert ["yet" in text for text in told[1:]] == [True, True]
     brief = [rows(RunFacts(snapshot=replace(bare, brief=True)), 80)[0].text for rows in lists]
     assert [("being read" in text, "yet" in text) for text in brief] == [(True, False)] * 3
     loading = [rows(RunFacts(snapshot=replace(bare, loading=True)), 80)[0].text for rows in lists]

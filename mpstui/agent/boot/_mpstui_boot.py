@@ -31,6 +31,8 @@ _WATCHED = {
     "keras.src.models.model",
     "fastai.learner",
     "fastai.callback.schedule",
+    "gym.core",
+    "gymnasium.core",
     "stable_baselines3.common.base_class",
     "stable_baselines3.common.logger",
     "ultralytics.engine.trainer",

@@ -45,6 +45,8 @@ class CheckpointScanner:
         folders = (run, Path(template.cwd)) if template else (run,)
         events = tuple(events)
         said = _told(events) or dict.fromkeys(told(run / "events.jsonl"), False)
+        if newest is not None and Path(newest.path).is_absolute():  # its event comes with the next step
+            said.setdefault(Path(newest.path), False)
         return self.scan(template.checkpoints if template else None, folders, steps_told(newest, events), said)
 
     def scan(

@@ -16,7 +16,7 @@ from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
 from ..series.pyramid import CAPACITY
-from ..series.series import NOT_METRICS
+from ..series.series import NOT_METRICS, reported_metrics
 from .external import ExternalMetrics
 from .files import PointReader
 from .local_machine import LocalMachine
@@ -25,7 +25,6 @@ from .numbers import (
     ProgressPace,
     Witness,
     epochs_done,
-    reported_metrics,
     respelt,
     said,
     timed,
@@ -199,6 +198,7 @@ class RunFollower:
             Witness(external.path.name if external is not None else "", printed),
             Witness("arguments", self._asked or {}),
             counts_anew=own is not None and own.step_from == "process",
+            counts_updates=own is not None and own.step_from == "updates",
             sees_losses=own is not None and own.loss_seen == "backward",
             sees_epochs=own is not None and own.loss_seen == "backward" and "epoch" not in own.reported,
             resumed=self._resumed,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers
-from ..series.series import NOT_METRICS
+from ..series.series import reported_metrics
 
 NEWEST_RECORDS = 240
 WINDOW = 240
@@ -27,6 +27,8 @@ GAP_TIMES = 5.0
 LEAST_GAP_SECONDS = 2.0
 OFF_SECONDS = 300.0
 """A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it does not foretell the future."""
+_MOST_APART_SECONDS = 3.0
+"""Between the moments of a beat and of what is printed."""
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
@@ -65,6 +67,8 @@ class NumberWitnesses(NamedTuple):
     """The totals among its arguments."""
     counts_anew: bool = False
     """The agent counts since this process began: what the program says of its steps and epochs is better."""
+    counts_updates: bool = False
+    """The agent counts steps of optimizers, the program and its arguments those of an environment."""
     sees_losses: bool = False
     """The agent sees what goes into ``backward``, which is divided where gradients are accumulated."""
     sees_epochs: bool = False
@@ -79,7 +83,8 @@ class NumberWitnesses(NamedTuple):
             order = (self.own, self.program, self.printed)
             # Steps told from epochs and batches serve a run that nobody else counts.
             told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
-            if self.counts_anew and not (count == "step" and _falls_behind(told["step"], self.own.says.get("step"))):
+            anew = self.counts_anew or (count == "step" and self.counts_updates)
+            if anew and not (count == "step" and _falls_behind(told["step"], self.own.says.get("step"))):
                 order = (self.program, self.printed._replace(says=told), self.own)
             first = next((one for one in order if kind(one.says.get(count)) is not None), None)
             if first is not None:
@@ -89,10 +94,8 @@ class NumberWitnesses(NamedTuple):
             from_zero = first is self.own and self.counts_anew and self.resumed
             for one in totals[:1] if from_zero else totals:
                 planned = kind(one.says.get(total))
-                if one is self.asked and planned is None and first is not None and count == "epoch":
-                    planned = self._epochs_maybe()
-                if one is self.asked and planned is not None:
-                    planned = self._as_counted(count, planned, found.get(count) or 0)
+                if one is self.asked:
+                    planned = self._asked(count, planned, first, found.get(count) or 0)
                 if planned is not None and planned >= (found.get(count) or 0):
                     found[total], by[total] = planned, one.name
                     break
@@ -130,17 +133,20 @@ class NumberWitnesses(NamedTuple):
                 found[spelt.setdefault(respelt(name), name)] = value
         return found
 
-    def _epochs_maybe(self) -> float | None:
-        """The number of epochs where ``--epoch 20`` means that: not the one to begin with, or to begin behind."""
-        asked, begun = number(self.asked.says.get("epoch")), number(self.printed.says.get("begun_epoch")) or 0
-        return asked if asked is not None and begun < asked and not self.resumed else None
-
-    def _as_counted(self, count: str, asked: float, now: float) -> float:
+    def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
         """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on end with 5.
 
-        A loop that leaves behind `if step > max_steps` makes one more than it says.
+        A loop that leaves behind `if step > max_steps` makes one more than it says. ``--epoch 20`` may mean the total,
+        unless it is the epoch to begin with, or to begin behind.
         """
         begun = integer(self.printed.says.get("begun_epoch")) or 0
+        if count == "step" and self.counts_updates and first is self.own:
+            return None
+        if asked is None and count == "epoch" and first is not None and not self.resumed:
+            maybe = number(self.asked.says.get("epoch"))
+            asked = maybe if maybe is not None and begun < maybe else None
+        if asked is None:
+            return None
         if count == "epoch" and asked < begun <= now < begun + asked:
             return begun + asked - 1
         return now if count == "step" and now == asked + 1 else asked
@@ -174,16 +180,6 @@ def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
     """Whether what somebody else counts may be an epoch: the bar of an evaluation is shorter than the steps of one."""
     epochs, steps = found.get("epochs"), found.get("steps")
     return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
-
-
-def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
-    """The metric values of the newest state, without counters and texts."""
-    return {
-        name: value
-        for name, value in newest.items()
-        if name not in NOT_METRICS
-        and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
-    }
 
 
 class ProgressPace:
@@ -244,9 +240,14 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
             before = math.floor(numbers.epoch) - numbers.first_epoch
             end = epoch_end + round(max(0, numbers.epochs - before - 1) * within.epoch_steps)
             whole = round(numbers.epochs * within.epoch_steps)
-            if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < within.epoch_steps <= whole:
+            apart = max(within.epoch_steps, _MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
+            if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < apart and before < numbers.epochs:
                 # Step and epoch may be of two moments; more steps were made where an attempt began an epoch again.
                 end = whole if whole >= numbers.step else end
+    elif numbers.epoch is not None and not one_of_many and (numbers.step or 0) > 2:
+        begun = numbers.epoch - numbers.first_epoch + 1
+        if numbers.step in (begun, begun - 1) and within.epoch_steps in (None, 1) and numbers.epochs is not None:
+            end = round(numbers.epochs)  # each epoch is one step, as graph networks have it
     counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
@@ -261,10 +262,6 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
         left = epochs.remaining_seconds(numbers.epochs)
     if left is None:
         left = steps.remaining_seconds(end)
-    if left is None and numbers.epoch is not None and (numbers.step or 0) > 1:
-        begun = numbers.epoch - numbers.first_epoch + 1
-        if numbers.step in (begun, begun - 1):  # each epoch is one step, as graph networks have it
-            left = steps.remaining_seconds(numbers.epochs)
     if epochs.step is not None:
         epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
     elif epoch_end is not None:

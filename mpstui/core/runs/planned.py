@@ -14,7 +14,7 @@ from ..profiles.written import USUAL_NAMES
 from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
-_LIKELY = ("epoch", "step", "iter")
+_LIKELY = ("epoch", "step", "iter", "update")
 _YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
 """Whole numbers by name: what a plan is needs no other part of YAML."""
 
@@ -34,7 +34,7 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     """
     words = {**(settings or {}), **arguments_in(argv)}
     told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
-    if not any(word in name for name in told for word in ("epoch", "step", "iter")):
+    if not any(word in name for name in told for word in _LIKELY):
         return {}
     from ..formats.points import as_number
     from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCH, EPOCHS, STEPS

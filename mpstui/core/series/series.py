@@ -33,6 +33,16 @@ _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "fir
 NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", "printed_step", "device", "done", *_COUNTS})
 
 
+def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
+    """The metric values of the newest state, without counters and texts."""
+    return {
+        name: value
+        for name, value in newest.items()
+        if name not in NOT_METRICS
+        and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
+    }
+
+
 class Points(NamedTuple):
     """Points of one metric in their order of arrival, as columns; NaN for what is unknown or not finite."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
+from ...core.model.snapshot import Piece, RunSnapshot, SeriesView, State
 from ...core.present import loss_text
 from ...core.series.metric_words import is_of_pace, measured, reading_order
 from ..rows import clean
@@ -47,6 +47,8 @@ class ChartData:
     """Curves of steps, put on an axis of time."""
     unread: bool = False
     """The history has not been read to its end: no curve does not mean that there is none."""
+    ended: bool = False
+    """What it has not reported by now it never will."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -92,6 +94,16 @@ def drawn_with(snapshot: RunSnapshot, name: str) -> str:
     return next((other for other in same if measured(other) == measured(name)), name)
 
 
+def none_reported(what: str, *, ended: bool) -> str:
+    """The words for a kind of numbers of which there are none."""
+    return f"this run reported no {what}" if ended else f"no {what} reported yet"
+
+
+def has_said_all(snapshot: RunSnapshot) -> bool:
+    """Whether it has ended, as far as that can be read."""
+    return not snapshot.state.active and snapshot.state is not State.UNREADABLE
+
+
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     shown: SeriesView | None = snapshot.series.get(name)
     others = (view for other, view in snapshot.series.items() if view.evaluation and measured(other) == measured(name))
@@ -102,7 +114,15 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     epoch = steps_per_epoch(snapshot)
     known = snapshot.numbers.loss is not None or not snapshot.numbers.loss_is_finite
     now = loss_text(snapshot.numbers) if name == "loss" and known else ""
-    return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=epoch, now=now, unread=unread)
+    return ChartData(
+        name=name,
+        train=shown,
+        evaluation=evaluation,
+        steps_per_epoch=epoch,
+        now=now,
+        unread=unread,
+        ended=has_said_all(snapshot),
+    )
 
 
 def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartData:

@@ -17,7 +17,7 @@ from ...core.present import NOT_FINITE, number, whole
 from ...core.runs.comparison import compared_values
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
 from .canvas import POINT, Canvas, draw_line, draw_range
-from .data import ChartData, Reading, reading
+from .data import ChartData, Reading, none_reported, reading
 from .scale import Frame, Scale, nice_step, tick_label, value_scale
 
 GUTTER = 7
@@ -112,7 +112,8 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
     """
     space = frame(data, view, width, height, bare=bare)
     if space is None:
-        missing = "the history is being read …" if data.unread else f"no {clean(data.name, 40)} reported yet"
+        none = none_reported(clean(data.name, 40), ended=data.ended)
+        missing = "the history is being read …" if data.unread else none
         text = "too small for a chart" if data.curves else missing
         return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
     canvas = Canvas(space.columns, space.lines, view.blocks)

@@ -15,6 +15,7 @@ from ...core.model.patterns import PatternMistake
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.series.direction import Better, best_point
 from ...core.series.overview import Entry, Fold, Metric, arranged, measured_at, metrics_of
+from ..charting.data import has_said_all, none_reported
 from ..rows import Row, Span, clean, fit, row, sparkline, width_of
 from ..widgets.lines import WheelScrolled
 from . import Panel, RunFacts, RunPanel, nothing_yet
@@ -105,8 +106,9 @@ class MetricTable(WheelScrolled, RunPanel):
         self._take(width, height)
         if not self._entries:
             unread = self.facts.snapshot.loading or self.facts.snapshot.brief
-            return [nothing_yet("no metric has this in its name" if self.pattern else "no metrics reported yet",
-                                unread=unread and not self.pattern)]  # fmt: skip
+            none = none_reported("metrics", ended=has_said_all(self.facts.snapshot))
+            why = "no metric has this in its name" if self.pattern else none
+            return [nothing_yet(why, unread=unread and not self.pattern)]
         blocks, lines = self._blocks, max(1, height - 1)
         in_view = self._entries[self._top : self._top + blocks * lines]
         table = _Table(width // blocks - (blocks > 1), self.facts, self._cells, in_view)

@@ -16,7 +16,7 @@ from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.series.direction import Better, best_point
 from ...core.series.overview import metrics_of
-from ..charting.data import ChartData, chart_data, drawn_with, reading
+from ..charting.data import ChartData, chart_data, drawn_with, has_said_all, none_reported, reading
 from ..charting.plot import GUTTER, ChartView, draw, frame
 from ..charting.scale import Frame, nice_step
 from ..graphics import Picture, Raster
@@ -129,7 +129,8 @@ class MetricGrid(PixelPanel):
     def rows(self, width: int, height: int) -> list[Row]:
         if not self._names:
             reading_on = self._snapshot is None or self._snapshot.loading or self._snapshot.brief
-            return [row((" reading …" if reading_on else " no metrics reported yet", "dim"))]
+            ended = self._snapshot is not None and has_said_all(self._snapshot)
+            return [row((" reading …" if reading_on else f" {none_reported('metrics', ended=ended)}", "dim"))]
         across, down = arrangement(len(self._names), width, height)
         start = self._at // (across * down) * across * down
         shown = self._names[start : start + across * down]

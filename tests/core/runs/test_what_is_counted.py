@@ -1,0 +1,87 @@
+"""What the steps and epochs of a run are, where the agent, the output and the arguments count different things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.runs.planned import asked_totals
+from mpstui.wire.heartbeat import CheckpointNote
+from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.test_joining import run_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def shown(home: Home, argv: str, output: str, **told: Any) -> RunSnapshot:
+    """A run under the agent, as its own screen shows it."""
+    run = run_of(home, argv.split()).beat(1, loss=0.5, loss_seen="backward", **told).output(output)
+    found = make_monitor(home, FakeClock()).refresh(run.run.run)[0]
+    run.release()
+    return found
+
+
+@pytest.mark.parametrize(("step", "steps"), [(4, 10), (3, 10), (9, None), (1, None)])
+def test_where_each_epoch_is_one_step_the_epochs_are_the_steps(home: Home, step: int, steps: int | None) -> None:
+    printed = "".join(f"Epoch: {epoch:04d} loss_train: 1.{epoch} acc_train: 0.3\n" for epoch in range(1, 5))
+    numbers = shown(home, "python train.py --epochs 10", printed, step=step).numbers
+    assert (numbers.step, numbers.steps, numbers.epochs) == (step, steps, 10)
+
+
+def test_a_fast_training_has_gone_on_between_its_beat_and_what_it_prints(home: Home) -> None:
+    """The beat is a second old: what is printed is two epochs of fifty steps ahead."""
+    bars = ((e, i) for e in range(1, 16) for i in (0, 25))
+    printed = "".join(f"\repoch: {e}: {2 * i}%|## | {i}/50 [00:00<00:00, 150.08batch/s]" for e, i in bars)
+    told = {"accumulate": 1, "steps_per_second": 121.7}
+    numbers = shown(home, "python main.py --epochs 24", printed, step=612, **told).numbers
+    assert (numbers.step, numbers.steps) == (612, 1200)
+
+
+@pytest.mark.parametrize(
+    ("argv", "totals"),
+    [
+        ("python main.py --n_updates 300", {"steps": 300}),
+        ("python train.py --max-update 9000 --update-freq 4", {"steps": 9000}),
+        ("python main.py --update_every 50", {}),
+    ],
+)
+def test_a_plan_of_updates_is_one_of_steps(argv: str, totals: dict[str, float]) -> None:
+    assert asked_totals(argv.split()) == totals
+
+
+@pytest.mark.parametrize(
+    ("printed", "step", "steps"),
+    [
+        ("", 900, None),
+        ("global_step=11000, episodic_return=12.0\nglobal_step=11900, episodic_return=15.0\n", 11900, 12000),
+        ("global_step=300, episodic_return=12.0\n", 900, None),
+    ],
+)
+def test_the_updates_of_a_network_are_no_share_of_the_steps_of_its_environment(
+    home: Home, printed: str, step: int, steps: int | None
+) -> None:
+    """What is asked for are steps of the environment; an optimizer makes fewer, or more."""
+    argv = "python main.py --dvc cpu --Max_train_steps 12000"
+    numbers = shown(home, argv, printed, step=900, step_from="updates").numbers
+    assert (numbers.step, numbers.steps) == (step, steps)
+
+
+def test_the_epochs_of_one_of_many_trainings_go_before_the_rounds_among_the_arguments(home: Home) -> None:
+    numbers = shown(home, "python main_fed.py --epochs 8", "", step=4800, epoch=2, epochs=2, training=40).numbers
+    assert (numbers.epoch, numbers.epochs) == (2, 2)
+
+
+def test_a_checkpoint_that_only_the_heartbeat_has_told_of_is_listed(home: Home, tmp_path: Path) -> None:
+    """An event follows with the next step, which an evaluation in between may never come to."""
+    (tmp_path / "checkpoint.pt").write_bytes(b"PK\x03\x04")
+    run = RunBuilder(home).status("ended").launch().exit(code=-15)
+    run.beat(step=1200, checkpoint=CheckpointNote(str(tmp_path / "checkpoint.pt"), 1200), loss_seen="backward")
+    found = make_monitor(home, FakeClock()).snapshot(run.run.run).checkpoints
+    assert [(one.path.name, one.step) for one in found] == [("checkpoint.pt", 1200)]
