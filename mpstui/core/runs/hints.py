@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Event
 
-STEP_MILLISECONDS = 500
-"""Between two looks at what has come: each is a wake-up, also where nothing has."""
-DEBOUNCE_MILLISECONDS = 60
 CHECK_SECONDS = 1.0
-"""How often a quiet watch makes sure that it still watches the folder that is there."""
+"""Between two looks at what has come, and at whether the folder is still the one that is watched: each is two wake-ups.
+It is waited for here, where ``stop`` ends it: nothing ends a sleep of the native code, and leaving would wait for it.
+"""
+STEP_MILLISECONDS, DEBOUNCE_MILLISECONDS = 30, 60
+"""What comes together is told together: once nothing was added for a step, or so long after the first at the latest."""
 MOST_PATIENCE_SECONDS = 30.0
 HintReport = Callable[[frozenset[str]], None]
 
@@ -58,7 +59,7 @@ class RunsWatcher:
             watch_filter=None,
             step=STEP_MILLISECONDS,
             debounce=DEBOUNCE_MILLISECONDS,
-            rust_timeout=int(CHECK_SECONDS * 1000),
+            rust_timeout=1,
             yield_on_timeout=True,
             stop_event=stop,
             raise_interrupt=False,
@@ -67,7 +68,7 @@ class RunsWatcher:
             names = changed_runs(self.root, (path for _, path in changes))
             if names:
                 self._report(names)
-            if _identity(self.root) != identity:
+            if stop.wait(CHECK_SECONDS) or _identity(self.root) != identity:
                 return
 
 

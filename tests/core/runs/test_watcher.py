@@ -118,6 +118,26 @@ def test_a_watch_that_fails_is_tried_again(root: Path, monkeypatch: pytest.Monke
     assert told == {"one"}
 
 
+def test_who_leaves_waits_for_no_sleep_of_the_native_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, stop, asked = Event(), Event(), dict[str, Any]()
+
+    def looking(*_: Any, **options: Any) -> Iterator[set[Any]]:
+        asked.update(options)
+        looked.set()
+        yield set()
+        raise AssertionError("looked again before its time")
+
+    monkeypatch.setattr(watcher_module, "CHECK_SECONDS", 3600.0)
+    monkeypatch.setattr(watchfiles, "watch", looking)
+    thread = Thread(target=RunsWatcher(root, lambda names: None).run, args=(stop,), daemon=True)
+    thread.start()
+    assert looked.wait(60)
+    stop.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert asked["step"] + asked["rust_timeout"] < 100, "milliseconds"
+
+
 def test_temporary_files_and_other_folders_tell_nothing(root: Path) -> None:
     paths = [root / "one" / ".status.json.7.tmp", root / "two" / "status.json", Path("/elsewhere/three")]
     assert changed_runs(root, map(str, paths)) == {"two"}
