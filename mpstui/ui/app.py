@@ -336,7 +336,7 @@ class MpstuiApp(LeavableApp):
         shown = self.acting_screen
         if shown is not None and shown.can_draw and self.state.snapshots is not None:
             shown.show_runs(self.state.snapshots)
-            shown.press_early_key()
+            shown.catch_up()
             if not self.is_headless:
                 self.write(self._title.change(self.state.snapshots, shown.place, time.monotonic()))
 

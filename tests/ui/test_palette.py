@@ -86,6 +86,36 @@ def test_what_cannot_work_says_why_and_shows_its_key() -> None:
     drive(fakes.world((fakes.finished(),)), play, size=(120, 40))
 
 
+def test_one_that_was_opened_before_the_run_was_read_says_what_can_be_done_once_it_is() -> None:
+    world = fakes.world((fakes.running(),))
+    world.monitor.unread = True
+
+    async def play(driver: Driver) -> None:
+        await driver.press("ctrl+p", *"stop")
+        await driver.sees("not now: the run is still being read")
+        world.monitor.unread = False
+        await driver.until(lambda: "still being read" not in driver.text, "what can be done")
+        screen = driver.app.screen
+        assert isinstance(screen, Palette)
+        chosen = screen.query_one(Choices).chosen
+        assert chosen is not None
+        assert (chosen.name, chosen.why_not) == ("stop", "")
+        await driver.sees(" stop")
+
+    drive(world, play)
+
+
+def test_what_is_selected_stays_selected_when_more_is_known() -> None:
+    choices = Choices([entry("stop"), entry("kill"), entry("info")])
+    choices.index = 2
+    choices.renew([entry("new"), entry("stop"), entry("kill"), entry("info")], "")
+    assert choices.index == 3
+    choices.renew([entry("new")], "")
+    assert choices.index == 0
+    choices.renew([], "")
+    assert choices.chosen is None
+
+
 def test_it_opens_runs_panels_metrics_and_profiles() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("colon", *"resnet", "enter")

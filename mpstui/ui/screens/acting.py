@@ -46,6 +46,7 @@ class ActingScreen(PictureScreen):
         """The run that this screen is about, for what is said in passing."""
         self._pressed_early: tuple[str, Callable[[], None]] | None = None
         """A run whose key was pressed before it was read, and what the key does."""
+        self._refill: Callable[[], None] = lambda: None  # has an open palette say what is known by now
 
     @property
     def can_draw(self) -> bool:
@@ -150,8 +151,9 @@ class ActingScreen(PictureScreen):
             self.context.say(f"{action.name}: {found.why}", "warning")
         return snapshot if found.ok else None
 
-    def press_early_key(self) -> None:
-        """Do what a key asked for before its run was read, unless another run is in view by now."""
+    def catch_up(self) -> None:
+        """Do what a key asked for before its run was read, unless another is in view; fill a palette that is open."""
+        self._refill()
         if self._pressed_early is not None:
             (run, again), snapshot = self._pressed_early, next(iter(self.targets), None)
             if snapshot is None or snapshot.run != run:
@@ -178,11 +180,16 @@ class ActingScreen(PictureScreen):
 
     def action_palette(self) -> None:
         from .copying import entries as copies
-        from .palette import Palette, entries
+        from .palette import entries, open_palette, profiles_for
 
-        run, metric = self.acting_on, self.metric_in_view
-        written = [one for one in copies(self, run, metric) if one.writes] if run is not None else []
-        self.app.push_screen(Palette((*entries(self), *written)), lambda chosen: chosen.go() if chosen else None)
+        profiles = profiles_for(self)
+
+        def known() -> Iterable[Entry]:
+            run = self.acting_on
+            written = (one for one in copies(self, run, self.metric_in_view) if one.writes) if run is not None else ()
+            return (*entries(self, profiles), *written)
+
+        self._refill = open_palette(self, known, "what to do: an action, a run, a metric, a profile, a panel")
 
     @property
     def metric_in_view(self) -> str:
@@ -192,16 +199,17 @@ class ActingScreen(PictureScreen):
     def action_copy(self) -> None:
         """Choose what of the run to copy, or to write to a file."""
         from .copying import entries as copies
-        from .palette import Palette
+        from .palette import open_palette
 
-        snapshot = self.acting_on
-        if snapshot is None:
+        if self.acting_on is None:
             self.context.say(self.no_run)
             return
-        found = tuple(copies(self, snapshot, self.metric_in_view))
-        self.app.push_screen(
-            Palette(found, "what to copy, or to write to a file"), lambda chosen: chosen.go() if chosen else None
-        )
+
+        def known() -> Iterable[Entry]:
+            run = self.acting_on
+            return copies(self, run, self.metric_in_view) if run is not None else ()
+
+        self._refill = open_palette(self, known, "what to copy, or to write to a file")
 
     async def action_act(self, name: str) -> None:
         """Refuse with the reason, ask, or send the request of an action."""

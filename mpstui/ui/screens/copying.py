@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,12 +48,17 @@ def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterato
     for form in ("svg", "png", "csv"):
         about = "every point of every metric" if form == "csv" else f"the chart of {clean(metric, 40)}"
         why_not = "" if view is not None or form == "csv" else f"{clean(metric, 40)} has no curve here: open the run"
-        if form == "png" and find_spec("PIL") is None:
+        if form == "png" and not _draws_png():
             why_not = "a PNG needs Pillow (pip install pillow); SVG needs nothing"
         write = partial(_write, screen, snapshot, metric, form)
         yield Entry(
             f"{form.upper()} file", f"{about}, written to the current folder", write, why_not=why_not, writes=True
         )
+
+
+@cache
+def _draws_png() -> bool:
+    return find_spec("PIL") is not None
 
 
 def _copy(screen: ActingScreen, name: str, text: str) -> Entry:

@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     """Whether it makes a file."""
 
 
-def entries(screen: ActingScreen) -> Iterator[Entry]:
+def entries(screen: ActingScreen, profiles: Sequence[ProfileEntry]) -> Iterator[Entry]:
     """What can be done on a screen, then panels, metrics, runs and profiles."""
     bound = {binding.action for _, binding, _, _ in screen.active_bindings.values()}
     for key in KEYS:
@@ -58,15 +58,15 @@ def entries(screen: ActingScreen) -> Iterator[Entry]:
     for run in screen.context.state.snapshots or ():
         look = badge(run)
         yield Entry(clean(run.name), f"run · {look.glyph} {look.word} · {run.run}", partial(_open, screen, run.run))
-    for profile in _profiles(screen):
+    for profile in profiles:
         about = f"launch · {clean(profile.title, 200)}"
         yield Entry(
             clean(profile.name, 60), about, partial(_launch, screen, profile.name), why_not=clean(profile.error or "")
         )
 
 
-def _profiles(screen: ActingScreen) -> Sequence[ProfileEntry]:
-    """None of a machine that is not heard: the line at the top says so."""
+def profiles_for(screen: ActingScreen) -> Sequence[ProfileEntry]:
+    """What can be launched; nothing of a machine that is not heard: the line at the top says so."""
     found: Sequence[ProfileEntry] = ()
     with suppress(ReportedError):
         found = screen.context.services.placed_launcher().entries(waits=False)
@@ -142,6 +142,13 @@ class Choices(LinePanel):
         self.index = 0
         self.repaint()
 
+    def renew(self, known: Sequence[Entry], typed: str) -> None:
+        """As it is now: what the person has gone to stays selected, else it is what fits best."""
+        chosen = self.chosen.name if self.chosen is not None and self.index else ""
+        self.known, self.found = known, matching(known, typed)
+        self.index = next((place for place, one in enumerate(self.found) if one.name == chosen), 0)
+        self.repaint()
+
     def move(self, by: int) -> None:
         self.index = max(0, min(len(self.found) - 1, self.index + by))
         self.repaint()
@@ -191,20 +198,29 @@ class Palette(ModalScreen[Entry | None]):
         ("pagedown", "move(10)"),
     ]
 
-    def __init__(
-        self, known: Sequence[Entry], asks: str = "what to do: an action, a run, a metric, a profile, a panel"
-    ) -> None:
+    def __init__(self, known: Sequence[Entry], asks: str) -> None:
         """``asks``: stands in the empty line."""
         super().__init__()
         self._known, self._asks = known, asks
 
     def compose(self) -> ComposeResult:
-        width, height = self.app.size
         with Vertical(id="palette") as sheet:
-            sheet.styles.width = min(_WIDTH, width)
-            sheet.styles.height = min(max(_LEAST_LINES, height * 2 // 3), height, len(self._known) + 3)
+            sheet.styles.width = min(_WIDTH, self.app.size.width)
+            sheet.styles.height = self._lines
             yield TextField("", self._asks, compact=True)
             yield Choices(self._known)
+
+    @property
+    def _lines(self) -> int:
+        height = self.app.size.height
+        return min(max(_LEAST_LINES, height * 2 // 3), height, len(self._known) + 3)
+
+    def refill(self, known: Sequence[Entry]) -> None:
+        """What can be chosen now, of which more may be known than when it was opened."""
+        told, self._known = self._known, known
+        if self.is_mounted and [(*one[:2], *one[3:]) for one in told] != [(*one[:2], *one[3:]) for one in known]:
+            self.query_one("#palette").styles.height = self._lines
+            self.query_one(Choices).renew(known, self.query_one(TextField).value)
 
     def on_mount(self) -> None:
         field = self.query_one(TextField)
@@ -220,3 +236,15 @@ class Palette(ModalScreen[Entry | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+def open_palette(screen: ActingScreen, known: Callable[[], Iterable[Entry]], asks: str) -> Callable[[], None]:
+    """Let one thing be chosen and do it; what is returned tells the palette what is known by then, while it is open."""
+    palette = Palette(tuple(known()), asks)
+    screen.app.push_screen(palette, lambda chosen: chosen.go() if chosen else None)
+
+    def refill() -> None:
+        if screen.app.screen is palette:
+            palette.refill(tuple(known()))
+
+    return refill
