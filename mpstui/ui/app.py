@@ -148,9 +148,10 @@ class KeyboardApp(TerminalApp):
 
 
 class LeavableApp(KeyboardApp):
-    """Leaves at once, or after a question where something would end with the screen."""
+    """Leaves at once, or after a question where something would end with the screen; repeats what it has said."""
 
     state: AppState
+    context: Context
 
     async def action_quit(self) -> None:
         """Leave; where a run is being moved, only after a question: the move would end with the screen."""
@@ -166,6 +167,12 @@ class LeavableApp(KeyboardApp):
                 self.exit()
 
         self.push_screen(Confirm(carriage.before_leaving), answered)
+
+    def action_messages(self) -> None:
+        """What was said in passing."""
+        from .screens.said import Messages
+
+        self.push_screen(Messages(tuple(self.context.toasts.said), self.context.services.clock()))
 
 
 class MpstuiApp(LeavableApp):
@@ -206,7 +213,7 @@ class MpstuiApp(LeavableApp):
         self.context = Context(
             services=services,
             state=self.state,
-            toasts=Toasts(self, covering=partial(_make_room, self)),
+            toasts=Toasts(self, covering=partial(_make_room, self), today=services.clock),
             undo=Undo(self),
             requests=self._requests,
             moves=self._moves,

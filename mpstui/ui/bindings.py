@@ -70,7 +70,7 @@ def _panel_keys() -> list[Key]:
     """A number for every panel of a run, counted without importing them: the first paint does not wait for charts."""
     count = sum(path.stem != "__init__" for path in Path(__file__).with_name("panels").glob("*.py"))
     keys = [Key(str(number), f"panel({number})", "", "", "", Scope.RUN) for number in range(1, count + 1)]
-    told = "show one of the panels, by its number"
+    told = "one by its number; tab: the next one"
     return [keys[0]._replace(shown=f"1…{count}", label="panels", help=told, footer=18), *keys[1:]]
 
 
@@ -86,6 +86,7 @@ KEYS: tuple[Key, ...] = (
         25,
     ),
     Key("U", "undo", "U", "undo", "within 5 s: stop, restart, label", Scope.EVERYWHERE),
+    Key("at", "messages", "@", "messages", "all that was said in passing", Scope.EVERYWHERE),
     Key("q,ctrl+q,ctrl+c", "quit", "q", "quit", "leave the screen; trainings go on", Scope.EVERYWHERE, 3),
     Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
     Key("n", "launch", "n", "launch", "launch a profile", Scope.RUNS, 1),
@@ -139,7 +140,7 @@ KEYS: tuple[Key, ...] = (
     Key("a", "next_attention", "a", "attention", "select the next that needs attention", Scope.RUNS),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
     *_panel_keys(),
-    Key("tab", "next_panel(1)", "tab", "next", "the next panel (shift+tab: before)", Scope.RUN),
+    Key("tab", "next_panel(1)", "", "", "", Scope.RUN),
     Key("shift+tab", "next_panel(-1)", "", "", "", Scope.RUN),
     Key("enter", "enter", "⏎", "enter", "enlarge the metric, or open a fold", Scope.RUN),
     Key("i", "info", "i", "info", "arguments, code, versions, attempts", Scope.RUN, 15),

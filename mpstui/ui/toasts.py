@@ -1,11 +1,12 @@
 """What is said in passing: few lines at the bottom, soon gone, and gone at once when the user goes elsewhere.
 
-For as long as it is said, what went without a question can be taken back.
+For as long as it is said, what went without a question can be taken back. ``@`` shows what was said.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ UNDO_SECONDS = 5.0
 TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 ANY_RUN = "*"
 """In place of a run: a screen that shows all of them."""
+_MOST_KEPT = 200
 _LONGEST = 300
 _WIDEST = 100
 _FRAME_CELLS = 3
@@ -41,16 +43,33 @@ class Note(NamedTuple):
     until: float
 
 
+class Said(NamedTuple):
+    """One thing that was said, as it is kept."""
+
+    time: float
+    """When it was said last, Unix seconds."""
+    text: str
+    severity: Severity
+    times: int = 1
+    """How often in a row."""
+
+
 class Toasts:
-    """Shows messages and takes them back. An error stays until it has been read: it may be kept nowhere else."""
+    """Shows messages and takes them back; an error stays until it has been read. What was said is kept."""
 
     def __init__(
         self,
         app: App[Any],
         clock: Callable[[], float] = time.monotonic,
         covering: Callable[[int], object] = lambda lines: None,
+        today: Callable[[], float] = time.time,
     ) -> None:
-        """``covering`` is told how many of the window's lines are covered, whenever that changes."""
+        """``covering`` is told how many of the window's lines are covered, whenever that changes; ``today`` tells Unix
+        seconds.
+        """
+        self.said: deque[Said] = deque(maxlen=_MOST_KEPT)
+        """The newest that was said, the oldest first."""
+        self._today = today
         self._covering = covering
         self._app = app
         self._clock = clock
@@ -59,6 +78,8 @@ class Toasts:
 
     def say(self, text: str, severity: Severity, about: str | None = None) -> None:
         """Say something; what was said before of the same run is answered by it and goes."""
+        again = self.said.pop().times if self.said and self.said[-1][1:3] == (text, severity) else 0
+        self.said.append(Said(self._today(), text, severity, again + 1))
         note = Note(text, severity, about, self._clock() + TOAST_SECONDS[severity])
         others = [one for one in self._lasting() if one[:3] != note[:3]]  # a key pressed again says the same once
         kept = [one for one in others if one.severity == "error" or about is None or one.about != about]

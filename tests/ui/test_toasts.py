@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.ui.toasts import TOAST_SECONDS
+from mpstui.core.present import clock
+from mpstui.ui.screens.said import message_rows
+from mpstui.ui.toasts import TOAST_SECONDS, Said
 from mpstui.wire.records import Ack
 
 from . import fakes
@@ -158,3 +160,33 @@ def test_the_same_is_said_once_however_often_its_key_is_pressed() -> None:
         await driver.until(lambda: driver.toasts == ["The chart is not in view: 1 shows it.", "the last"], "both once")
 
     drive(fakes.world((fakes.running(),)), play, size=(80, 24), opening=RUNNING)
+
+
+def test_what_was_said_is_kept_whole_with_its_time() -> None:
+    async def play(driver: Driver) -> None:
+        for text in ("first thing", LONG, "twice", "twice"):
+            said(driver, text)
+        driver.app.context.say("it broke", "error")
+        await driver.press("at")
+        await driver.sees("newest first")
+        times = [line for line in driver.lines if clock(fakes.NOW) in line]
+        words = ("it broke", "twice ×2", "the request", "first thing")
+        assert [word for word, line in zip(words, times, strict=True) if word in line] == list(words)
+        joined = " ".join(line.strip(" │") for line in driver.lines)
+        assert joined.count("whenever that may be") == 4, "nothing of it is cut"
+        await driver.press("at")
+        assert "newest first" not in driver.text
+
+    drive(fakes.world(fakes.several()), play)
+
+
+def test_text_from_outside_in_it_steers_nothing() -> None:
+    rows = message_rows([Said(fakes.NOW, "a \x1b]0;evil\x07 name", "warning")], fakes.NOW, 40)
+    assert not set("\x1b\x07") & set("".join(line.text for line in rows))
+    assert "nothing" in message_rows((), fakes.NOW, 60)[1].text
+
+
+@pytest.mark.parametrize("width", [12, 20, 56, 116])
+def test_the_page_of_messages_fits_every_window(width: int) -> None:
+    kept = [Said(fakes.NOW, LONG, "warning"), Said(fakes.NOW - 90000, "x" * 300, "error", 3)]
+    assert all(line.width <= width for line in message_rows(kept, fakes.NOW, width))

@@ -211,7 +211,7 @@ class Page(ModalScreen[None]):
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
-        ("escape,q,question_mark,f1,enter,i", "leave"),
+        ("escape,q,question_mark,f1,enter,i,at", "leave"),
         ("up,k", "scroll_rows(-1)"),
         ("down,j", "scroll_rows(1)"),
         ("pageup", "scroll_rows(-10)"),
