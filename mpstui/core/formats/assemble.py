@@ -39,6 +39,12 @@ _OF_MACHINE = frozenset(
 )
 _OF_MACHINE |= {"hrs", "hours", "GiB", "MiB", "KiB", "GB", "MB", "KB", "TB"}
 _BITS = frozenset(("8", "16", "32", "64"))
+_TIMES = re.compile(
+    r"(?i)\W{0,8}(?:times?|timers?|timings?|elapsed|latency)\s?\((?:ms|s|secs?|seconds|us)\)\s{0,3}[|:]"
+)
+"""In front of values that are all times: ``time (ms) | forward: 350.9 | backward: 858.6``."""
+_CLOCK = re.compile(r"1[3-9]\d{8}(?:\.\d{1,9})?\Z")
+"""Seconds since 1970, where no sign joins them to a name: ``trainer 1560936205.667 (main.py:25) loss: 0.5``."""
 _IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
 
 
@@ -73,6 +79,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     settings = options or (loss is None and not counters.positioned and are_settings(named))
+    settings = settings or (loss is None and "(" in line[:16] and _TIMES.match(line) is not None)
     metrics, eval_metrics = _metrics_of(() if settings else named)
     evaluated = line.startswith("* ") or (bool(eval_metrics) and all(pair.scope is NameScope.EVAL for pair in named))
     return LineReading(
@@ -188,6 +195,8 @@ def _is_named(pair: Pair) -> bool:
         return False
     if pair.name.role is Role.OTHER and (pair.unit in _OF_MACHINE or pair.is_rate):
         return False  # a time, an amount of memory, a speed
+    if not pair.marked and _CLOCK.match(pair.text):
+        return False
     key = pair.key.lower()
     if key == "total" and pair.text.isdigit():
         return False  # ``17079 triplets (total: 22056)``

@@ -12,6 +12,8 @@ _LATE = 0.8
 
 _MOST_RISES = 2
 """A number of steps that is corrected upwards more often was counted, not planned: ``NumTimesteps 2048``."""
+_MOST_PLANS = 2
+"""Numbers of epochs that one run is told; more are those of several data sets, of a network's parts, of a sweep."""
 
 
 class PlannedTotals:
@@ -20,16 +22,23 @@ class PlannedTotals:
     def __init__(self) -> None:
         self._planned = NOWHERE
         self._rises = 0
+        self._epochs_told = set[Number]()
 
     def begin_run(self) -> None:
         """Another run in the same log, which may have the same plan."""
         self._rises = min(self._rises, 1)
+        self._epochs_told.clear()
 
     def take(self, counters: Counters) -> bool:
         """What one line plans; the newest counts. False where its steps have risen too often to be planned."""
         steps, before = first_known(counters.steps, self.steps), or_zero(self.steps)
         self._rises = 0 if or_zero(steps) < before else self._rises + (or_zero(steps) > before)
-        self._planned = Counters(epochs=first_known(counters.epochs, self._planned.epochs), steps=steps)
+        epochs = first_known(counters.epochs, self._planned.epochs)
+        if counters.epochs is not None and len(self._epochs_told) <= _MOST_PLANS:
+            self._epochs_told.add(counters.epochs)
+        if len(self._epochs_told) > _MOST_PLANS:
+            epochs = None
+        self._planned = Counters(epochs=epochs, steps=steps)
         return counters.steps is None or self._rises <= _MOST_RISES
 
     @property

@@ -23,7 +23,9 @@ _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
 _NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f", "best", "so", "far"}
-_LABELS = EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was"}
+_LABELS = (
+    EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was", "micro", "macro", "avg"}
+)
 _COMPARES = ("->", "→", "<", ">", "?")
 
 
@@ -49,7 +51,8 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
         if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
-        rest.append(line[position : pair.start].rstrip(" [(").removesuffix(pair.key))
+        before, _, beside_it = line[position : pair.start].rpartition(pair.key)  # ``f1-score (micro avg) 0.65``
+        rest += (before, beside_it)
         position = pair.end
     return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS
 

@@ -22,7 +22,8 @@ _DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|\d{2}\.\d{
 _STAMP = rf"{_DATE}[T ,_|-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
 _LAUNCHER = re.compile(
     r"\s*(?:"
-    r"\[rank ?\d{1,5}\]:?|rank ?\d{1,5}:|\[\d{1,5},mpirank:\d{1,5},[\w-]{1,40}\]<std(?:out|err)>:|"
+    r"\[rank ?\d{1,5}\]:?|rank ?\d{1,5}:|\[\d{1,5},(?:mpirank:\d{1,5},[\w-]{1,40}|\d{1,5})\]<std(?:out|err)>:|"
+    r"(?:worker|node|host|pod|trainer|master|server|replica|machine)[_-]\d{1,5}\s{0,8}[:|](?=\s)|"
     r"\(\w{1,40} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)|[\w.-]{1,80} logs:|"
     r"\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
     rf"\[default\d\]:|\[[A-Z]{{4,8}}\|[\w./]{{1,80}}:\d{{1,6}}\] {_STAMP} >>|"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from .labels import told_apart
-from .measures import is_duration, is_measure
+from .measures import is_duration, is_measure, is_never_a_metric
 from .names import Name, NameScope, Role, classify, words_of
 from .points import Number, parse_count, parse_number
 from .spelling import NUMBER, respelt
@@ -217,6 +218,8 @@ def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
         beside = before is not None and pair.bracketed and not pair.key and pair.start - before.end <= 2
         if before is None or not beside or not before.key or before.bracketed or before.name.role not in _MEASURED:
             kept.append(pair)
+        elif before.total and pair.unit == "%" and len(kept) == 1 and _is_place(before, pair, pairs):
+            kept[-1] = before._replace(key="progress", name=classify("progress"), end=pair.end)
         elif before.total and pair.unit == "%":
             kept[-1] = before._replace(text=pair.text, total="", unit="%", end=pair.end)
         elif pair.total and before.unit == "%":
@@ -229,6 +232,16 @@ def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
             if done is not None and whole and done <= whole:  # ``Accuracy: 970/1000``
                 kept[index] = pair._replace(text=f"{100 * done / whole:g}", total="", unit="%")
     return kept
+
+
+def _is_place(pair: Pair, share: Pair, pairs: Sequence[Pair]) -> bool:
+    """Whether a count with its share of the whole opens a record: ``Process 100/3161(3.2%) average objf: -0.69``."""
+    done, whole, said = pair.counted, pair.planned, share.value
+    if is_measure(pair.key) or _SHARES.search(pair.key) or is_never_a_metric(pair.key) or pair.marked:
+        return False
+    if done is None or not whole or said is None or abs(100 * done / whole - said) > 1:
+        return False
+    return pair.scope is not NameScope.EVAL and any(p.marked and "." in p.text and not p.unit for p in pairs)
 
 
 def _of_the_whole(pairs: list[Pair]) -> list[Pair]:

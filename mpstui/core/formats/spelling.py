@@ -93,6 +93,13 @@ _IN_TURN = re.compile(
 """``IS, FID: 1.7, 341.4``: all the names, then all the values."""
 
 
+_TOTAL_BESIDE = re.compile(
+    r"(?i)\b((epoch|step|iter(?:ation)?|batch|update)(?:e?s)?)\s?/\s?"
+    r"(?:(?:total|num|max|all|n)[_ ]?\2?(?:e?s)?|\2(?:e?s)?)(?=\s?[:=]\s{0,4}[\[(]?\s{0,4}\d{1,12}\s?/)"
+)
+"""``step/total_step: 5/60``: the names of both, then both."""
+
+
 def _each_in_turn(match: re.Match[str]) -> str:
     """Each name with its value, where there are as many."""
     names, values = match.groups()[:3], match.groups()[3:]
@@ -147,6 +154,8 @@ def respelt(line: str) -> str:
         line = _listed(line)
     if any(map(line.__contains__, _BESIDE_TRAINING)):
         line = _OF_BOTH.sub(_told_apart, line)
+    if "/" in line and _TOTAL_BESIDE.search(line):
+        line = _TOTAL_BESIDE.sub(r"\1", line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
     if "poch" in line:

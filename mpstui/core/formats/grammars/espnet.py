@@ -14,6 +14,8 @@ from . import Example, LineGrammar
 _HEAD = re.compile(r"(\d{1,6})epoch:(train|valid):\d{1,9}-(\d{1,9})batch: ")
 _RESULTS = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?epoch (?:results|started)")
 
+_PART = re.compile(r"\[([a-z_]{3,20})\] ")
+
 
 class Espnet(LineGrammar):
     """Batches by range, results by epoch."""
@@ -39,7 +41,7 @@ class Espnet(LineGrammar):
             if results is None:
                 return None
             counters = Counters(epoch=parse_count(results[1]), epochs=parse_count(results[2] or ""))
-            return (LineReading(self.name, counters),)
+            return (LineReading(self.name, counters), *self._results(line[results.end() :], counters))
         reading = assemble(self.name, line, read_pairs(line[head.end() :]), strict=False)
         if reading is None:
             return ()
@@ -47,6 +49,21 @@ class Espnet(LineGrammar):
             return (LineReading.evaluation(self.name, reading.metrics),)
         counters = Counters(epoch=parse_count(head[1]), epoch_step=parse_count(head[3]))
         return (replace(reading, counters=counters, series=series_name(reading.loss_name, counters), certain=True),)
+
+    def _results(self, text: str, counters: Counters) -> list[LineReading]:
+        """What an epoch came to, of each part: ``[train] loss=2.85, acc=0.5, [valid] loss=2.38, acc=0.6``."""
+        parts = _PART.split(text)
+        found: list[LineReading] = []
+        for part, values in zip(parts[1::2], parts[2::2], strict=True):
+            reading = assemble(self.name, values, read_pairs(values), strict=False)
+            if reading is None or part not in ("train", "valid"):
+                continue
+            if part == "valid":
+                found.append(LineReading.evaluation(self.name, reading.metrics))
+            else:
+                series = series_name(reading.loss_name, counters) if reading.loss is not None else ""
+                found.append(replace(reading, counters=counters, series=series, certain=True))
+        return found
 
 
 GRAMMAR = Espnet

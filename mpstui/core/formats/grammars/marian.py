@@ -15,6 +15,9 @@ _LINE = re.compile(
     r"(?:.{0,60}? : L\.r\. (?P<lr>[\d.e+-]{1,16}))?"
 )
 
+_MEASURED = re.compile(r" (?P<name>[A-Za-z][\w-]{1,40}) : (?P<value>-?[\d.]{1,24}|nan|inf)(?= |\Z)")
+"""What a line of validation tells: ``cross-entropy : 50.1 : new best``."""
+
 
 class Marian(LineGrammar):
     """Updates with their cost; its lines of validation count no update."""
@@ -38,7 +41,10 @@ class Marian(LineGrammar):
         if match is None:
             return None
         if match["valid"]:
-            return (LineReading.evaluation(self.name, {}),)
+            told = _MEASURED.match(line, match.end())
+            value = as_float(told["value"]) if told is not None else None
+            measured = {} if told is None or value is None else {told["name"]: value}
+            return (LineReading.evaluation(self.name, measured),)
         counters = Counters(epoch=parse_count(match["epoch"]), step=parse_count(match["step"]))
         cost, rate, speed = as_float(match["cost"]), as_float(match["lr"]), as_float(match["rate"])
         if cost is None:

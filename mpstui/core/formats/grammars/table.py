@@ -22,6 +22,8 @@ _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
 _WORD = re.compile(r"\S+")
 _MAX_COLUMNS = 40
+_ASIDE = 1
+"""So far from the name of its column a number may begin."""
 _TOTAL = "loss  total"
 """A column "total", where that is the sum of the losses beside it."""
 _HINTS = ("oss", "OSS", "total", "AP")
@@ -178,8 +180,10 @@ def _cells(line: str, expected: int) -> list[str] | None:
 
 def _cells_below(line: str, starts: Sequence[int]) -> list[str] | None:
     """The cells of a row with gaps, as Chainer prints it: each number begins where the name of its column does."""
-    found = {word.start(): word.group() for word in _WORD.finditer(line)}
-    if len(found) < 3 or not found.keys() <= set(starts) or any(as_float(cell) is None for cell in found.values()):
+    words = list(_WORD.finditer(line))
+    found = {min(starts, key=lambda start: abs(start - word.start())): word.group() for word in words}
+    beside = any(min(abs(start - word.start()) for start in starts) > _ASIDE for word in words)
+    if len(words) < 3 or beside or len(found) < len(words) or any(as_float(cell) is None for cell in found.values()):
         return None
     return [found.get(start, "") for start in starts]
 

@@ -1,0 +1,112 @@
+"""What tells of a number where its name does not: its share of the whole, its size, what the line begins with."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats.points import LossSummary, ParsedLog
+from mpstui.core.formats.reader import LogReader
+
+
+def reader_of(log: str) -> LogReader:
+    reader = LogReader()
+    reader.feed(log.encode())
+    return reader
+
+
+def read(log: str) -> ParsedLog:
+    return reader_of(log).summary()
+
+
+def lines(form: str, count: int = 4) -> str:
+    return "".join(form.format(n=n) + "\n" for n in range(1, count + 1))
+
+
+def test_a_count_with_its_share_of_the_whole_is_a_place() -> None:
+    found = read(
+        lines("Process {n}00/2000({n}5.0%) average objf: -0.{n}7 over 64 frames, epoch 1").replace("({n}5", "(")
+    )
+    assert found.step is None  # the shares are wrong
+    found = read("".join(f"Process {n}00/2000({n * 5}.0%) average objf: -0.{n}7, epoch 1\n" for n in (1, 2, 3)))
+    assert (found.step, found.steps, found.epoch) == (300, 2000, 1)
+    assert set(found.metrics) == {"average objf"}
+
+
+@pytest.mark.parametrize("name", ["Correct", "Fold"])
+def test_a_share_of_what_is_right_is_no_place(name: str) -> None:
+    found = read("".join(f"{name} {n}0/100 ({n}0.0%) loss: 0.{n}7\n" for n in (1, 2, 3)))
+    assert found.step is None
+
+
+@pytest.mark.parametrize("prefix", ["[1,0]<stderr>:", "[1,13]<stdout>:", "worker-0: ", "trainer-1  | ", "node_12: "])
+def test_who_printed_a_line_is_no_place(prefix: str) -> None:
+    found = read(lines(f"{prefix}step {{n}}00 | loss 2.{{n}}5"))
+    assert (found.epoch, found.step) == (None, 400)
+    assert found.train_loss is not None
+    assert found.train_loss.count == 4
+
+
+def test_an_epoch_in_brackets_is_read_behind_the_name_of_the_host() -> None:
+    found = read(lines("worker-0: [2, {n}000] loss: 1.{n}5"))
+    assert (found.epoch, found.step) == (2, 4000)
+
+
+def test_values_under_the_heading_of_a_time_are_times() -> None:
+    found = read(
+        lines(" iteration {n}/10 | lm loss: 2.{n}5E+00 |\ntime (ms) | forward: 35{n}.9 | batch generator: 1{n}.1")
+    )
+    assert set(found.metrics) == {"lm loss"}
+
+
+def test_seconds_since_1970_are_no_metric() -> None:
+    found = read(lines(":::LOG trainer 156093620{n}.667271376 (/app/logger.py:251) train_loss: 5.{n}15"))
+    assert set(found.metrics) == {"train_loss"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["step/total_step", "step/steps", "Step/Total", "iter/max_iter", "steps/num_steps", "iteration / total iterations"],
+)
+def test_a_total_may_be_named_beside_the_count(names: str) -> None:
+    found = read(lines(f"Epoch 3, {names}: {{n}}0/60 Loss:5.{{n}}9"))
+    assert (found.epoch, found.step, found.steps) == (3, 40, 60)
+
+
+def test_epochs_that_are_told_ever_anew_are_not_those_of_the_training() -> None:
+    data = "".join(f"    total number of samples: {n}00\n    total number of epochs: {n}\n" for n in (76, 136, 504))
+    assert read(data + lines(" iteration {n}/1000 | lm loss: 2.{n}5 |")).epochs is None
+    assert read("total number of epochs: 76\n" + lines("Epoch {n} loss: 2.{n}5")).epochs == 76
+
+
+def test_an_average_may_be_told_in_brackets_behind_a_measure() -> None:
+    reader = reader_of("EPOCH 3 done: loss 0.1091\nDEV : loss 0.175 - f1-score (micro avg)  0.6586\n")
+    assert {"DEV loss", "DEV f1-score"} <= set(reader.summary().metrics)
+
+
+def test_a_row_may_begin_a_letter_aside_from_the_name_of_its_column() -> None:
+    found = read(
+        "epoch       iteration   main/loss   validation/main/loss  elapsed_time\n"
+        "0           100         2.5                                114.5\n"
+        "0           200         2.25        2.125                  229.5\n"
+    )
+    assert found.train_loss is not None
+    assert (found.epoch, found.step, found.train_loss.last) == (0, 200, 2.25)
+
+
+def test_a_validation_of_marian_tells_its_measure() -> None:
+    log = lines("[2021-07-17 12:54:3{n}] Ep. 1 : Up. {n}000 : Sen. 9,843 : Cost 5.2{n} : Time 3.59s : 307.81 words/s")
+    reader = reader_of(log + "[2021-07-17 13:51:02] [valid] Ep. 1 : Up. 4000 : perplexity : 187.458 : new best\n")
+    assert "perplexity" in reader.summary().metrics
+
+
+def test_what_an_epoch_of_espnet_came_to_is_read_by_its_parts() -> None:
+    form = (
+        "{n}epoch results: [train] iter_time=0.002, loss_ctc=17.{n}, loss=15.{n}07, optim0_lr0=4.9e-04, "
+        "time=3 hours and 16.97 seconds, total_count=527, "
+        "[valid] loss_ctc=9.{n}, cer=0.{n}3, loss=9.{n}81, total_count=56"
+    )
+    reader = reader_of(lines(form))
+    found = reader.summary()
+    assert (found.epoch, found.train_loss) == (4, LossSummary(15.107, 15.407, 4))
+    assert found.learning_rate == 4.9e-4
+    assert {"loss", "loss_ctc", "cer"} <= set(found.metrics)
