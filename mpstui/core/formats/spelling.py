@@ -154,10 +154,8 @@ def respelt(line: str) -> str:
         line = _listed(line)
     if any(map(line.__contains__, _BESIDE_TRAINING)):
         line = _OF_BOTH.sub(_told_apart, line)
-    if "/" in line and _TOTAL_BESIDE.search(line):
-        line = _TOTAL_BESIDE.sub(r"\1", line)
-    if "it/" in line:
-        line = _COUNTED_UNIT.sub(r"\1/\2", line)
+    if "/" in line:
+        line = _COUNTED_UNIT.sub(r"\1/\2", line) if "it/" in line else _TOTAL_BESIDE.sub(r"\1", line)
     if "poch" in line:
         line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
         line = _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
