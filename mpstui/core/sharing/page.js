@@ -4,6 +4,9 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const INKS = 10; // of page.css, for a dark ground and a light one
 const inkOf = (place) => `var(--run${place % INKS})`;
 const VALIDATION = inkOf(1);
+// From the eleventh run on colours come again, with other lines; the edge stands beside names.
+const LINES = [{ train: "", val: "5 3", edge: "solid" }, { train: "14 3 2 3", val: "5 3 1 3", edge: "dashed" }, { train: "2 2.5", val: "5 7", edge: "dotted" }];
+const lineOf = (place) => LINES[Math.floor(place / INKS) % LINES.length];
 const MARGIN = { left: 52, right: 14, top: 8, bottom: 20 };
 const view = { log: false, smooth: 0, time: false, filter: "", hidden: new Set(), windows: {}, shots: {}, cursor: null };
 const figures = [];
@@ -151,7 +154,7 @@ const draw = (figure) => {
     if (curve.low && !view.smooth) make("path", { d: band(frame, x, curve.low, curve.high), fill: ink(curve), opacity: 0.18 }, clip);
   for (const { curve, x, y } of frame.shown) {
     const known = x.filter((at, i) => at !== null && y[i] !== null).length;
-    const dash = curve.val && data.runs.length > 1 ? { "stroke-dasharray": "5 3" } : {};
+    const dashes = data.runs.length > 1 ? lineOf(curve.run)[curve.val ? "val" : "train"] : "", dash = dashes ? { "stroke-dasharray": dashes } : {};
     make("path", { d: line(frame, x, y), fill: "none", stroke: ink(curve), "stroke-width": 1.6, "stroke-linejoin": "round", ...dash }, clip);
     if (known === 1) x.forEach((at, i) => at !== null && y[i] !== null && make("circle", { cx: frame.x(at), cy: frame.y(y[i]), r: 3, fill: ink(curve) }, clip));
     if (frame.axis === "minutes") continue;
@@ -195,6 +198,7 @@ const read = (figure) => {
     make("b", {}, one, label(row.curve));
     make("span", {}, one, ` ${broken ? "NaN/inf" : number(row.value) + range}`);
     one.style.color = ink(row.curve);
+    if (row.curve.run >= INKS) one.style.borderBottom = `2px ${lineOf(row.curve.run).edge} currentColor`;
   }
   if (here !== null && rows.length) make("span", {}, figure.read, `${frame.axis} ${number(rows[0].at)}`);
   if (frame.hidden) make("span", {}, figure.read, `${frame.hidden} values at or below 0 cannot be shown on a log axis`);
@@ -315,7 +319,7 @@ for (const table of document.querySelectorAll("#runs")) {
 }
 for (const cell of document.querySelectorAll("td[data-run], h2[data-run]")) {
   const curves = data.charts.flatMap((chart) => chart.curves).filter((curve) => curve.run === Number(cell.dataset.run));
-  if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px solid ${inkOf(cell.dataset.run)}`, cell.style.paddingLeft = ".5rem";
+  if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px ${lineOf(cell.dataset.run).edge} ${inkOf(cell.dataset.run)}`, cell.style.paddingLeft = ".5rem";
 }
 
 // -- images and texts that were logged, one of each name at a step that is chosen

@@ -202,3 +202,24 @@ def test_what_ends_in_nan_has_one_point_or_a_long_name_is_drawn_as_it_is(tmp_pat
         browser.open(file)
         browser.wait("document.querySelectorAll('figure circle').length === 1")
         assert browser.ask(f"({edge})(document.querySelector('figure circle')) < ({edge})(figures[0].svg) - 20")
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_from_the_eleventh_run_on_a_colour_comes_again_with_another_line(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    runs = [resumed_run(home, 60, slope=1 + number / 10, age=number) for number in range(12)]
+    monitor = Monitor(home, columns=columns_for(1))
+    file = tmp_path / "twelve.html"
+    file.write_text(page([monitor.snapshot(run) for run in runs], now=NOW + 200))
+    strokes = (
+        "[...figures[0].svg.querySelectorAll('path[stroke]')]"
+        ".map(p => p.getAttribute('stroke') + p.getAttribute('stroke-dasharray'))"
+    )
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(file)
+        browser.wait("figures[0].drawn && figures[0].frame")
+        found = browser.ask(strokes)
+        assert len(set(found)) == len(found) >= 12
+        cells = "[...document.querySelectorAll('#runs td[data-run]')]"
+        edges = browser.ask(f"{cells}.map(cell => getComputedStyle(cell).borderLeftStyle)")
+        assert sorted(edges) == ["dashed"] * 2 + ["solid"] * 10
