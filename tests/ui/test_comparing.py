@@ -12,7 +12,7 @@ import pytest
 from mpstui.core.model.snapshot import RunSnapshot, SeriesView, State
 from mpstui.core.runs.comparison import Column
 from mpstui.core.series.direction import Better
-from mpstui.ui.charting.canvas import Canvas, draw_line
+from mpstui.ui.charting.canvas import Canvas, Dashes, draw_line
 from mpstui.ui.charting.plot import ChartView
 from mpstui.ui.charting.scale import Frame
 from mpstui.ui.rows import Row
@@ -292,6 +292,29 @@ def lone(view: SeriesView, number: int) -> RunSnapshot:
     return replace(SGD, run=str(number), series={"loss": view})
 
 
+def test_without_colours_neighbours_have_lines_of_different_kinds() -> None:
+    """Twenty dotted lines were told apart by their labels alone."""
+    flat = replace(fakes.curve(points=200), low=[1.0] * 200, high=[1.0] * 200, mean=[1.0] * 200, smooth=[1.0] * 200)
+    runs = [lone(replace(flat), number) for number in range(6)]
+
+    def drawn(place: int) -> str:
+        hidden = frozenset(range(6)) - {place}
+        rows = draw_overlay(overlay(runs, "step", hidden=hidden), ChartView(), 100, 12, 0, colours=False)
+        line = next(row.text for row in rows[:-1] if any(ord(cell) > 0x2800 for cell in row.text[7:]))
+        return line[20:40]
+
+    assert len({drawn(place) for place in range(5)}) == 5
+
+
+def test_curves_that_are_the_same_are_named_side_by_side_again_and_again() -> None:
+    """Their names stood at their very end alone, where others ended too."""
+    same, other = [lone(fakes.curve(points=200), number) for number in range(3)], fakes.curve(points=200, floor=1.0)
+    rows = draw_overlay(overlay([*same, lone(other, 3)], "step"), ChartView(), 120, 20)[:-1]
+    text = [line.text[7:] for line in rows]
+    assert sum(line.count("1") for line in text) > 1
+    assert any("321" in line for line in text)
+
+
 def test_a_label_does_not_stand_beyond_the_end_of_its_curve() -> None:
     """It once stood where another curve went on, and named that."""
     short = lone(fakes.curve(points=100, noise=0.0), 0)
@@ -322,10 +345,10 @@ def test_a_curve_that_stays_as_it_was_is_not_drawn_again(monkeypatch: pytest.Mon
     drawn: list[SeriesView] = []
 
     def noted(
-        canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str, *, dotted: bool
+        canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str, *, dashes: Dashes
     ) -> None:
         drawn.append(curve)
-        draw_line(canvas, curve, values, space, layer, dotted=dotted)
+        draw_line(canvas, curve, values, space, layer, dashes=dashes)
 
     monkeypatch.setattr("mpstui.ui.widgets.overlay.draw_line", noted)
     fresh = [replace(TWENTY[place], series={"loss": replace(TWENTY[place].series["loss"])}) for place in range(5)]

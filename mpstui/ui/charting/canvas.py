@@ -38,6 +38,11 @@ _STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4))
 """The bits of a vertical stroke within one cell, by side, first and last dot."""
 
 
+Dashes = tuple[int, int]
+"""How many columns of dots of a line are drawn, and how many behind them are not."""
+WHOLE, DOTTED = (1, 0), (1, 1)
+
+
 class Canvas:
     """Dots by pixel, ``(0, 0)`` at the top left; layers are named by the role that colours them."""
 
@@ -80,20 +85,16 @@ class Canvas:
             at = line * self.columns + (x >> 1)
             cells[at] = cells.get(at, 0) | stroke
 
-    def line(self, x0: int, y0: int, x1: int, y1: int, layer: str, every: int = 1) -> None:
-        """A line from one dot to another (the whole way for every column, so that steep ones stay closed).
-
-        Args:
-            every: only each such column of dots is drawn: 2 makes a dotted line.
-        """
+    def line(self, x0: int, y0: int, x1: int, y1: int, layer: str, dashes: Dashes = WHOLE) -> None:
+        """A line from one dot to another (the whole way for every column, so that steep ones stay closed)."""
         if x1 <= x0:
             self.column(x0, y0, y1, layer)
             return
         first, slope = max(0, x0), (y1 - y0) / (x1 - x0)
-        previous = round(y0 + slope * (first - x0))
+        previous, (drawn, left_out) = round(y0 + slope * (first - x0)), dashes
         for x in range(first, min(self.width - 1, x1) + 1):
             y = round(y0 + slope * (x - x0))
-            if x % every == 0:
+            if x % (drawn + left_out) < drawn:
                 self.column(x, previous if abs(y - previous) > 1 else y, y, layer)
             previous = y
 
@@ -131,8 +132,8 @@ class Canvas:
     ) -> dict[int, dict[int, Span]]:
         """Single cells that name the layers, by line and column, each of them one of its own layer.
 
-        The last one that it shares with no other, and more of that kind at least ``every`` columns apart; of a layer
-        that shares them all the last one without a name.
+        The last one that it shares with no other, and more of that kind at least ``every`` columns apart. Of a layer
+        that shares them all, those it shares with the fewest: curves that are the same have their names side by side.
 
         Args:
             without: columns that hold none.
@@ -142,10 +143,10 @@ class Canvas:
         for layer, name in names.items():
             cells = (at for at in self._layers.get(layer, ()) if at not in found and at % self.columns not in without)
             order = sorted(cells, key=lambda at: (at % self.columns, -at), reverse=True)
-            limit = self.columns
-            for at in [at for at in order if drawn[at] == 1] or order[:1]:
-                if at % self.columns <= limit:
-                    found[at], limit = name, at % self.columns - every
+            limit, fewest = self.columns, min((drawn[at] for at in order), default=1)
+            for at in order:
+                if drawn[at] == fewest and at % self.columns <= limit:
+                    found[at], limit = name, at % self.columns - every * (fewest + 1) // 2
         by_line: dict[int, dict[int, Span]] = {}
         for at, name in found.items():
             by_line.setdefault(at // self.columns, {})[at % self.columns] = name
@@ -212,27 +213,28 @@ def draw_line(
     space: Frame,
     layer: str,
     *,
-    dotted: bool = False,
+    dashes: Dashes = WHOLE,
 ) -> None:
     """The line through ``values`` at the places of a curve, to the edges where it goes on beyond them.
 
     Args:
-        dotted: told from the others without colour: dots with gaps, and a point where a value was measured, as long as
-            there is room for them.
+        dashes: any but the whole line tells it from others without colour: gaps, and a point where a value was
+            measured, as long as there is room for them.
     """
-    points = dotted and sum(space.x.low <= x <= space.x.high for x in curve.x) * _APART <= space.columns
-    every = 2 if dotted and not canvas.blocks else 1
+    broken = dashes != WHOLE
+    points = broken and sum(space.x.low <= x <= space.x.high for x in curve.x) * _APART <= space.columns
+    dashes = WHOLE if canvas.blocks else dashes
     previous: tuple[int, int] | None = None
     for column, mean in means(curve.x, values, space.x, canvas.width):
         y = _dot(mean, space.y, canvas.height - 1)
         if y is None:
             previous = None
             continue
-        canvas.line(*(previous or (column, y)), column, y, layer, every)
+        canvas.line(*(previous or (column, y)), column, y, layer, dashes)
         if points:
             canvas.point(column, y, layer)
         previous = column, y
-    if dotted and canvas.blocks and not points:
+    if broken and canvas.blocks and not points:
         canvas.points_only(layer)
 
 

@@ -16,7 +16,7 @@ from ...core.model.snapshot import Piece, SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.runs.comparison import compared_values
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
-from .canvas import POINT, Canvas, draw_line, draw_range
+from .canvas import DOTTED, POINT, WHOLE, Canvas, draw_line, draw_range
 from .data import ChartData, Reading, none_reported, reading
 from .scale import Frame, Scale, nice_step, tick_label, value_scale
 
@@ -118,15 +118,15 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
         return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
     canvas = Canvas(space.columns, space.lines, view.blocks)
     for ghost in data.ghosts:
-        draw_line(canvas, ghost, compared_values(ghost), space, "ghost", dotted=ghost.evaluation)
+        draw_line(canvas, ghost, compared_values(ghost), space, "ghost", dashes=DOTTED if ghost.evaluation else WHOLE)
     if data.train is not None:
         for piece in data.train.superseded:
             draw_line(canvas, piece, piece.mean, space, "off")
         alone = len(data.train.x) == 1  # a single dot of braille is not seen
-        draw_line(canvas, data.train, data.train.smooth, space, "train", dotted=alone)
+        draw_line(canvas, data.train, data.train.smooth, space, "train", dashes=DOTTED if alone else WHOLE)
         draw_range(canvas, data.train, space, "train-range", "train")
     if data.evaluation is not None:
-        draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val", dotted=True)
+        draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val", dashes=DOTTED)
         draw_range(canvas, data.evaluation, space, "val-range", "val")
     names = {}
     if data.pinned is not None and space.pinned is not None:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.runs.comparison import compared_values, curve_of
-from ..charting.canvas import Canvas, draw_line
+from ..charting.canvas import DOTTED, WHOLE, Canvas, draw_line
 from ..charting.data import ChartData, known_times, moved_to_time, steps_per_epoch, time_unit
 from ..charting.plot import ChartView, frame, x_axis, y_labels
 from ..charting.scale import Frame
@@ -21,6 +21,8 @@ LABELS = "123456789abcdefghijk"
 """The name of each run on its curve, in one cell."""
 _LABEL_EVERY = 28
 """Cells between two labels on one curve."""
+_DASHES = DOTTED, (8, 4), (1, 3), (3, 3)
+"""Where there are no colours, a label between two others says which of the two it stands on."""
 
 
 _PLACED: WeakKeyDictionary[SeriesView, dict[object, SeriesView | None]] = WeakKeyDictionary()
@@ -126,7 +128,7 @@ def draw_overlay(
     Args:
         first: the place of the run that is drawn over the others.
         bare: without curves and cursor, which a picture shows.
-        colours: tell the curves apart; without them, all but the first are dotted.
+        colours: tell the curves apart; without them, the first is whole and the others are dotted or dashed.
     """
     space = overlay_frame(data, view, width, height)
     if space is None:
@@ -134,11 +136,11 @@ def draw_overlay(
     canvas, names = Canvas(space.columns, space.lines, view.blocks), {}
     for place, curve in enumerate(data.runs):
         if curve is not None and place not in data.hidden:
-            dotted = not colours and first not in (None, place)
-            now, (key, drawn) = (space, view.blocks, place, dotted), _DRAWN.get(curve, (None, canvas))
+            dashes = WHOLE if colours or first in (None, place) else _DASHES[place % len(_DASHES)]
+            now, (key, drawn) = (space, view.blocks, place, dashes), _DRAWN.get(curve, (None, canvas))
             if key != now:  # most curves are as they were: one alone goes on
                 drawn = Canvas(space.columns, space.lines, view.blocks)
-                draw_line(drawn, curve, curve.smooth, space, RUN_ROLES[place], dotted=dotted)
+                draw_line(drawn, curve, curve.smooth, space, RUN_ROLES[place], dashes=dashes)
                 _DRAWN[curve] = now, drawn
             canvas.take(RUN_ROLES[place], drawn)
             names[RUN_ROLES[place]] = Span(LABELS[place], f"{RUN_ROLES[place]} strong")
