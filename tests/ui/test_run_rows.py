@@ -236,6 +236,21 @@ def test_a_run_that_ended_without_totals_has_no_empty_bars() -> None:
     assert [line.text.rstrip() for line in progress(told_nothing, 60)] == [" no step was told"]
 
 
+def test_the_steps_of_optimizers_are_called_updates_where_those_of_an_environment_are_the_programs() -> None:
+    beat = Heartbeat(time=1.0, seq=1, step=396, step_from="updates")
+    counted: dict[str, Any] = {
+        "epoch": None,
+        "epochs": None,
+        "step": 396,
+        "steps": None,
+        "epoch_step": None,
+        "epoch_steps": None,
+    }
+    for by, told in (("agent", " update 396"), ("output.log", " steps  396")):
+        ended = fakes.finished(**counted, beat=beat, told_by={"step": by})
+        assert [line.text.rstrip() for line in progress(ended, 60)] == [told]
+
+
 def test_the_best_of_a_run_of_a_store_is_unknown_and_not_on_its_way() -> None:
     run = changed(fakes.finished(), store="W&B", extremes={})
     ours = changed(run, store=None)

@@ -111,10 +111,14 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     done = total_progress(numbers)
     # At the end of everything the count within the epoch has begun anew, for an epoch that will not come.
     within = 1.0 if done == 1.0 else epoch_progress(numbers)
+    updates = (
+        numbers.beat is not None and numbers.beat.step_from == "updates" and numbers.told_by.get("step") == "agent"
+    )
+    label = "update" if updates else "steps"  # its steps are those of its environment
     steps = f"{shown.short_count(numbers.step)}/{shown.short_count(numbers.steps)}"
     counted = step_text(numbers) if numbers.steps is None else steps
     if not active and within is None and done is None:  # no total was told: there is nothing left to draw a bar of
-        told = [("epoch", epoch_text(numbers)), ("steps", counted)]
+        told = [("epoch", epoch_text(numbers)), (label, counted)]
         known = [row(" ", (fit(label, _LABEL), "dim"), text) for label, text in told if text != shown.UNKNOWN]
         return known or [row((fit(" no step was told", width), "dim"))]
     # That nobody knows when it ends is told; of the rest what is not known is left out.
@@ -133,14 +137,14 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     uncounted = within is None or (epoch == shown.UNKNOWN and numbers.epoch_steps is None)
     if uncounted and height < 2 and (epoch == shown.UNKNOWN or width >= _ROOM_FOR_BOTH):
         both = counted if epoch == shown.UNKNOWN else f"{counted} · epoch {epoch}"
-        return [_bar("steps", both, done, (left, speed, samples) if active else (), width)]
+        return [_bar(label, both, done, (left, speed, samples) if active else (), width)]
     if within is None and epoch != shown.UNKNOWN:
         first = _which(epoch, speed if active else "", width)
     else:
         first = _bar("epoch", epoch, within, (epoch_left, speed) if active else (), width)
     return [
         first,
-        _bar("steps", counted, done, (left, samples) if active else (), width),
+        _bar(label, counted, done, (left, samples) if active else (), width),
     ]
 
 
