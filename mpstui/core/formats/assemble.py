@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping, Sequence
 
+from .bare_values import bare_loss
 from .evaluations import is_evaluation
 from .loss_series import or_zero
 from .measures import is_measure, is_never_a_metric
@@ -38,6 +39,7 @@ _OF_MACHINE = frozenset(
     ("it", "ms", "us", "µs", "ns", "s", "sec", "secs", "seconds", "min", "mins", "minutes", "h", "hr")
 )
 _OF_MACHINE |= {"hrs", "hours", "GiB", "MiB", "KiB", "GB", "MB", "KB", "TB"}
+_SECONDS = ("s", "sec", "secs", "seconds")
 _BITS = frozenset(("8", "16", "32", "64"))
 _TIMES = re.compile(
     r"(?i)\W{0,8}(?:times?|timers?|timings?|elapsed|latency)\s?\((?:ms|s|secs?|seconds|us)\)\s{0,3}[|:]"
@@ -63,7 +65,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         return planned_among(grammar, line, pairs)  # a sentence
     if loss is None and is_member(line, pairs):
         return planned_alone(grammar, pairs[0])
-    if strict and is_remark(line, loss or _evaluated_loss(pairs)):
+    bare = bare_loss(line, pairs) if strict and loss is None else None
+    if strict and is_remark(line, loss or bare or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
     options = loss is None and are_options(line, pairs)
@@ -76,6 +79,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
+    bare = bare if counters.positioned else None
+    loss = loss or bare
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     settings = options or (loss is None and not counters.positioned and are_settings(named))
@@ -95,6 +100,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
+        bare=bare is not None,
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
@@ -197,6 +203,8 @@ def _is_named(pair: Pair) -> bool:
         return False  # a time, an amount of memory, a speed
     if not pair.marked and _CLOCK.match(pair.text):
         return False
+    if pair.name.role is Role.LOSS and pair.unit in _SECONDS:
+        return False  # ``Cost: 715.7 sec``
     key = pair.key.lower()
     if key == "total" and pair.text.isdigit():
         return False  # ``17079 triplets (total: 22056)``

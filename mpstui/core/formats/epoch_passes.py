@@ -34,6 +34,10 @@ class _Count:
     """Between the last two steps of a pass."""
     length: Number | None = None
     """Steps of a pass where no line tells them, as far as one was seen to go."""
+    announced: int = 0
+    """How many epochs lines had told at ``step``."""
+    outer: bool = False
+    """Whether it goes on more slowly than the epochs: of folds, clients or trials, each of which trains anew."""
 
 
 class EpochPasses:
@@ -76,12 +80,13 @@ class EpochPasses:
         count.of_epoch = True
         return True
 
-    def as_meant(self, now: Counters, planned: Number | None, place: str) -> tuple[Counters, bool]:
+    def as_meant(self, now: Counters, planned: Number | None, place: str, announced: int = 0) -> tuple[Counters, bool]:
         """The counters with the steps as those of an epoch, if they are; and whether they can only be of a new run.
 
         Args:
             planned: steps of the whole run.
-            place: keeps counts of one length apart: ``bar`` or ``line``.
+            place: keeps counts of one length apart: ``bar``, or the series of a loss; empty on lines without one.
+            announced: how many epochs lines have told until now.
         """
         step, told = now.shown_step, self._told
         if step is None or now.epoch is not None:
@@ -90,10 +95,16 @@ class EpochPasses:
         if count is None:
             if len(self._counts) >= _MAX_COUNTS:
                 return now, False
-            count = self._counts[place, now.shown_steps] = _Count(told.epoch, told.epoch)
+            count = self._counts[place, now.shown_steps] = _Count(told.epoch, told.epoch, announced=announced)
             below = told.epoch is not None and now.shown_steps is not None and now.shown_steps != planned
             count.of_epoch = True if below or now.step is None else None
-        before, count.step, self._latest = count.step, step, count
+        before, count.step = count.step, step
+        # There is no epoch without a step of its own.
+        count.outer = count.outer or (place == "" and 0 < step - before < announced - count.announced)
+        count.announced = announced
+        if count.outer:
+            return NOWHERE, False
+        self._latest = count
         filled = now.shown_steps is not None and before >= _NEARLY_FULL * now.shown_steps
         announced = told.epoch is not None and (count.told is None or told.epoch > count.told)
         goes_back = count.newest is not None and (told.epoch is None or told.epoch < count.newest)

@@ -18,7 +18,10 @@ from .spelling import spell_ordinals
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
-_DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|\d{2}\.\d{2}\.\d{2,4}|[A-Z][a-z]{2} [ \d]\d)"
+_DATE = (
+    r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|(?:19|20)\d{6}(?=-)|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|\d{2}\.\d{2}\.\d{2,4}|"
+    r"[A-Z][a-z]{2} [ \d]\d)"
+)
 _STAMP = rf"{_DATE}[T ,_|-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
 _LAUNCHER = re.compile(
     r"\s*(?:"

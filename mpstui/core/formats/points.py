@@ -143,6 +143,8 @@ class LineReading:
     """True when the record says that the epoch it names is over."""
     part: bool = False
     """True when the loss is one part of several that none stands for: drawn by its own name, never as "loss"."""
+    bare: bool = False
+    """True when the loss is called after its data alone ("train"): what it does tells whether it is one."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
 

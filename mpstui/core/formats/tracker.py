@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .bare_values import BareValues
 from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
@@ -43,7 +44,7 @@ class Tracker:
         self._evaluated = Evaluated()
         self._moves = 0
         self._bars = BarBook()
-        self._passes = EpochPasses()
+        self._passes, self._bare = EpochPasses(), BareValues()
         self._epoch_steps = EpochSteps(steps)
         self._epochs_announced = 0
         self._trained = self._of_samples = False
@@ -52,6 +53,11 @@ class Tracker:
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
+        *kept, reading = self._bare.as_meant(reading, trained=self._trained)
+        self._late += filter(None, map(self._place, kept))
+        return self._place(reading)
+
+    def _place(self, reading: LineReading) -> MetricPoint | None:
         series = self._begun(reading.series)
         below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
         reading = self._as_meant(self._evaluated.of(below))
@@ -65,9 +71,7 @@ class Tracker:
                 if not self._trained:
                     self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
                 return None
-            reading = replace(
-                reading, plan=False, counters=Counters(step=reading.counters.steps)
-            )  # counted, not planned
+            reading = replace(reading, plan=False, counters=Counters(step=reading.counters.steps))  # counted
         if reading.bar and not self._bars.is_news(reading):
             self._bars.draw(reading)
             return self._evaluated_anew(self.names.of(reading, self._moves, self.current))
@@ -266,9 +270,9 @@ class Tracker:
         if reading.plan or reading.phase is Phase.EVAL or (reading.bar and reading.rank < 1):
             return reading
         if reading.counters.epoch is None and reading.counters.shown_step is not None:
-            place = "bar" if reading.bar else reading.series
-            counters, restart = self._passes.as_meant(reading.counters, self._plan.steps, place)
-            if counters is not reading.counters:
+            now, place = reading.counters, "bar" if reading.bar else reading.series
+            counters, restart = self._passes.as_meant(now, self._plan.steps, place, self._epochs_announced)
+            if counters is not now:
                 reading = replace(reading, counters=counters, restart=reading.restart or restart)
         if reading.bar:
             return reading

@@ -73,3 +73,63 @@ def test_a_score_may_stand_in_a_sentence_of_its_own() -> None:
 def test_at_how_many_a_measure_looks_is_part_of_any_name() -> None:
     log = lines("iter: {n}00 loss: 0.{n}5\nGraph eval:  mR @ 20: 0.0{n}00;  mR @ 50: 0.05{n}7;\nDONE@0{n}:31:12\n")
     assert set(read(log).metrics) == {"loss", "eval mR@20", "eval mR@50"}
+
+
+FALLING, RISING = (1.92, 1.61, 1.41, 1.32, 1.21, 1.11), (0.31, 0.42, 0.41, 0.55, 0.61, 0.66)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["step {n}: train {v} | val 1.93", "Epoch {n} | train={v} | val_r=0.5{n}", "Epoch {n:03d}, Train: {v}, Val: {v}"],
+)
+def test_what_is_called_after_its_data_alone_is_a_loss_where_it_falls(form: str) -> None:
+    losses, accuracies = (
+        read("".join(form.format(n=n, v=v) + "\n" for n, v in enumerate(values))) for values in (FALLING, RISING)
+    )
+    assert losses.train_loss is not None
+    assert (losses.train_loss.first, losses.train_loss.last, losses.train_loss.count) == (1.92, 1.11, 6)
+    assert accuracies.train_loss is None
+    assert any(name.lower() == "train" for name in accuracies.metrics)
+
+
+@pytest.mark.parametrize("form", ["Epoch {n} Acc: train {v} | val 0.5", "Epoch {n} train: {v} val: 0.5 loss: 0.7"])
+def test_it_is_none_where_the_line_says_what_was_measured_or_has_a_loss(form: str) -> None:
+    found = read("".join(form.format(n=n, v=v) + "\n" for n, v in enumerate(FALLING)))
+    assert found.train_loss is None or found.train_loss.first == 0.7
+
+
+def test_all_of_its_curve_is_drawn() -> None:
+    reader = LogReader()
+    log = "".join(f"step {n}: train {v} | val 1.93\n" for n, v in enumerate(FALLING))
+    points = reader.feed(log.encode())
+    assert [(p.step, p.loss) for p in points if p.loss is not None] == list(enumerate(FALLING))
+
+
+def test_folds_that_are_counted_between_the_trainings_are_no_step() -> None:
+    fold = "".join(f"      Epoch  {e}/80  loss=0.00{80 - e}\n" for e in (20, 40, 60, 80))
+    found = read("".join(f"{fold}  [ {n}/23] sub-0{n}  err=0.00{n}8\n" for n in range(1, 5)))
+    assert (found.epoch, found.epochs, found.step, found.steps) == (80, 80, None, None)
+
+
+def test_a_step_below_the_epochs_is_one_however_seldom_it_is_told() -> None:
+    log = "".join(f"Epoch {e}/80 loss=0.{99 - e}\n" + f"step {e * 10}/800\n" * (e % 2) for e in range(1, 8))
+    assert (read(log).step, read(log).steps) == (70, 800)
+
+
+def test_a_compact_date_in_front_is_no_step() -> None:
+    log = "20200204-20:09:01 Train Epoch: {n}/70\n20200204-20:19:09     total_loss: 22.4{n} time: 10m 8s\n"
+    log += "20200204-20:29:09     ave: 87.3{n}00\n"
+    found = read(lines(log))
+    assert (found.epoch, found.epochs, found.step) == (4, 70, None)
+
+
+def test_a_point_may_end_a_total() -> None:
+    found = read(lines("epoch {n}\n[{n}/30] iter: 200/278. lr:0.000030 . Loss: 0.0{n}5, Acc:0.961"))
+    assert (found.epoch, found.epochs, found.step, found.steps) == (4, 30, 200, 278)
+
+
+def test_a_cost_in_seconds_is_a_time() -> None:
+    log = lines(
+        "Epoch {n} Train, reg:0.3{n}37, mae:84.{n}3, Cost: 71{n}.7 sec\nEpoch {n} Val, MAE: 14.{n}8 Cost 239.{n} sec"
+    )
+    assert not [name for name in read(log).metrics if "cost" in name.lower()]
