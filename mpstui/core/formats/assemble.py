@@ -58,9 +58,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     """
     told = arguments(line, pairs) if "(" in line and "=" in line else ()
     loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
-    stray_words = 0  # words of the line that name none of its numbers
-    if strict:
-        stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
+    # Words of the line that name none of its numbers.
+    stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return planned_among(grammar, line, pairs)  # a sentence
     if loss is None and is_member(line, pairs):
@@ -72,15 +71,13 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     options = loss is None and are_options(line, pairs)
     has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
-    loss = _in_place(loss, pairs, counters, strict=strict)
+    loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(pairs, told)
     says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
-    bare = bare if counters.positioned else None
-    loss = loss or bare
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     settings = options or (loss is None and not counters.positioned and are_settings(named))
@@ -100,7 +97,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
-        bare=bare is not None,
+        bare=loss is not None and loss is bare,
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
