@@ -23,6 +23,7 @@ from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
+"""Of a line that name none of its numbers; with more it is a sentence."""
 _LONGEST_NAME = 4
 """Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
@@ -58,7 +59,6 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     """
     told = arguments(line, pairs) if "(" in line and "=" in line else ()
     loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
-    # Words of the line that name none of its numbers.
     stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return planned_among(grammar, line, pairs)  # a sentence
