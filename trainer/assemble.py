@@ -21,6 +21,7 @@ from .ema import WeightAverage
 from .feed import Feed
 from .job import Job
 from .network import Network, resolve_precision, wants_compiling
+from .optimizers.compiled import compile_step
 from .options import Options
 from .order import SampleOrder
 from .progress import Progress
@@ -66,6 +67,8 @@ def assemble(wish: Request) -> Job:
     layout = _layout(wish, model, reports)
     optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
     network = _network(wish, layout, asked.epochs * steps, reports)
+    if network.compiled and device.replays_kernels and optimizers.RECIPES[asked.optimizer].compiled:
+        compile_step(optimizer)
     return Job(
         name=wish.name,
         task=task,

@@ -9,6 +9,8 @@ import torch
 from torch.optim import Optimizer
 
 Gradients = list[torch.Tensor]
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Whole numbers of as many bytes."""
 
 
 class FiniteGuard(Protocol):
@@ -87,12 +89,25 @@ class GradientGuard:
 
     def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
         """See :class:`FiniteGuard`."""
+        if self._finite.device.type == "cuda":
+            zero_unless(self._finite, gradients)
+            return
         for gradient in gradients:
             gradient.masked_fill_(~self._finite, 0.0)
 
     def first_bad(self) -> torch.Tensor:
         """See :class:`FiniteGuard`."""
         return torch.where(self._finite, -1.0, self._suspect)
+
+
+def zero_unless(kept: torch.Tensor, gradients: Gradients) -> None:
+    """Set all gradients to 0, NaN too, unless a flag on their device (a boolean scalar) is set.
+
+    NaN times 0 is NaN, but its bits times 0 are those of 0: one kernel instead of one for each gradient, which took 0.2
+    of the 8.4 ms of a step of Muon on ResNet-18 (H200).
+    """
+    bits = [gradient.view(_BITS[gradient.element_size()]) for gradient in gradients]
+    torch._foreach_mul_(bits, kept.int())
 
 
 def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:

@@ -14,6 +14,7 @@ from .device import Device, is_out_of_memory
 from .distributed import Ranks, unsynchronised
 from .gradients import clip_gradients, gradient_norm, gradients_of, guard_for
 from .network import Network, Precision
+from .optimizers.compiled import step_eagerly
 from .replay import RecordingFailed, Replay
 from .tasks import Batch, Task
 
@@ -222,6 +223,7 @@ class Stepper:
             return
         if self._network.compiled and (not failure.out_of_memory or self.micro_batch == 1):
             self._network.run_eagerly()
+            step_eagerly(self._optimizer)
             self._notify("note", f"compiling failed ({failure.text}): training without it", unmet="compile")
             return
         self._optimizer.zero_grad(set_to_none=True)

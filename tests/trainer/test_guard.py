@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from trainer.gradients import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for
+from trainer.gradients import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for, zero_unless
 
 GUARDS: list[Callable[[], FiniteGuard]] = [
     lambda: KernelGuard(torch.device("cpu")),
@@ -57,6 +57,16 @@ def test_weights_stand_still_from_a_bad_step_on(fused: bool) -> None:
         optimizer.step()
         weights.append(weight.tolist())
     assert weights == [[0.0] * 4] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_not_finite_becomes_zero_by_its_bits(dtype: torch.dtype) -> None:
+    values = torch.tensor([1.5, float("nan"), float("-inf"), -0.25], dtype=dtype)
+    kept, dropped = values.clone(), values.clone()
+    zero_unless(torch.tensor(True), [kept])
+    zero_unless(torch.tensor(False), [dropped])
+    torch.testing.assert_close(kept, values, rtol=0, atol=0, equal_nan=True)
+    assert dropped.tolist() == [0.0] * 4
 
 
 def test_gradients_that_a_loss_scaler_may_overflow_are_left_to_it() -> None:

@@ -28,12 +28,14 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
     return asked
 
 
+@pytest.mark.parametrize(("optimizer", "parts"), [("sgd", 1), ("muon", 1), ("radam", 2)])
 def test_compiled_code_that_is_recorded_is_for_one_shape(
-    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, parts: int
 ) -> None:
+    """The model, and the step of an optimizer that gains by it."""
     monkeypatch.setattr(Device, "replays_kernels", True)
-    job("--limit", "32", "--compile", "on", "--optimizer", "sgd", folder=tmp_path)
-    assert compilations == [{"dynamic": False}]
+    job("--limit", "32", "--compile", "on", "--optimizer", optimizer, folder=tmp_path)
+    assert compilations == [{"dynamic": False}] * parts
 
 
 def test_elsewhere_it_is_for_any(compilations: Compilations, tmp_path: Path) -> None:

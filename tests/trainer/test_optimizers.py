@@ -15,9 +15,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tests.trainer.building import ROOT
 from tests.trainer.running import parsed
 from trainer.errors import UsageError
-from trainer.optimizers import RECIPES, build, load_state
+from trainer.optimizers import RECIPES, build, load_state, muon
+from trainer.optimizers.compiled import compile_step, step_eagerly
 from trainer.optimizers.eager import without_compiler
-from trainer.optimizers.muon import Muon, orthogonalised
+from trainer.optimizers.muon import Muon, orthogonalised, size_classes
 from trainer.options import from_namespace
 
 
@@ -32,21 +33,82 @@ def test_the_iteration_pushes_all_singular_values_towards_1(shape: tuple[int, in
     assert torch.linalg.svdvals(matrices).max() > 2
 
 
-def test_weights_of_one_shape_are_updated_as_if_each_were_alone() -> None:
+MATRICES = ((10, 12), (27, 64), (64, 27), (8, 3, 3, 3), (8, 8, 3, 3), (16, 8, 1, 1), (16, 16, 3, 3))
+
+
+def test_weights_of_one_size_class_are_updated_as_if_each_were_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever class, tall or wide, and however they lie in memory."""
+
     def updated(size: int) -> list[torch.Tensor]:
         generator = torch.Generator().manual_seed(2)
-        weights = [torch.nn.Parameter(torch.randn(4, 3, 3, 3, generator=generator)) for _ in range(3)]
-        together = [weights[start : start + size] for start in range(0, 3, size)]
+        weights = [torch.nn.Parameter(torch.randn(shape, generator=generator)) for shape in MATRICES]
+        for weight in weights[::2]:
+            if weight.ndim == 4:
+                weight.data = weight.data.to(memory_format=torch.channels_last)
+        together = [weights[start : start + size] for start in range(0, len(weights), size)]
         optimizers = [Muon([{"params": part, "muon": True}], lr=0.1) for part in together]
         for _ in range(3):
             for weight in weights:
-                weight.grad = torch.randn(weight.shape, generator=generator)
+                weight.grad = torch.empty_like(weight).copy_(torch.randn(weight.shape, generator=generator))
             for optimizer in optimizers:
                 optimizer.step()
         return [weight.detach() for weight in weights]
 
-    for one, many in zip(updated(1), updated(3), strict=True):
-        torch.testing.assert_close(one, many)
+    alone = updated(1)
+    monkeypatch.setattr(muon, "size_classes", lambda weights, _: size_classes(weights, 1 << 20))
+    for one, many in zip(alone, updated(len(MATRICES)), strict=True):
+        torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-5)
+
+
+def test_a_class_holds_what_at_most_doubles_or_costs_nothing() -> None:
+    weights = [torch.empty(shape) for shape in ((4, 8), (4, 15), (16, 4), (4, 17), (9, 17))]
+
+    def sizes(free_zeros: int) -> list[list[tuple[int, ...]]]:
+        return [[tuple(one.shape) for one in members] for members in size_classes(weights, free_zeros)]
+
+    assert sizes(0) == [[(4, 8), (4, 15), (16, 4)], [(4, 17)], [(9, 17)]]
+    assert sizes(36) == [[(4, 8), (4, 15), (16, 4), (4, 17)], [(9, 17)]]
+    assert len(sizes(9 * 17)) == 1
+
+
+def test_a_compiled_step_begins_with_the_second_or_with_the_state_of_a_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A resumed training must take the same steps as the one that it goes on from."""
+    compiled: list[int] = []
+
+    def compile_(step: Callable[..., object], **_: object) -> Callable[..., object]:
+        def counted(self: torch.optim.Optimizer, closure: object = None) -> object:
+            compiled.append(len(self.state))
+            return step(self, closure)
+
+        return counted
+
+    monkeypatch.setattr(torch, "compile", compile_)
+
+    def made() -> tuple[torch.nn.Parameter, torch.optim.Optimizer]:
+        weight = torch.nn.Parameter(torch.ones(2, 2))
+        weight.grad = torch.eye(2)
+        optimizer = build("lion", [{"params": [weight]}], lr=0.1, weight_decay=0.0, fused=False)
+        compile_step(optimizer)
+        return weight, optimizer
+
+    (weight, optimizer), (other, resumed) = made(), made()
+    hooked: list[torch.optim.Optimizer] = []
+    hook = register_optimizer_step_post_hook(lambda one, *_: hooked.append(one))
+    optimizer.step()
+    assert compiled == []
+    optimizer.step()
+    assert compiled == [1]
+    load_state(resumed, copy.deepcopy(optimizer.state_dict()))
+    resumed.step()
+    assert compiled == [1, 1]
+    step_eagerly(resumed)
+    resumed.step()
+    hook.remove()
+    assert compiled == [1, 1]
+    assert hooked == [optimizer, optimizer, resumed, resumed]
+    assert torch.equal(weight, other)
 
 
 def test_a_weight_without_a_gradient_is_left_alone() -> None:

@@ -28,6 +28,9 @@ class Recipe:
     settings: Mapping[str, Any]
     capturable: bool = False
     """Whether torch must be told to keep its counters on the device, so that a step can be recorded."""
+    compiled: bool = False
+    """Whether a compiled training compiles its step too: on an H200 that gives RAdam a tenth (ResNet-18, 512 images a
+    step), and takes as much from Muon, whose products are then no longer one with their sums."""
 
 
 REFERENCE_STEP_SIZE = 128
@@ -37,7 +40,7 @@ RECIPES: dict[str, Recipe] = {
     "sgd": Recipe(0.1, 1.0, 5e-4, SGD, {"momentum": 0.9, "nesterov": True}),
     "adam": Recipe(1e-3, 0.5, 0.0, Adam, {}, capturable=True),
     "adamw": Recipe(1e-3, 0.5, 0.05, AdamW, {}, capturable=True),
-    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {"decoupled_weight_decay": True}, capturable=True),
+    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {"decoupled_weight_decay": True}, capturable=True, compiled=True),
     "lion": Recipe(2e-4, 0.5, 0.2, Lion, {}),
     "muon": Recipe(0.02, 0.5, 0.01, Muon, {}),
 }

@@ -6,8 +6,7 @@ torch has a Muon of its own from 2.9 on, for 2-D weights only; this one takes co
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +18,10 @@ _ITERATIONS = 5
 _ADAM_LR_RATIO = 0.05
 """The AdamW part runs at this fraction of the matrix learning rate: 0.02 gives the usual 0.001."""
 _ADAM_BETAS = (0.9, 0.95)
+
+
+_FREE_ZEROS = 1 << 20
+"""So many of them in a matrix cost a GPU less than to launch an iteration of its own."""
 
 
 class Muon(Optimizer):
@@ -56,20 +59,15 @@ class Muon(Optimizer):
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         momenta = [self.state[weight]["momentum"] for weight in weights]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-        directions = torch._foreach_lerp(gradients, momenta, group["momentum"])
+        updates = torch._foreach_lerp(gradients, momenta, group["momentum"])
+        for members in size_classes(updates, _FREE_ZEROS if updates[0].is_cuda else 0):
+            stacked = members[0].new_zeros(len(members), *_wide(members))
+            torch._foreach_copy_(_places(stacked, members), members)
+            torch._foreach_copy_(members, _places(orthogonalised(stacked), members))
+        torch._foreach_mul_(updates, [-math.sqrt(max(1.0, len(one) / (one.numel() // len(one)))) for one in updates])
+        torch._foreach_mul_(updates, group["lr"])  # the rate may be a tensor, which `alpha` may not
         torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-        # A launch costs more than the product of a small matrix: equal shapes go through the iteration together.
-        alike: dict[torch.Size, list[tuple[torch.Tensor, torch.Tensor]]] = defaultdict(list)
-        for weight, direction in zip(weights, directions, strict=True):
-            alike[weight.shape].append((weight, direction.reshape(len(direction), -1)))
-        for pairs in alike.values():
-            found = orthogonalised(torch.stack([matrix for _, matrix in pairs]))
-            scale = math.sqrt(max(1.0, found.shape[1] / found.shape[2]))
-            updates = [
-                matrix.reshape(weight.shape).to(weight.dtype) for matrix, (weight, _) in zip(found, pairs, strict=True)
-            ]
-            torch._foreach_mul_(updates, group["lr"] * -scale)  # the rate may be a tensor, which `alpha` may not
-            torch._foreach_add_([weight for weight, _ in pairs], updates)
+        torch._foreach_add_(weights, updates)
 
     def _update_adamw(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         states = [self.state[weight] for weight in weights]
@@ -93,6 +91,40 @@ class Muon(Optimizer):
         updates = torch._foreach_div(firsts, spreads)
         torch._foreach_mul_(updates, -lr / (1 - slow**count))
         torch._foreach_add_(weights, updates)
+
+
+def _wide(weights: Sequence[torch.Tensor]) -> tuple[int, int]:
+    """Rows and columns that hold the matrix of each weight, laid on its longer side."""
+    sides = [(len(weight), weight.numel() // len(weight)) for weight in weights]
+    return max(min(one) for one in sides), max(max(one) for one in sides)
+
+
+def size_classes(weights: Sequence[torch.Tensor], free_zeros: int) -> list[list[torch.Tensor]]:
+    """Those that go through the iteration together; zeros fill up the smaller ones, stay zeros, and change nothing.
+
+    Args:
+        free_zeros: so many may be added to a matrix of whatever size; without them it at most doubles.
+    """
+    classes: list[list[torch.Tensor]] = []
+    for weight in sorted(weights, key=lambda one: _wide([one])):
+        if classes:
+            joined = [*classes[-1], weight]
+            size, least = math.prod(_wide(joined)), min(one.numel() for one in joined)
+            if size <= 2 * least or size - least <= free_zeros:
+                classes[-1] = joined
+                continue
+        classes.append([weight])
+    return classes
+
+
+def _places(stacked: torch.Tensor, weights: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Where each weight lies in the matrices of its class, in the weight's own shape."""
+    found = []
+    for matrix, weight in zip(stacked, weights, strict=True):
+        rows, columns = len(weight), weight.numel() // len(weight)
+        laid = matrix[:columns, :rows].T if rows > columns else matrix[:rows, :columns]
+        found.append(laid.unflatten(1, weight.shape[1:]))
+    return found
 
 
 def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
