@@ -332,6 +332,28 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
     assert len(points(tmp_path)) == 1200
 
 
+def test_threads_that_take_turns_at_every_step_lose_and_mix_up_nothing(tmp_path: Path) -> None:
+    report, before = report_to(tmp_path), sys.getswitchinterval()
+    report(step=0, **{f"loss{number}": 0.5 for number in range(4)})
+
+    def work(number: int) -> None:
+        for step in range(number, 4000, 4):
+            report({f"loss{number}": float(step)}, step=step)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    report.phase("saving")
+    told = [(point["step"], point[name]) for point in points(tmp_path)[1:] for name in point if "loss" in name]
+    assert sorted(told) == [(step, float(step)) for step in range(4000)]
+
+
 def test_one_process_speaks_for_each_rank(tmp_path: Path) -> None:
     first, second, other = report_to(tmp_path), report_to(tmp_path), report_to(tmp_path, RANK="1", WORLD_SIZE="2")
     first(loss=1.0, step=1)
