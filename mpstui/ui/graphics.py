@@ -90,6 +90,13 @@ class Raster:
         for y, share in ends.items():
             column[y] = self._blend(ink, column[y], round(share * _SHADES))
 
+    def leave_out(self, cells: Iterable[tuple[int, int]]) -> None:
+        """Nothing but the ground in these cells, by column and line: a word stands there, with no line through it."""
+        wide, high = self.cell
+        for column, line in cells:
+            for pixels in self.columns[column * wide : (column + 1) * wide]:
+                pixels[line * high : (line + 1) * high] = bytes(high)
+
     def _blend(self, ink: int, under: int, shade: int) -> int:
         key = ink, under, shade
         found = self._blends.get(key)

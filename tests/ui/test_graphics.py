@@ -11,14 +11,21 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mpstui.ui.charting.data import ChartData
+from mpstui.ui.charting.pixels import rasterise
+from mpstui.ui.charting.plot import GUTTER, ChartView, frame
 from mpstui.ui.graphics import KITTY_QUESTION, QUESTION, Answers, Cell, Graphics, Raster, may_ask, png, sixel
 from mpstui.ui.theme import OWN_THEME, RUN_ROLES, ink_of, pixel_inks
+from mpstui.ui.widgets.comparison_pixels import curves_picture
+from mpstui.ui.widgets.overlay import draw_overlay, overlay, overlay_frame
 from tests.core.runs.build import RunBuilder, make_home
 
+from . import fakes
 from .pixel_terminal import Colour, PixelTerminal, png_pixels, sixel_pixels
 
 MPSTUI = [sys.executable, "-m", "mpstui"]
@@ -154,7 +161,14 @@ def test_curves_that_are_compared_are_drawn_in_pixels(kind: str, tmp_path: Path)
         terminal.wait_text("lr=1", "finished")
         terminal.press("*", "C")
         terminal.wait_text("lower is better")
-        until(terminal, lambda: only_pixels_in([ink_of(OWN_THEME, role) for role in RUN_ROLES[:3]], terminal), "curves")
+        inks = [ink_of(OWN_THEME, role) for role in RUN_ROLES[:3]]
+        until(terminal, lambda: only_pixels_in(inks, terminal), "curves")
+        terminal.press("?")
+        terminal.wait_text("show all keys")
+        until(terminal, lambda: not terminal.shown or kind != "kitty", "characters behind a page")
+        terminal.press("escape")
+        until(terminal, lambda: "show all keys" not in terminal.text, "the page to close")
+        until(terminal, lambda: only_pixels_in(inks, terminal), "the curves again")
         terminal.press("p")
         terminal.wait_text("best")
         until(terminal, lambda: only_pixels_in([INKS["title"]], terminal), "the lines between the axes")
@@ -327,3 +341,36 @@ def test_an_image_of_kitty_is_replaced_before_the_old_one_goes() -> None:
     assert all(len(piece) < 4300 for piece in first.split("\x1b\\"))
     assert graphics.gone() == f"\x1b_Ga=d,d=I,i={ids[2]},q=2\x1b\\"
     assert graphics.gone() == ""
+
+
+def test_no_curve_goes_through_a_label() -> None:
+    """kitty shows text over the picture: a letter with a line through it is hard to read."""
+    runs = [replace(fakes.finished(), series={"loss": fakes.curve(points=200, floor=low)}) for low in (0.3, 0.6)]
+    data, view, cell = overlay(runs, "step"), ChartView(), Cell(8, 16)
+    space = overlay_frame(data, view, 80, 20)
+    assert space is not None
+    words = draw_overlay(data, view, 80, 20, bare=True)
+    raster = curves_picture(data, view, space, None, cell, OWN_THEME, None, words).raster
+    labels = [(x - GUTTER, y) for y, one in enumerate(words[:-1]) for x, text in enumerate(one.text) if text in "12"]
+    labels = [(x, y) for x, y in labels if x >= 0]
+    assert labels
+    for x, y in labels:
+        assert not any(any(column[y * 16 : y * 16 + 16]) for column in raster.columns[x * 8 : x * 8 + 8])
+    assert any(map(any, raster.columns))
+
+
+def test_few_points_are_joined_by_a_line() -> None:
+    """Their ranges alone were specks."""
+    steps = list(range(0, 300, 10))
+    values = [2.0 + (place % 2) for place in range(30)]
+    curve = replace(
+        fakes.curve(points=30), x=steps, low=values, high=values, mean=values, smooth=[9.0] * 30, attempt_marks=()
+    )
+    data, view = ChartData(name="loss", train=curve), ChartView(left=0.0, right=290.0)
+    space = frame(data, view, 100, 20)
+    assert space is not None
+    inks = pixel_inks(OWN_THEME) or {}
+    raster = rasterise(data, view, space, Cell(8, 16), inks)
+    ink = raster.ink(inks["trainrange"])
+    empty = sum(ink not in column for column in raster.columns)
+    assert empty < len(raster.columns) / 10

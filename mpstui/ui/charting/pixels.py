@@ -20,9 +20,10 @@ _REACH = 0.9
 """Pixels to each side that a steep line takes in, so that it is as wide as a flat one."""
 _RANGES_PER_CELL = 4
 """Finer ones would be noise, and cost as many bytes as all the rest."""
-_DASH, _GAP = 6, 4
-_APART = 12
-"""Pixels between two points from which on each has a dot of its own."""
+_DASH, _GAP = 0.7, 0.45
+"""Of a dashed line, in widths of a cell."""
+_APART = 1.4
+"""Widths of a cell between two points from which on each has a dot of its own."""
 
 
 def rasterise(
@@ -53,6 +54,8 @@ def rasterise(
     for ghost in data.ghosts:
         _line(raster, pixels, ghost, compared_values(ghost), raster.ink(inks["dim"]), thin, dashed=ghost.evaluation)
     if data.train is not None:
+        # Where there are fewer points than columns, ranges are specks: a line through what was measured joins them.
+        _line(raster, pixels, data.train, data.train.mean, raster.ink(inks["trainrange"]), thin)
         for piece in data.train.superseded:
             _line(raster, pixels, piece, piece.mean, raster.ink(inks["faint"]), thin)
         _line(raster, pixels, data.train, data.train.smooth, raster.ink(inks["teal"]), thick)
@@ -169,6 +172,7 @@ def _line(
     dashed: bool = False,
 ) -> None:
     half, before = width / 2, None
+    dash, gap = round(_DASH * raster.cell.width), round(_GAP * raster.cell.width)
     for x, mean in means(curve.x, values, pixels.x, pixels.columns):
         y = _y(mean, pixels)
         if y is None:
@@ -177,7 +181,7 @@ def _line(
         start, from_y = before or (x, y)
         slope = (y - from_y) / (x - start) if x > start else 0.0
         for column in range(max(0, start), min(len(raster.columns) - 1, x) + 1):
-            if dashed and column % (_DASH + _GAP) >= _DASH:
+            if dashed and column % (dash + gap) >= dash:
                 continue
             here, reach = from_y + slope * (column - start), abs(slope) * _REACH
             least, most = min(from_y, y), max(from_y, y)
@@ -188,7 +192,7 @@ def _line(
 def _dots(raster: Raster, pixels: Frame, curve: SeriesView, ink: int) -> None:
     """A dot at each point, where they lie apart."""
     places = [place for place in map(pixels.x.position, curve.x) if place is not None and 0 <= place <= 1]
-    if len(places) * _APART > pixels.columns:
+    if len(places) * _APART * raster.cell.width > pixels.columns:
         return
     radius = max(1.5, raster.cell.height / 7)
     for x, mean in means(curve.x, curve.mean, pixels.x, pixels.columns):

@@ -55,6 +55,8 @@ class Comparison(PixelPanel):
         self._picture: Picture | None = None
         """The chart in pixels, from the first cell of the panel."""
         self._pixels_key: tuple[object, ...] = ()
+        self._words: list[Row] = []
+        """What stands beside that picture."""
         self._chart = (0, 0)
         """Lines of the chart, and those above the first run of the table."""
 
@@ -243,7 +245,7 @@ class Comparison(PixelPanel):
         else:
             bare = self.in_pixels
             chart = draw_overlay(self._data, self.view, width, lines, first, bare=bare, colours=self._colours)
-        self._draw_pixels(width, lines, first, drawn)
+        chart = self._draw_pixels(width, chart, first, drawn)
         if not chart:
             missing = f" none of them has {clean(self.metric, 40)} by {self.axis or 'step'}"
             chart = [row(*clip((Span(missing, "dim"),), width))]
@@ -257,12 +259,16 @@ class Comparison(PixelPanel):
             return ()
         return (Picture(self._picture.area.translate(self.content_region.offset), self._picture.raster),)
 
-    def _draw_pixels(self, width: int, lines: int, first: int | None, drawn: Drawn | None) -> None:
-        """The curves, or the lines through settings that are ``drawn``; not again while they are the same."""
+    def _draw_pixels(self, width: int, chart: list[Row], first: int | None, drawn: Drawn | None) -> list[Row]:
+        """The curves, or the lines through settings that are ``drawn``; not again while they are the same.
+
+        ``chart`` are the words beside them. Returns these; of a picture that stays while the line is busy, its own.
+        """
+        lines = len(chart)
         space = overlay_frame(self._data, self.view, width, lines) if drawn is None else None
         if self.graphics is None or not self.in_pixels or (drawn is None and space is None):
-            self._picture = None
-            return
+            self._picture, self._pixels_key = None, ()
+            return chart
         from .comparison_pixels import curves_picture, lines_picture
 
         cell, theme = self.graphics.cell, self.app.theme
@@ -270,13 +276,14 @@ class Comparison(PixelPanel):
         key = (*shape, space, *map(id, self._data.runs)) if drawn is None else (*shape, tuple(drawn[2]))
         before = self._pixels_key
         if before == key or (before[: len(shape)] == shape and self.line_is_busy()):
-            return
-        self._pixels_key = key
+            return self._words
+        self._pixels_key, self._words = key, chart
         if drawn is not None:
-            self._picture = lines_picture(drawn[2], width, lines - 1, cell, theme)
+            self._picture = lines_picture(drawn[2], width, lines - 1, cell, theme, chart)
         elif space is not None:
-            self._picture = curves_picture(self._data, self.view, space, first, cell, theme, self._picture)
+            self._picture = curves_picture(self._data, self.view, space, first, cell, theme, self._picture, chart)
         self.want_frame()
+        return chart
 
     def _title(self, width: int) -> Row:
         """What is compared, and how."""

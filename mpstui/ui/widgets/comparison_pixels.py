@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from textual.geometry import Region
 
@@ -10,24 +10,42 @@ from ..charting.pixels import rasterise_curves, rasterise_segments
 from ..charting.plot import GUTTER, ChartView
 from ..charting.scale import Frame
 from ..graphics import Cell, Picture
+from ..rows import Row, width_of
 from ..theme import RUN_ROLES, ink_of, pixel_inks
 from .overlay import Overlay
 from .parallel import FRONT, Stretch
 
+_FRAME = frozenset(" │┤")
+"""What a picture may go on behind."""
+
 
 def curves_picture(
-    data: Overlay, view: ChartView, space: Frame, first: int | None, cell: Cell, theme: str, before: Picture | None
+    data: Overlay,
+    view: ChartView,
+    space: Frame,
+    first: int | None,
+    cell: Cell,
+    theme: str,
+    before: Picture | None,
+    words: Sequence[Row] = (),
 ) -> Picture:
-    """The runs that are not hidden, ``first`` over the others; below the title of the comparison."""
+    """The runs that are not hidden, ``first`` over the others; below the title of the comparison.
+
+    Args:
+        words: the same in characters without curves; where these have a label, no curve is drawn.
+    """
     seen = [(at, one) for at, one in enumerate(data.runs) if one is not None and at not in data.hidden]
     curves = [(one, ink_of(theme, RUN_ROLES[at])) for at, one in sorted(seen, key=lambda pair: pair[0] == first)]
     like = before.raster if before is not None else None
     raster = rasterise_curves(curves, view, space, cell, pixel_inks(theme) or {}, like)
+    raster.leave_out(_cells(words[: space.lines], GUTTER))
     return Picture(Region(GUTTER, 1, space.columns, space.lines), raster)
 
 
-def lines_picture(stretches: Sequence[Stretch], width: int, lines: int, cell: Cell, theme: str) -> Picture:
-    """From axis to axis, below the title and the names of the axes."""
+def lines_picture(
+    stretches: Sequence[Stretch], width: int, lines: int, cell: Cell, theme: str, words: Sequence[Row] = ()
+) -> Picture:
+    """From axis to axis, below the title and the names of the axes, the first of the rows of ``words``."""
     bottom = lines - 0.5
     drawn = [
         (
@@ -39,4 +57,16 @@ def lines_picture(stretches: Sequence[Stretch], width: int, lines: int, cell: Ce
         for one in stretches
     ]
     raster = rasterise_segments(drawn, (width, lines), cell, (pixel_inks(theme) or {})["ground"])
+    raster.leave_out(_cells(words[1 : lines + 1], 0))
     return Picture(Region(0, 2, width, lines), raster)
+
+
+def _cells(words: Sequence[Row], left: int) -> Iterator[tuple[int, int]]:
+    """Cells with words in them, by column from ``left`` on and by line."""
+    for line, one in enumerate(words):
+        column = -left
+        for character in one.text:
+            cells = width_of(character)
+            if column >= 0 and character not in _FRAME:
+                yield from ((place, line) for place in range(column, column + cells))
+            column += cells
