@@ -51,7 +51,8 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
         if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
-        before, _, beside_it = line[position : pair.start].rpartition(pair.key)  # ``f1-score (micro avg) 0.65``
+        in_front = line[position : pair.start]
+        before, _, beside_it = in_front.rpartition(pair.key or in_front[-1:])  # ``f1-score (micro avg) 0.65``
         rest += (before, beside_it)
         position = pair.end
     return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS

@@ -67,3 +67,10 @@ def test_large_pieces_are_read_alike() -> None:
     whole.take(text.encode())
     assert reader.summary() == whole.summary()
     assert reader.summary().metrics == ("loss", "val_loss", "val_acc")
+
+
+def test_values_in_brackets_behind_others_break_no_summary() -> None:
+    reader = LogReader()
+    reader.feed(b"Prec@1     0.500 (0.250)\tPrec@5     4.167 (4.167)\nEpoch 1 loss: 0.5\n")
+    assert reader.failure is None
+    assert reader.summary().train_loss is not None
