@@ -52,7 +52,7 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
         in_front = line[position : pair.start]
-        before, _, beside_it = in_front.rpartition(pair.key or in_front[-1:])  # ``f1-score (micro avg) 0.65``
+        before, _, beside_it = in_front.rpartition(pair.key or "(")  # ``f1-score (micro avg) 0.65``
         rest += (before, beside_it)
         position = pair.end
     return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS

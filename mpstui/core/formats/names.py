@@ -96,6 +96,7 @@ _PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
 _ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _MAX_NAME = 80
+_EPOCH = sorted("epoch")
 _RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?")
 DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 """An average precision or recall by its name."""
@@ -110,6 +111,8 @@ def words_of(text: str) -> list[str]:
     for word in filter(None, _SPLIT.split(text)):
         # ``closs`` and ``trainloss`` are two words each; a ``stoploss`` is none of a model.
         glued = _GLUED_LOSS.match(word) if word.endswith("loss") and word not in _VOCABULARY else None
+        if word not in _VOCABULARY and (word.startswith("itera") or sorted(word) == _EPOCH):
+            word = "iteration" if word[0] == "i" else "epoch"  # mistyped: ``iteraction``, ``eopch``
         parts += [word] if glued is None else [glued.group(), "loss"]
     return parts
 

@@ -133,3 +133,21 @@ def test_a_cost_in_seconds_is_a_time() -> None:
         "Epoch {n} Train, reg:0.3{n}37, mae:84.{n}3, Cost: 71{n}.7 sec\nEpoch {n} Val, MAE: 14.{n}8 Cost 239.{n} sec"
     )
     assert not [name for name in read(log).metrics if "cost" in name.lower()]
+
+
+def test_what_came_of_settings_stands_behind_them() -> None:
+    log = "Config: {{'filter': 'wide', 'activation': 'relu', 'num_epochs': 30, 'optimizer': 'sgd', 'lr': 0.001}}, "
+    found = read(lines(log + "Epoch {n}/30, Train Loss: 1.{n}060, Test Acc: 57.6{n}%"))
+    assert (found.epoch, found.epochs, found.metrics) == (4, 30, ("Train Loss", "Test Acc"))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.count) == (1.106, 4)
+
+
+@pytest.mark.parametrize(
+    ("form", "epoch", "step"), [("train loss of iteraction {n}:0.7{n}384", None, 4), ("eopch={n} loss=5.{n}", 4, None)]
+)
+def test_a_mistyped_counter_counts(form: str, epoch: int | None, step: int | None) -> None:
+    found = read(lines(form))
+    assert (found.epoch, found.step) == (epoch, step)
+    assert found.train_loss is not None
+    assert found.train_loss.count == 4

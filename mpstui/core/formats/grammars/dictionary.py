@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..assemble import assemble
 from ..measures import is_measure
 from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
@@ -99,6 +100,11 @@ class Dictionary(LineGrammar):
                 readings.append(reading)
             start = line.find("{", end)
         record = _record(line)
+        behind = line[line.rfind("}") + 1 :].strip(" ,;|")
+        if not readings and behind and not any(map(is_measure, record)) and len(record) >= _WORDS:
+            pairs = read_pairs(behind)  # settings, and what came of them
+            found = assemble("key-value", behind, pairs) if pairs else None
+            return () if found is None else (found,)
         if readings or not (_is_told(record) or _is_configured(record)):
             return readings or (() if settings else None)
         outer = _record(_outermost(line))  # within others are those of data loaders, of schedules
