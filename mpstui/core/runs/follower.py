@@ -16,7 +16,7 @@ from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
 from ..series.pyramid import CAPACITY
-from ..series.series import NOT_METRICS, reported_metrics
+from ..series.series import NOT_METRICS
 from .external import ExternalMetrics
 from .files import PointReader
 from .local_machine import LocalMachine
@@ -25,6 +25,7 @@ from .numbers import (
     ProgressPace,
     Witness,
     epochs_done,
+    reported_metrics,
     respelt,
     said,
     timed,

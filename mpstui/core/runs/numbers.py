@@ -1,9 +1,4 @@
-"""The newest numbers of a run, joined from its witnesses field by field; its pace and its end.
-
-Two estimates answer two questions. The *pace* (steps per second of the training phases) leaves out gaps: an evaluation,
-a pause or a night's sleep is no slowness. The *remaining time* counts the evaluations that will come again, as a share
-of working time, but never pauses or sleeps, which will not.
-"""
+"""The newest numbers of a run, joined from its witnesses field by field; its pace and its end."""
 
 from __future__ import annotations
 
@@ -14,19 +9,12 @@ from typing import Any, NamedTuple
 
 from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers
-from ..series.series import reported_metrics
+from ..series.series import NOT_METRICS
+from .step_rate import StepRate
 
 NEWEST_RECORDS = 240
-WINDOW = 240
-"""Intervals kept: about four minutes of heartbeats."""
-FEWEST_INTERVALS = 2
 FEWEST_COMPARED = 10
 """Two counts that are still this low may be alike by chance."""
-GAP_TIMES = 5.0
-"""An interval whose time per step is this many medians long held a pause, an evaluation or a sleep."""
-LEAST_GAP_SECONDS = 2.0
-OFF_SECONDS = 300.0
-"""A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it does not foretell the future."""
 _MOST_APART_SECONDS = 3.0
 """Between the moments of a beat and of what is printed."""
 _RATES = ("samples_per_second", "steps_per_second")
@@ -182,6 +170,16 @@ def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
     return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
 
 
+def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
+    """The metric values of the newest state, without counters and texts."""
+    return {
+        name: value
+        for name, value in newest.items()
+        if name not in NOT_METRICS
+        and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
+    }
+
+
 class ProgressPace:
     """The progress of the newest attempt, as one side counts it: we and the agent, or the program itself."""
 
@@ -302,95 +300,3 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
     if step is not None and steps:
         return behind + min(1.0, step / steps)
     return behind + float("loss" in record) if alone and step is None else None
-
-
-class _Interval(NamedTuple):
-    seconds: float
-    steps: float
-
-
-class StepRate:
-    """How fast one run goes. Feed samples in order; ask at any time."""
-
-    def __init__(self) -> None:
-        self._intervals: list[_Interval] = []  # an empty deque takes 760 bytes: 3 MB of 500 runs that have ended
-        self._time: float | None = None
-        self._timed = False
-        """The newest interval ends at the newest time."""
-        self._idle = 0.0
-        self.step: float | None = None
-        """The newest one."""
-        self.advanced_at: float | None = None
-        """Time at which the step last changed."""
-
-    def add(self, time: float, step: float, *, idle_seconds: float = 0.0) -> None:
-        """One sample; of several with one time (lines that were read in one look) the steps count together.
-
-        Args:
-            time: seconds on any one clock.
-            step: steps done, fractions allowed (epochs serve as well).
-            idle_seconds: of the time since the last sample, how much is known to have been a pause or a sleep.
-        """
-        before_time, before_step = self._time, self.step
-        if before_time is not None and time < before_time:
-            return
-        if before_step is not None and step == before_step:
-            self._idle += idle_seconds
-            return
-        self._time, self.step, self.advanced_at = time, step, time
-        idle, self._idle = self._idle + idle_seconds, 0.0
-        self._timed = self._timed and time == before_time
-        if before_time is None or before_step is None or step < before_step:
-            return
-        if self._timed:
-            last = self._intervals[-1]
-            self._intervals[-1] = last._replace(steps=last.steps + step - before_step)
-        elif (seconds := time - before_time - idle) > 0:
-            self._timed = True
-            self._intervals.append(_Interval(seconds, step - before_step))
-            del self._intervals[:-WINDOW]
-
-    def cut(self) -> None:
-        """A new attempt begins: time until its first sample is no work, and its device may be another."""
-        self._intervals.clear()
-        self._timed = False
-        self._time = self.step = self.advanced_at = None
-        self._idle = 0.0
-
-    @property
-    def seconds_per_step(self) -> float | None:
-        """Median over the window, None until two intervals are known."""
-        if len(self._intervals) < FEWEST_INTERVALS:
-            return None
-        paces = sorted(item.seconds / item.steps for item in self._intervals)
-        return (paces[(len(paces) - 1) // 2] + paces[len(paces) // 2]) / 2
-
-    @property
-    def steps_per_second(self) -> float | None:
-        """The pace of the training phases now; None until known."""
-        usual = self.seconds_per_step
-        if usual is None:
-            return None
-        work = [item for item in self._intervals[-WINDOW // 4 :] if not self._is_gap(item, usual)]
-        steps = sum(item.steps for item in work)
-        pace = sum(item.seconds for item in work) / steps if steps else usual
-        return 1.0 / pace if pace else None
-
-    def remaining_seconds(self, target: float | None) -> float | None:
-        """Seconds until ``target`` steps; None until known, 0 when reached."""
-        if target is None or self.step is None:
-            return None
-        left, usual = target - self.step, self.seconds_per_step
-        if left <= 0:
-            return 0.0
-        if usual is None:
-            return None
-        # Evaluations are spread over the steps between them.
-        gaps = [item.seconds for item in self._intervals if self._is_gap(item, usual)]
-        longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2]) if len(gaps) > 1 else OFF_SECONDS
-        work = [i for i in self._intervals if not self._is_gap(i, usual) or i.seconds <= longest]
-        steps = sum(item.steps for item in work)
-        return left * (sum(item.seconds for item in work) / steps) if steps else None
-
-    def _is_gap(self, item: _Interval, usual: float) -> bool:
-        return item.seconds > GAP_TIMES * usual * item.steps and item.seconds > LEAST_GAP_SECONDS

@@ -11,9 +11,9 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from operator import add, sub
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CAPACITY = 2048
 NAN = math.nan
@@ -275,3 +275,41 @@ def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
         weight = weight * smoothing + rest
         out.append(average / weight)
     return out
+
+
+def numbers(raw: Sequence[Any]) -> array[float] | None:
+    """A column of doubles, NaN for null and for what is no number; None when nothing in it is a number or null."""
+    try:
+        return array("d", raw)
+    except (TypeError, OverflowError):
+        pass
+    if not any(value is None or _is_number(value) for value in raw):
+        return None
+    return array("d", [_double(value) for value in raw])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _double(value: Any) -> float:
+    try:
+        return float(value) if _is_number(value) else NAN
+    except OverflowError:
+        return NAN
+
+
+def stretches(attempts: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """(attempt, start, stop) of equal neighbours."""
+    if attempts.count(attempts[0]) == len(attempts):
+        return [(_attempt(attempts[0]), 0, len(attempts))]
+    out, start = [], 0
+    for value, group in groupby(attempts):
+        stop = start + sum(1 for _ in group)
+        out.append((_attempt(value), start, stop))
+        start = stop
+    return out
+
+
+def _attempt(value: Any) -> int:
+    return value if isinstance(value, int) else 0

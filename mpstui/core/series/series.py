@@ -14,9 +14,21 @@ from operator import le
 from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
-from .columns import numbers, stretches
 from .metric_words import is_evaluation
-from .pyramid import CAPACITY, NAN, Columns, Pyramid, averaged, joined, means, no_columns, split, thinned
+from .pyramid import (
+    CAPACITY,
+    NAN,
+    Columns,
+    Pyramid,
+    averaged,
+    joined,
+    means,
+    no_columns,
+    numbers,
+    split,
+    stretches,
+    thinned,
+)
 
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
@@ -31,16 +43,6 @@ LONGEST_NAME = 200
 MOST_CACHED = 8
 _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
 NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", "printed_step", "device", "done", *_COUNTS})
-
-
-def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
-    """The metric values of the newest state, without counters and texts."""
-    return {
-        name: value
-        for name, value in newest.items()
-        if name not in NOT_METRICS
-        and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
-    }
 
 
 class Points(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.follow import Budget
 from mpstui.core.runs.files import PointReader, parse_lines, sample_records
-from mpstui.core.series.series import reported_metrics
+from mpstui.core.runs.numbers import reported_metrics
 from tests.waiting import wait_until
 
 NO_TIME, TIME = Budget(0.0), Budget(60.0)

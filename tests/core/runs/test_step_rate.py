@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.runs.numbers import StepRate
+from mpstui.core.runs.step_rate import StepRate
 
 
 def run(progress: StepRate, *, start: float, step: int, steps: int, pace: float, every: int = 1) -> tuple[float, int]:

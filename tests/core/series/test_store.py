@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.series.columns import numbers
+from mpstui.core.series.pyramid import numbers
 from mpstui.core.series.series import COARSE_CAPACITY, FINE_SERIES, MOST_SERIES, SeriesStore
 
 
