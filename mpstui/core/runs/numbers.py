@@ -101,6 +101,8 @@ class NumberWitnesses(NamedTuple):
                 if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
                     within = self.own  # as many batches, told of each step
                 found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
+                if within is self.printed:
+                    found |= self._in_steps(found)
         if (teller := next(self._of_loss(), None)) is not None:
             found["loss"], by["loss"] = number(teller.says["loss"]), teller.name
             found["loss_is_finite"] = found["loss"] is not None
@@ -138,6 +140,21 @@ class NumberWitnesses(NamedTuple):
         if count == "epoch" and asked < begun <= now < begun + asked:
             return begun + asked - 1
         return now if count == "step" and now == asked + 1 else asked
+
+    def _in_steps(self, found: Mapping[str, Any]) -> dict[str, int]:
+        """What is printed of an epoch as steps, by the batch size among the arguments, where these are samples.
+
+        Then as many steps are done, about; they are not where several processes take a batch each.
+        """
+        batch, step = integer(self.asked.says.get("batch_size")), found.get("step") or 0
+        done, whole = found["epoch_step"], found["epoch_steps"]
+        if not batch or done is None or not whole or step < FEWEST_COMPARED:
+            return {}
+        before = math.floor(found["epoch"]) - found["first_epoch"]
+        if before * whole + done <= 1.5 * step:
+            return {}  # steps already
+        done, whole = math.ceil(done / batch), math.ceil(whole / batch)
+        return {"epoch_step": done, "epoch_steps": whole} if step / 2 <= before * whole + done <= 1.5 * step else {}
 
     def _of_loss(self) -> Iterator[Witness]:
         """Those that tell a loss, the best first: one printed along the steps goes before one seen from outside."""

@@ -20,8 +20,11 @@ _YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_
 
 
 def planned_totals(launch: LaunchRecord) -> dict[str, float]:
-    """``epochs`` and ``steps``; what an argument says goes before a file."""
-    return {**totals_in_files(launch.argv, Path(launch.cwd), launch.time), **asked_totals(launch.argv)}
+    """``epochs`` and ``steps``, and ``batch_size``; what an argument says goes before a file."""
+    words = {name.replace("-", "_"): value for name, value in arguments_in(launch.argv).items()}
+    sizes = {words[name] for name in USUAL_NAMES["batch_size"] if words.get(name, "").isdecimal()}
+    batch = {"batch_size": float(sizes.pop())} if len(sizes) == 1 else {}
+    return {**totals_in_files(launch.argv, Path(launch.cwd), launch.time), **asked_totals(launch.argv), **batch}
 
 
 def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
