@@ -163,6 +163,10 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:
         say_lines("\n".join(runs))
+        if sys.stdout.isatty() and sys.stderr.isatty():
+            opens = f"`mpstui {runs[0]}` opens it" if len(runs) == 1 else "`mpstui` shows them"
+            goes_on = "it goes on" if len(runs) == 1 else "they go on"
+            say_lines(f"{opens}; {goes_on} when this terminal is closed", beside=True)
     return 0
 
 

@@ -304,6 +304,21 @@ def test_a_sweep_asks_on_a_terminal_with_its_runs_and_how_long_they_take(
         ok("wait", run, "--timeout", "90")
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_person_is_told_how_a_new_run_is_opened_and_a_script_its_id_alone(
+    terminal: bool, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    assert main(["run", "--", "true"]) == 0
+    (run,) = runs_started()
+    said = capsys.readouterr()
+    assert said.out == f"{run}\n"
+    assert (f"`mpstui {run}` opens it" in said.err) is terminal
+    ok("wait", run, "--timeout", "90")
+
+
 def test_a_profile_that_sweeps_queues_its_product(folder: Path) -> None:
     (folder / "swept.toml").write_text(f"{PROFILE}seed = 1\n[sweep]\nseed = [1, 2]\n[sweep.epochs]\n3 = {{}}\n")
     runs = as_json("launch", "./swept.toml", cwd=folder)["runs"]

@@ -265,3 +265,15 @@ def test_the_column_of_machines_is_as_wide_as_their_names() -> None:
     assert wide["host"] == len("local")
     longer = (changed(runs[0], host="a-machine-of-many-words"), *runs[1:])
     assert {one.id: cells for one, cells in layout(60, ListView(), longer, fakes.NOW)}["host"] == 10
+
+
+@pytest.mark.parametrize("width", [44, 60, 66, 80, 120, 200])
+def test_where_all_runs_have_ended_no_heading_promises_a_remaining_time(width: int) -> None:
+    """What stood below "eta" was when a run had ended, and how long it took."""
+    columns = layout(width, ListView(), (), fakes.NOW)
+    title = heading(width, columns, ListView(), ended=True)
+    assert title.width == heading(width, columns, ListView()).width
+    assert "eta" not in title.text
+    assert "step/s" not in title.text
+    assert ("ended" in title.text) == (width >= 66)
+    assert "eta" in heading(120, layout(120, ListView(), (), fakes.NOW), ListView(sort="left"), ended=True).text

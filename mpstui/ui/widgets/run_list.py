@@ -311,7 +311,8 @@ class RunTable(LinePanel):
         self._top = max(min(self._top, index, max(0, len(self.lines) - room)), index - room + 1, 0)
         names = self._names = self._names or NameDisambiguator(self.snapshots)
         columns, marked = self._layout(width), set(self.marked)
-        rows = [heading(width, columns, self.view)]
+        ended = not any(one.state.active for one in self.snapshots)
+        rows = [heading(width, columns, self.view, ended=ended)]
         for line in self.lines[self._top : self._top + room]:
             meant = (
                 {line.key} if line.run is not None else {one.run for one in line.group.runs} if line.group else set()

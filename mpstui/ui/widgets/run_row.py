@@ -33,7 +33,7 @@ _COUNTED = 10
 """``step 1,234``"""
 _OF_QUEUED = ("state", "name", "host", "device")
 """The columns that a queued run has, as far as they are the first ones of the table."""
-_OF_RUNNING = ("speed", "left")
+_OF_RUNNING, _ENDED = ("speed", "left"), "ended · took"
 """Columns of what goes on; where one has ended, they tell when, and how long it took."""
 _WIDEST_VALUE = 16
 _REST_OF_HEAD = 40
@@ -183,9 +183,15 @@ def _gap(width: int) -> str:
     return "  " if width >= _TWO_BLANKS_FROM else " "
 
 
-def heading(width: int, columns: Layout, view: ListView) -> Row:
-    """The titles; that of the column by which is sorted says in which direction."""
+def heading(width: int, columns: Layout, view: ListView, *, ended: bool = False) -> Row:
+    """The titles; that of the column by which is sorted says in which direction.
+
+    Args:
+        ended: nothing goes on, so that the columns of what does hold ends alone.
+    """
     titles = []
+    if ended and view.sort not in _OF_RUNNING:
+        columns = _in_one(columns, len(_gap(width)), _of_ended)
     for one, cells in columns:
         found = column(one.id)
         if one.id == view.sort and found is not None:
@@ -194,6 +200,11 @@ def heading(width: int, columns: Layout, view: ListView) -> Row:
         else:
             titles.append(Span(fit(one.title, cells, one.align), "heading"))
     return row(" ", *(part for title in titles for part in (title, _gap(width))))
+
+
+def _of_ended(cells: int) -> Shown:
+    title = _ENDED if width_of(_ENDED) <= cells else _ENDED.partition(" ")[0]
+    return Shown("", title, cells, _state, align="right")
 
 
 def column_at(x: int, width: int, columns: Layout) -> str | None:
@@ -356,15 +367,25 @@ def run_row(
 def _with_end(snapshot: RunSnapshot, columns: Layout, gap: int, now: float) -> Layout:
     """The columns of what goes on made one, which tells when the run has ended and how long it took."""
     end = moment_of_end(snapshot)
-    places = [place for place, (one, _) in enumerate(columns) if one.id in _OF_RUNNING]
-    if end is None or not places or places != list(range(places[0], places[-1] + 1)):
+    if end is None:
         return columns
-    cells = sum(columns[place][1] for place in places) + gap * (len(places) - 1)
     ago = f"{brief(max(0.0, now - end))} ago"
     lasted = None if snapshot.started is None else end - snapshot.started
     texts = (
         [f"{ago} · {shown.duration(lasted)}", f"{ago} · {brief(lasted)}"] if lasted is not None and lasted >= 0 else []
     )
-    text = next((one for one in [*texts, ago] if width_of(one) <= cells), "")
-    ended = Shown("", "", cells, lambda run, width, now: (Span(fit(text, width, "right"), "dim"),))
-    return [*columns[: places[0]], (ended, cells), *columns[places[-1] + 1 :]]
+
+    def told(cells: int) -> Shown:
+        text = next((one for one in [*texts, ago] if width_of(one) <= cells), "")
+        return Shown("", "", cells, lambda run, width, now: (Span(fit(text, width, "right"), "dim"),))
+
+    return _in_one(columns, gap, told)
+
+
+def _in_one(columns: Layout, gap: int, made: Callable[[int], Shown]) -> Layout:
+    """The columns of what goes on made one of as many cells; as they are where they do not stand side by side."""
+    places = [place for place, (one, _) in enumerate(columns) if one.id in _OF_RUNNING]
+    if not places or places != list(range(places[0], places[-1] + 1)):
+        return columns
+    cells = sum(columns[place][1] for place in places) + gap * (len(places) - 1)
+    return [*columns[: places[0]], (made(cells), cells), *columns[places[-1] + 1 :]]
