@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
+from mpstui.ui.charting.data import chart_data
 from mpstui.ui.panels import ListPanel, RunFacts, panels
 from mpstui.ui.panels.checkpoints import checkpoint_rows
 from mpstui.ui.panels.events import event_rows
@@ -28,6 +29,7 @@ from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
+from .test_charting import series
 
 RUN = replace(fakes.finished(), started=1000.0, ended=2000.0)
 
@@ -51,6 +53,19 @@ def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
     event = RunEvent(1500.0, 1, "checkpoint", f"saved {path}", {"path": path, "step": 160})
     (line,) = event_rows(RunFacts(snapshot=replace(RUN, events=(event,))), 50)
     assert line.text.endswith("saved step-00000160.pt at step 160")
+
+
+def test_a_curve_of_the_agent_is_not_told_as_the_few_losses_that_are_printed() -> None:
+    """The newest loss is the one printed last, fifty steps ago; the curve is of all steps."""
+    told = {"loss": "output.log", "step": "agent"}
+    both = {"loss": series([4.0] * 81 + [3.697]), "loss (output.log)": series([2.3, 2.6])}
+    printed = changed(RUN, series=both, loss=2.6, told_by=told)
+    rows = [row.text for row in metric_rows(RunFacts(snapshot=printed), 80)]
+    (ours,) = (row for row in rows if "loss · agent" in row)
+    assert "3.697" in ours
+    assert not any("loss · output.log" in row for row in rows)
+    assert chart_data(printed, "loss").now == ""
+    assert chart_data(changed(printed, series={"loss": both["loss (output.log)"]}), "loss").now == "2.600"
 
 
 def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> None:

@@ -104,6 +104,12 @@ def has_said_all(snapshot: RunSnapshot) -> bool:
     return not snapshot.state.active and snapshot.state is not State.UNREADABLE
 
 
+def is_of_the_agent(snapshot: RunSnapshot) -> bool:
+    """Whether the curve of the loss is the agent's, while the newest loss is one of few that were printed: these have a
+    curve beside it that says so."""
+    return f"loss ({snapshot.numbers.told_by.get('loss')})" in snapshot.series
+
+
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     shown: SeriesView | None = snapshot.series.get(name)
     others = (view for other, view in snapshot.series.items() if view.evaluation and measured(other) == measured(name))
@@ -113,7 +119,7 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     unread = snapshot.loading or snapshot.brief
     epoch = steps_per_epoch(snapshot)
     known = snapshot.numbers.loss is not None or not snapshot.numbers.loss_is_finite
-    now = loss_text(snapshot.numbers) if name == "loss" and known else ""
+    now = loss_text(snapshot.numbers) if name == "loss" and known and not is_of_the_agent(snapshot) else ""
     return ChartData(
         name=name,
         train=shown,

@@ -15,7 +15,7 @@ from ...core.model.patterns import PatternMistake
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.series.direction import Better, best_point
 from ...core.series.overview import Entry, Fold, Metric, arranged, measured_at, metrics_of
-from ..charting.data import has_said_all, none_reported
+from ..charting.data import has_said_all, is_of_the_agent, none_reported
 from ..rows import Row, Span, clean, fit, row, sparkline, width_of
 from ..widgets.lines import WheelScrolled
 from . import Panel, RunFacts, RunPanel, nothing_yet
@@ -197,7 +197,8 @@ class _Table:
 
     def __init__(self, width: int, facts: RunFacts, known: dict[str, _Cells], entries: Sequence[Entry]) -> None:
         by = facts.snapshot.numbers.told_by
-        self._by = by if len(set(by.values())) > 1 else {}
+        seen = {"loss": "agent"} if is_of_the_agent(facts.snapshot) else {}
+        self._by = {**by, **seen} if len(set(by.values())) > 1 else {}
         self._width = width
         self._told = {
             one.name: _cells_of(one, known) if facts.moment is None else _cells_at(one, facts.moment.step)
