@@ -164,11 +164,14 @@ def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
     while waiting:
         node, depth = waiting.pop()
         name = node.name()
-        if name == "DivBackward0" or (name == "MulBackward0" and depth == 0):
+        before = [after for after, _ in node.next_functions if after is not None]
+        if name == "DivBackward0" and len(before) == 1 and _divisor(node) == 1.0:  # by a count of what there is one of
+            waiting.append((before[0], depth))
+        elif name == "DivBackward0" or (name == "MulBackward0" and depth == 0):
             has_factor, others = True, others + 1
         elif name in _LINEAR and depth < _DEEPEST:
             has_factor |= name == "MulBackward0"
-            waiting += [(after, depth + 1) for after, _ in node.next_functions if after is not None]
+            waiting += [(after, depth + 1) for after in before]
         elif getattr(node, "_saved_reduction", None) == _SUM or _sums_many(node, name):
             sums += 1
         else:

@@ -122,6 +122,7 @@ def test_a_loss_that_is_divided_without_accumulating_stays_as_it_is(training: Tr
         (lambda net: (net(X) - 1).square().sum(), True),
         (lambda net: mse_loss(net(X), X[:, :1], reduction="sum") - 0.5 * torch.sum(net.weight), True),
         (lambda net: (net(X) - 1).square().sum() / len(X), False),
+        (lambda net: -(0.0 + (net(X) - 1).square().sum()) / 1, True),  # of one sample of several, as an ELBO's
         (lambda net: torch.stack([net(X).mean(), net(X).square().mean()]).sum(), False),
         (lambda net: mse_loss(net(X), X[:, :1]) + 0.1 * net.weight.square().sum(), False),
     ],
