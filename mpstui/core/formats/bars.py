@@ -203,9 +203,14 @@ class BarBook:
         return None if bar is None else bar.counters
 
     def total_at(self, step: Number | None, epoch: Number | None) -> Number | None:
-        """How many steps are planned by a bar around the whole loop, whose lines tell ``step`` and no epoch."""
+        """How many steps are planned by a bar around the whole loop, whose lines tell ``step`` and no epoch.
+
+        In the midst of a later epoch a bar that stands where the run does is no epoch's either.
+        """
         bar = self._best()
-        if bar is None or bar.counters.step is None or step is None or epoch is not None:
+        if bar is None or bar.counters.step is None or step is None:
+            return None
+        if epoch is not None and not (isinstance(epoch, float) and epoch > 1):
             return None
         return bar.counters.steps if abs(bar.counters.step - step) <= 1 else None
 

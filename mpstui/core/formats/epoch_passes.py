@@ -13,6 +13,7 @@ from .points import NOWHERE, Counters, Number
 _NEARLY_FULL = 0.9
 """A bar that is cleared need not be drawn to its end, and of the last batches a line is seldom printed."""
 _MAX_COUNTS = 64
+_RISES_NEEDED = 2
 
 
 @dataclass(slots=True)
@@ -40,6 +41,21 @@ class _Count:
     """Whether it goes on more slowly than the epochs: of folds, clients or trials, each of which trains anew."""
 
 
+class _Turned:
+    """Watches counts out of a total for one that stands still while that rises: ``Batch 4/203700``, ``4/203800``."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Number, Number] | None = None
+        self._rises = 0
+
+    def are_two(self, count: Number, total: Number) -> bool:
+        """Whether a count and its total are an epoch and a step of it, by those that came before."""
+        before, self._last = self._last, (count, total)
+        if before is not None and before != self._last:
+            self._rises = self._rises + 1 if count == before[0] and total > before[1] else 0
+        return self._rises >= _RISES_NEEDED
+
+
 class EpochPasses:
     """All counts of one log."""
 
@@ -47,6 +63,7 @@ class EpochPasses:
         self._counts: dict[Hashable, _Count] = {}
         self._told = NOWHERE
         self._latest: _Count | None = None
+        self._turned = _Turned()
 
     def begin_run(self) -> None:
         """Another run in the same log."""
@@ -91,6 +108,8 @@ class EpochPasses:
         step, told = now.shown_step, self._told
         if step is None or now.epoch is not None:
             return now, False
+        if now.shown_steps is not None and self._turned.are_two(step, now.shown_steps):
+            return Counters(epoch=step, epoch_step=now.shown_steps), False
         count = self._counts.get((place, now.shown_steps))
         if count is None:
             if len(self._counts) >= _MAX_COUNTS:

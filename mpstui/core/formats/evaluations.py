@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .loss_series import LossSeries
-from .measures import quantity
+from .measures import is_measure, quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Phase
@@ -46,9 +46,11 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         return False
     if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
         return False
+    counted = any(pair.total and pair.name.role in (Role.BATCH, Role.STEP) for pair in pairs)
     rest, position = list[str](), 0
     for pair in pairs:
         beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
+        beside = beside or (counted and is_measure(pair.key))  # ``CV Batch 78/20 loss 0.15 history loss 0.18``
         if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
         in_front = line[position : pair.start]

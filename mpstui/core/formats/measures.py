@@ -32,6 +32,8 @@ _PARAMETER = re.compile(r"\w\.(?:weight|bias)(?![a-z])")
 """``encoder.rnn.weight_hh_l0``: of the model."""
 _ABBREVIATIONS = ("PER", "IS")
 """A rate of errors and the inception score, which are words of sentences too."""
+_OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
+"""Behind the name of a time: ``bwd(ms)``."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
@@ -90,6 +92,7 @@ def is_of_machine(text: str) -> bool:
     if is_measure(text) or (words and words[-1] in MEASURES):
         return False  # ``mem avg. loss``: of what is remembered
     told = classify(text).role is Role.THROUGHPUT or _PER_SECOND.search(text) is not None
+    told = told or _OF_TIME.search(text) is not None
     return told or is_duration(text) or not MACHINE_WORDS.isdisjoint(words)
 
 

@@ -100,6 +100,14 @@ _TOTAL_BESIDE = re.compile(
 """``step/total_step: 5/60``: the names of both, then both."""
 
 
+_WORDS_BEHIND = re.compile(
+    r"(?i)(?<![\w./-])(\d{1,9}) (epoch|step|iter(?:ation)?|batch|update)(?:e?s)? ?/ ?(\d{1,9}) \2(?:e?s)?\b"
+)
+"""``3 epochs / 20 epochs``."""
+_PASS = re.compile(r"\b[Pp]ass[ :=]{1,2}(?=\d{1,6}[ ,]{1,3}(?:(?:train|trained|training) )?[Bb]atch[ :=])")
+"""An epoch, where batches are counted behind it."""
+
+
 def _each_in_turn(match: re.Match[str]) -> str:
     """Each name with its value, where there are as many."""
     names, values = match.groups()[:3], match.groups()[3:]
@@ -155,7 +163,7 @@ def respelt(line: str) -> str:
     if any(map(line.__contains__, _BESIDE_TRAINING)):
         line = _OF_BOTH.sub(_told_apart, line)
     if "/" in line:
-        line = _COUNTED_UNIT.sub(r"\1/\2", line) if "it/" in line else _TOTAL_BESIDE.sub(r"\1", line)
+        line = _around_strokes(line)
     if "poch" in line:
         line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
         line = _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
@@ -171,8 +179,17 @@ def respelt(line: str) -> str:
     return line
 
 
+def _around_strokes(line: str) -> str:
+    """A count and its total, each with its name in front of both or behind it, as ``name 3/20``."""
+    if "it/" in line:
+        return _COUNTED_UNIT.sub(r"\1/\2", line)
+    return _WORDS_BEHIND.sub(r"\2 \1/\3", _TOTAL_BESIDE.sub(r"\1", line))
+
+
 def _place_in_front(line: str) -> str:
     """The place with which a line begins, as most programs would print it."""
+    if line.startswith("[Pass "):
+        return _PASS.sub("epoch ", line, count=1)
     if line.startswith("("):
         return _IN_TUPLE.sub(r" \1: ", line)[:-1] if _TUPLE.match(line) else line
     if line.startswith("Train"):

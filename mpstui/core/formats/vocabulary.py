@@ -19,7 +19,7 @@ TRAIN_WORDS = word_set(
 EVAL_WORDS = word_set(
     """
     val valid vali validation validating validate eval evaluation evaluating evaluate test testing tst dev
-    holdout heldout vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
+    holdout heldout vl cv 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
     테스트 валидация валидации тест prueba validación validação
     teste validierung validierungsverlust testverlust
     """
@@ -39,7 +39,7 @@ STEP_WORDS = word_set(
     """
     step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步
     次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
-    iterazione iterazioni iteração iterações iterationen итерация итерации
+    nupdates iterazione iterazioni iteração iterações iterationen итерация итерации
     """
 )
 """Name an optimizer step."""

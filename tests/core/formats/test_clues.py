@@ -110,3 +110,55 @@ def test_what_an_epoch_of_espnet_came_to_is_read_by_its_parts() -> None:
     assert (found.epoch, found.train_loss) == (4, LossSummary(15.107, 15.407, 4))
     assert found.learning_rate == 4.9e-4
     assert {"loss", "loss_ctc", "cer"} <= set(found.metrics)
+
+
+@pytest.mark.parametrize("label", ["0: ", "13: "])
+def test_the_number_of_a_task_in_front_of_a_line_is_no_place(label: str) -> None:
+    found = read(lines(f"{label}[RANK 0] Epoch {{n}} | Loss: 0.{{n}}45"))
+    assert (found.epoch, found.step) == (4, None)
+    assert read(lines("{n}: loss 0.{n}45")).step == 4
+
+
+def test_cross_validation_is_an_evaluation() -> None:
+    found = read(lines("2026-05-09 04:10:57,296 DEBUG CV Batch 7/{n}0 loss 0.{n}57 acc 99.0{n} history loss 0.{n}8"))
+    assert found.train_loss is None
+
+
+def test_a_unit_of_time_behind_a_name_makes_it_a_time() -> None:
+    found = read(lines("epoch: {n} | nupdates: {n}000 | bch(ms): 40{n}.7 | optim(ms): 6{n}.8 | loss: 2.{n}5"))
+    assert set(found.metrics) == {"loss"}
+    assert (found.epoch, found.step) == (4, 4000)
+
+
+def test_a_count_in_brackets_in_front_of_an_objective_is_a_step() -> None:
+    found = read(lines("  [   {n}] obj=5310{n}.96   act=24066{n}   err= 3.{n}1%/25.41% time=0.23s/0.23s"))
+    assert found.step == 4
+    assert "err" in found.metrics
+
+
+def test_a_total_that_rises_under_one_count_is_a_count_of_its_own() -> None:
+    found = read("".join(f"TRAIN Batch 4/20{n}00 loss 12.{n}4 lr 0.0003 rank 0\n" for n in range(9)))
+    assert (found.epoch, found.step, found.steps) == (4, 20800, None)
+    found = read("".join(f"Batch {n}/20 loss 12.{n}4\n" for n in range(9)) + "Batch 9/30 loss 9.9\n")
+    assert (found.epoch, found.step, found.steps) == (None, 9, 30)
+
+
+def test_a_pass_with_batches_is_an_epoch() -> None:
+    found = read(lines("[Pass 3, train batch {n}0]  loss 53.{n}9, acc1 0.{n}0000, batch_cost 1.35808 sec"))
+    assert (found.epoch, found.step) == (3, 40)
+
+
+def test_a_bar_that_stands_where_a_line_of_a_later_epoch_does_tells_the_steps_of_the_run() -> None:
+    log = lines("{{'loss': 0.1{n}, 'global_step': {n}00, 'epoch': 2.{n}3}}")
+    assert read(f"{log} 33%|###       | 400/600 [01:11<01:58,  3.37it/s]\n").steps == 600
+
+
+def test_both_counts_may_have_their_word_behind_them() -> None:
+    found = read(lines("loss: 0.{n}5, {n}00 iter, 3 epoch / 20 epochs"))
+    assert (found.epoch, found.epochs) == (3, 20)
+
+
+def test_a_count_in_brackets_beside_a_measure_spoils_no_other_line() -> None:
+    reader = reader_of(lines("Val: [1/{n}] loss 0.{n} (3) acc 0.{n}") + lines("Epoch {n} loss: 0.{n}5"))
+    assert reader.failure is None
+    assert reader.summary().epoch == 4

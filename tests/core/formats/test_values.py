@@ -80,7 +80,7 @@ def read(text: str) -> MetricPoint:
         ),
         ("step 3 loss 0.5 [5HT:0.25 DA:0.75]", {"loss": 0.5, "5HT": 0.25, "DA": 0.75}, {}),
         ("F1 (weighted): 0.25", {"F1 (weighted)": 0.25}, {}),
-        ("CV acc (5-fold): 0.25", {"CV acc": 0.25}, {}),
+        ("CV acc (5-fold): 0.25", {}, {"CV acc": 0.25}),
         ("Best validation accuracy: 16.5%", {}, {"Best validation accuracy": 16.5}),
         ("Done: the best validation accuracy of it is 0.75 in epoch 9.", {}, {"best validation accuracy of it": 0.75}),
         ("Episode 3/30, Steps: 6, Score: 44", {"Score": 44.0}, {}),
