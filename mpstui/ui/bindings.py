@@ -241,6 +241,7 @@ KEYS: tuple[Key, ...] = (
     Key("up,k", "scroll(-1)", "↑ ↓", "select", "a run: it is drawn over the others", Scope.COMPARISON, 13),
     Key("down,j", "scroll(1)", "", "", "", Scope.COMPARISON),
     Key("enter", "open", "⏎", "open", "open the selected run", Scope.COMPARISON, 14),
+    Key("Y", "copy", "Y", "copy", "report of all; value, path, picture", Scope.COMPARISON, 9),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.COMPARISON, 4),
     Key("enter,z", "enlarge", "⏎", "enlarge", "draw the chart in focus large", Scope.GRID, 1),
     Key("up,k", "focus_chart(0, -1)", "←↑↓→", "focus", "choose the chart that has the focus", Scope.GRID, 5),

@@ -37,7 +37,7 @@ class Services(LocalServices):
         return heard(found, self.settings().alerts)
 
     def export(self, snapshot: RunSnapshot, metric: str, form: str) -> Path:
-        """Write a run's points (``csv``), its page (``html``) or a metric's chart (``svg``, ``png``) to a new file.
+        """Write a run's points (``csv``) or a metric's chart (``svg``, ``png``) to a new file.
 
         Returns where it is.
 
@@ -49,14 +49,24 @@ class Services(LocalServices):
         target = export.unused_path(self._cwd, snapshot.name, form)
         if form == "csv":
             export.write_csv(self.table(snapshot), target)
-        elif form == "html":
-            from ..core.sharing.page import page
-            from ..wire import storage
-
-            storage.write_bytes(target, page([self.in_detail(snapshot)]).encode("utf-8", "replace"))
         else:
             from ..wire import storage
             from .charting.picture import as_png, as_svg
 
             storage.write_bytes(target, (as_svg if form == "svg" else as_png)(snapshot, metric))
+        return target
+
+    def report(self, snapshots: Sequence[RunSnapshot]) -> Path:
+        """Write the page of a run, or of several beside each other, to a new file; returns where it is.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        from ..core.sharing import export
+        from ..core.sharing.page import page
+        from ..wire import storage
+
+        name = snapshots[0].name if len(snapshots) == 1 else f"{len(snapshots)} runs"
+        target = export.unused_path(self._cwd, name, "html")
+        storage.write_bytes(target, page(self.in_detail(snapshots)).encode("utf-8", "replace"))
         return target

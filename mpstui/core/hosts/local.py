@@ -200,11 +200,12 @@ class LocalServices:
 
         return export.table_of(self._read_again(snapshot, export.MOST_POINTS))
 
-    def in_detail(self, snapshot: RunSnapshot) -> RunSnapshot:
-        """A run as it is now, with as much of its curves as a page shows."""
+    def in_detail(self, snapshots: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+        """Runs as they are now, with as much of their curves as one page shows."""
         from ..sharing.page import columns_for
 
-        return self._read_again(snapshot, columns_for(len(snapshot.series)))
+        columns = columns_for(sum(len(one.series) for one in snapshots))
+        return [self._read_again(one, columns) for one in snapshots]
 
     def _read_again(self, snapshot: RunSnapshot, columns: int) -> RunSnapshot:
         from ..runs.monitor import Monitor

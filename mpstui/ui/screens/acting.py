@@ -199,15 +199,15 @@ class ActingScreen(PictureScreen):
     def action_copy(self) -> None:
         """Choose what of the run to copy, or to write to a file."""
         from .copying import entries as copies
-        from .palette import open_palette
 
-        if self.acting_on is None:
+        if (run := self.acting_on) is None:
             self.context.say(self.no_run)
             return
+        self.choose_copy(lambda: copies(self, self.acting_on or run, self.metric_in_view))
 
-        def known() -> Iterable[Entry]:
-            run = self.acting_on
-            return copies(self, run, self.metric_in_view) if run is not None else ()
+    def choose_copy(self, known: Callable[[], Iterable[Entry]]) -> None:
+        """Let one of these be chosen."""
+        from .palette import open_palette
 
         self._refill = open_palette(self, known, "what to copy, or to write to a file")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
     from ..widgets.lines import PixelPanel
+    from .palette import Entry
 
 
 class ComparisonScreen(ActingScreen):
@@ -74,3 +75,22 @@ class ComparisonScreen(ActingScreen):
 
     def action_scroll(self, by: int) -> None:
         self.query_one(Comparison).scroll_rows(by)
+
+    def places(self) -> Iterable[Entry]:
+        """The page of all that are compared."""
+        from .copying import report_entry
+
+        return (report_entry(self, self.query_one(Comparison).snapshots),)
+
+    def action_copy(self) -> None:
+        """The page of all of them, or what of the selected one can be taken along."""
+        from .copying import entries as copies
+
+        compared = self.query_one(Comparison)
+
+        def known() -> Iterable[Entry]:
+            one = compared.selected
+            alone = copies(self, one, compared.metric) if one is not None else ()
+            return (*self.places(), *(found for found in alone if len(compared.snapshots) > 1 or not found.writes))
+
+        self.choose_copy(known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,23 +41,21 @@ def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterato
     best = next((one for one in whole if one.best), None)
     if best is not None:
         yield _copy(screen, "best checkpoint", str(best.path))
-    far = f"mpstui report {snapshot.run} --host {snapshot.host} writes it" if snapshot.host else ""
-    write = partial(_write, screen, snapshot, metric, "html")
-    about = "a page to send: curves, settings, events, end of the log; written to the current folder"
-    yield Entry("report (HTML)", about, write, why_not=far, writes=True)
+    yield report_entry(screen, [snapshot])
     for form in ("svg", "png", "csv"):
         about = "every point of every metric" if form == "csv" else f"the chart of {clean(metric, 40)}"
         why_not = "" if view is not None or form == "csv" else f"{clean(metric, 40)} has no curve here: open the run"
-        if form == "png" and not _draws_png():
+        if form == "png" and not draws_png():
             why_not = "a PNG needs Pillow (pip install pillow); SVG needs nothing"
-        write = partial(_write, screen, snapshot, metric, form)
+        make = partial(screen.context.services.export, snapshot, metric, form)
+        write = partial(_write, screen, f"{form.upper()} file", make)
         yield Entry(
             f"{form.upper()} file", f"{about}, written to the current folder", write, why_not=why_not, writes=True
         )
 
 
 @cache
-def _draws_png() -> bool:
+def draws_png() -> bool:
     return find_spec("PIL") is not None
 
 
@@ -69,12 +67,21 @@ def _copy(screen: ActingScreen, name: str, text: str) -> Entry:
     return Entry(name, clean(text, 200), go)
 
 
-def _write(screen: ActingScreen, snapshot: RunSnapshot, metric: str, form: str) -> None:
-    """Write the file where mpstui was opened, beside the thread that draws."""
+def report_entry(screen: ActingScreen, snapshots: Sequence[RunSnapshot]) -> Entry:
+    """The page of a run, or of several beside each other."""
+    host, runs = next((one.host for one in snapshots if one.host), ""), " ".join(one.run for one in snapshots)
+    several = f" of these {len(snapshots)} runs" if len(snapshots) > 1 else ""
+    about = f"a page{several} to send: curves, settings, events, end of the log; written to the current folder"
     services = screen.context.services
+    write = partial(_write, screen, "report", lambda: services.report(snapshots))
+    far = f"mpstui report {runs} --host {host} writes it" if host else ""
+    return Entry(f"report{several} (HTML)", about, write, why_not=clean(far, 200), writes=True)
+
+
+def _write(screen: ActingScreen, what: str, make: Callable[[], Path]) -> None:
+    """Write a file where mpstui was opened, beside the thread that draws."""
 
     def write() -> Toast:
-        path = services.export(snapshot, metric, form)
-        return Toast(f"wrote {clean(shown.short_paths(str(path), Path.cwd()), 300)}")
+        return Toast(f"wrote {clean(shown.short_paths(str(make()), Path.cwd()), 300)}")
 
-    screen.context.requests.do(f"{form.upper()} file", write)
+    screen.context.requests.do(what, write)
