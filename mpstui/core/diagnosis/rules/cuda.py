@@ -73,6 +73,22 @@ RULES = (
         ),
         confidence=0.8,
     ),
+    Rule(
+        id="attention_kernel",
+        title="An attention kernel does not run on this GPU",
+        cause="FlashAttention needs an Ampere GPU or a newer one, and half precision; the script allows nothing else.",
+        remedy=Remedy(
+            text='Let torch choose: attn_implementation="sdpa" (transformers), or no `sdp_kernel` and no '
+            '`sdpa_kernel` in the script; "eager" runs everywhere.'
+        ),
+        sources=("Dao-AILab/flash-attention#190", "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp"),
+        patterns=(
+            r"FlashAttention only supports (?:Ampere|Turing|fp16|A\w+) ",
+            r"No available kernel\.\s{0,20}Aborting execution",
+            r"Flash ?Attention.{0,40}only support(?:s|ed).{0,40}(?:fp16|bf16|float16|bfloat16)",
+        ),
+        confidence=0.9,
+    ),
     DeviceRule(
         id="cuda_oom",
         title="CUDA ran out of memory",

@@ -26,6 +26,25 @@ RULES = (
         outranks=("segfault",),
     ),
     Rule(
+        id="port_taken",
+        title="The port that the processes meet at is taken",
+        cause="The processes of a training find each other at a port, 29500 where nobody names one. Another training "
+        "on this machine has it, or what is left of one that was not ended.",
+        remedy=Remedy(
+            text="Give it another one: torchrun --standalone takes a free port (several machines: --master-port 29501, "
+            "accelerate: --main_process_port 29501); `lsof -i :29500` names who has it."
+        ),
+        sources=("torch/csrc/distributed/c10d/TCPStore.cpp",),
+        patterns=(
+            r"server socket has failed to (?:listen|bind)",
+            r"(?:DistNetworkError|TCPStore|c10d)\b.{0,200}address already in use",
+            r"ConnectionError: Tried to launch distributed communication on port",
+        ),
+        numbers=((r"port:? `?(\d{2,5})\b", "port {0}"),),
+        confidence=0.92,
+        outranks=("dist_timeout",),
+    ),
+    Rule(
         id="ddp_unused",
         title="Some parameters took no part in the loss",
         cause="DistributedDataParallel waits for the gradient of every parameter, and this step left some without one.",

@@ -66,6 +66,25 @@ RULES = (
         codes=(),
     ),
     Rule(
+        id="time_limit",
+        title="The cluster's time limit ended it",
+        cause="The job had run as long as it was allowed to; its queue ended it, it did not fail.",
+        remedy=Remedy(
+            text="Go on from its newest checkpoint with a longer limit, or let it save and end in time: a run that "
+            "mpstui submits is told before its limit and goes on in a new job."
+        ),
+        sources=("slurm.schedmd.com/sbatch.html#OPT_time", "openpbs/openpbs"),
+        patterns=(
+            r"CANCELLED AT \S{1,30} DUE TO TIME LIMIT",
+            r"PBS: job killed: walltime \S{1,20} exceeded limit",
+            r"TERM_RUNLIMIT: job killed after reaching",
+        ),
+        confidence=0.95,
+        signals=(15, 9),
+        codes=(),
+        outranks=("killed_os",),
+    ),
+    Rule(
         id="segfault",
         title="Native crash",
         cause="The process died in native code with no traceback (a segmentation fault, or an abort that left no "

@@ -58,6 +58,36 @@ RULES = (
         in_warnings=True,
     ),
     Rule(
+        id="probability_range",
+        title="A loss of probabilities was given other numbers",
+        cause="`BCELoss` takes predictions from 0 to 1 and was given others: no sigmoid stands before it, or the "
+        "model's output has become NaN.",
+        remedy=Remedy(
+            text="Put a sigmoid before the loss, or take BCEWithLogitsLoss for the model's raw output; where earlier "
+            "losses were growing or NaN, resume from a checkpoint with a lower learning rate."
+        ),
+        sources=("HypoX64/DeepMosaics#64", "aten/src/ATen/native/cuda/Loss.cu"),
+        patterns=(
+            r"Assertion \W?input_val >= zero && input_val <= one",
+            r"all elements of input should be between 0 and 1",
+        ),
+        confidence=0.93,
+        outranks=("label_bug", "mps_index_assert"),
+    ),
+    Rule(
+        id="fp16_weights",
+        title="Gradients are scaled of weights that are fp16 themselves",
+        cause="A gradient scaler keeps small gradients of fp32 weights alive in fp16. Here the weights were loaded, or "
+        "turned, into fp16: their gradients cannot be unscaled.",
+        remedy=Remedy(
+            text="Load the model in fp32 (no `.half()`, no torch_dtype=float16) and leave fp16 to autocast; or train "
+            "in bf16, which needs no scaler."
+        ),
+        sources=("torch/amp/grad_scaler.py",),
+        patterns=(r"Attempting to unscale FP16 gradients",),
+        confidence=0.94,
+    ),
+    Rule(
         id="silent_oob",
         title="An index is out of range",
         cause="A token, label or position is outside the table it indexes: a bug in data or vocabulary. On MPS the "

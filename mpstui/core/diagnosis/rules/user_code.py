@@ -53,7 +53,7 @@ RULES = (
             r"cur_target >= 0 && cur_target < n_classes",
             r"Class values must be (?:smaller|non-negative)",
             r"label value.{0,20} outside (?:the )?(?:valid )?range",
-            r"all elements of (?:input|target) should be between 0 and 1",
+            r"all elements of target should be between 0 and 1",
         ),
         weak_patterns=(r"device-side assert triggered",),
         confidence=0.93,
