@@ -211,7 +211,10 @@ class Report:
             return None  # it may tell of this very step in a moment
         known = {*run.values, *(_OF_LOSSES if "loss" in run.values else ())}
         kept = {name: value for name, value in point.items() if name not in known}
+        step, count = run.counts.get("step", 0), run.count_beside() if run.count_beside is not None else None
         counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
+        if count is not None and abs(count - step) <= 1 and point["step"] < step:
+            counted = {}  # both count alike, and it is of an earlier step, as what TensorBoard was given since
         counted |= {"step": point["step"]} if is_ahead else {}  # it sees one that is not counted yet
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
@@ -278,8 +281,7 @@ class _Run:
         self.stop_asked = False
         self._give_signals_back: Callable[[], None] = lambda: None
         self._beat_at = self._retry_at = self._pause = 0.0
-        self._told_at = float("inf")  # nothing yet
-        self._boot = _boot_id()
+        self._told_at, self._boot = float("inf"), _boot_id()
         os.makedirs(self.path("attempts", str(self.attempt)), mode=0o700, exist_ok=True)
 
     def path(self, *names: str) -> str:
@@ -715,8 +717,7 @@ class _Lines:
         self.path, self._lock = path, lock
         self._waiting: list[str] = []
         self._file, self._write_at = -1, 0.0
-        self._rest = b""
-        """What is left of lines of which a full disk has taken a part."""
+        self._rest = b""  # of lines of which a full disk has taken a part
 
     def add(self, line: str, now: float) -> None:
         """Append one line, or keep it until there is time for writing again."""
@@ -893,8 +894,7 @@ class _Older:
         return getattr(self._first, name, lambda *_, **named: None)
 
 
-_MODULE = "_mpstui_report"
-"""Where the agent, and another copy of this file, find the one that was imported first."""
+_MODULE = "_mpstui_report"  # where the agent, and another copy of this file, find the one that was imported first
 _first: Any = getattr(sys.modules.setdefault(_MODULE, sys.modules[__name__]), "report", None) or Report()
 _is_older = [*map(int, _first.version.split("."))] < [*map(int, VERSION.split("."))]
 report: Report = _Older(_first) if _is_older else _first  # type: ignore[assignment]

@@ -228,7 +228,7 @@ class Watch:
         self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **facts)
         self._tell_of_checkpoints()
         for done, values in points:
-            self._reporter.point(done, facts.get("epoch"), **values)
+            self._reporter.point(done, facts.get("epoch") if done == step else None, **values)
         if not by_trainer and at not in (None, self._pointed):  # a framework's next training counts from 0
             self._pointed = at
             known = {**further, "loss": loss, "lr": facts["lr"]}

@@ -18,7 +18,7 @@ def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkp
 
     Args:
         trainer: its output is the loss, or a mapping with ``loss`` in it.
-        evaluator: its metrics are reported as ``val_...``.
+        evaluator: its metrics are reported as ``val_...``, and as ``train_...`` where it is run on the training's data.
         optimizer: tells the learning rate.
         checkpoint: a ``Checkpoint`` handler, which is called on request.
     """
@@ -39,8 +39,10 @@ class _Handlers:
     def __init__(self, evaluator: Any, optimizer: Any, checkpoint: Any) -> None:
         self._evaluator, self._optimizer, self._checkpoint = evaluator, optimizer, checkpoint
         self._saved = ""
+        self._trained_on: Any = None
 
     def started(self, engine: Any) -> None:
+        self._trained_on = engine.state.dataloader
         report.takes("clear_cache", "stop", *(("save",) if self._checkpoint is not None else ()))
         report.phase("training")
 
@@ -75,7 +77,8 @@ class _Handlers:
         report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
 
     def evaluated(self, engine: Any) -> None:
-        numbers = {f"val_{name}": number(value) for name, value in engine.state.metrics.items()}
+        data = "val" if engine.state.dataloader is not self._trained_on else "train"
+        numbers = {f"{data}_{name}": number(value) for name, value in engine.state.metrics.items()}
         report({name: value for name, value in numbers.items() if value is not None})
         report.phase("training")
 

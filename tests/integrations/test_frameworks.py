@@ -140,3 +140,23 @@ def test_a_training(heading: str, example: Callable[[str, str], str], train: Cal
     training.ask("clear-cache", by=one.clears)
     stopped, _ = training.stop_and_go_on(resumes=one.resumes)
     assert stopped["step"] >= 20
+
+
+def test_an_evaluator_that_also_sees_the_training_data_is_told_apart(train: Callable[[str, str], Training]) -> None:
+    program = f"""{IGNITE.replace("0.03", "0.001")}
+from ignite.engine import Events, create_supervised_evaluator
+from ignite.metrics import Accuracy
+from mpstui.integrations.ignite import attach
+trainer = Engine(train_step)
+evaluator = create_supervised_evaluator(model, {{"accuracy": Accuracy()}})
+attach(trainer, evaluator=evaluator)
+for data in (train, validation):
+    trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda engine, data=data: evaluator.run(data))
+trainer.run(train, max_epochs=2)
+"""
+    training = train("ignite", "import sys, time\n" + program)
+    done = training.mpstui.wait_state(training.run, "finished", timeout=600)
+    assert {name: done["metrics"][name]["count"] for name in ("train_accuracy", "val_accuracy")} == {
+        "train_accuracy": 2,
+        "val_accuracy": 2,
+    }

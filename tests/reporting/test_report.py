@@ -515,6 +515,19 @@ def test_a_loss_that_the_agent_sees_within_a_step_is_not_that_of_the_step_before
     assert [one["step"] for one in points(tmp_path) if "loss" in one] == [34, 35]
 
 
+def test_what_was_logged_at_an_earlier_step_keeps_its_step(both: tuple[Report, Reporter], tmp_path: Path) -> None:
+    report, agent = both
+    agent.count, counted = lambda: counted[0], [150]
+    agent.beat("train", now=True, step=150, epoch=1)
+    report(step=150, epoch=1, loss=1.0)
+    counted[0] = 171
+    for step in range(151, 172):
+        report(step=step, epoch=2)
+    agent.point(150, None, **{"validation/loss": 0.5})  # written for TensorBoard since the last heartbeat
+    told = [one for one in points(tmp_path) if "validation/loss" in one]
+    assert [(one["step"], one.get("epoch")) for one in told] == [(150, None)]
+
+
 def test_what_a_callback_said_that_is_off_is_the_agents_to_tell(both: tuple[Report, Reporter], tmp_path: Path) -> None:
     report, agent = both
     agent.beat("train", step=1, steps=50)
