@@ -48,9 +48,14 @@ def is_measure(text: str) -> bool:
         return True
     if ranked and all(word.isdigit() for word in words[1:]):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
-    measures = MEASURES.intersection(words)
+    measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
     recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
     return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
+
+
+def _without_number(word: str) -> str:
+    """``recall`` of ``recall5``."""
+    return word.rstrip("0123456789")
 
 
 @lru_cache(maxsize=4096)

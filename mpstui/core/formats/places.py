@@ -13,7 +13,7 @@ from .measures import is_measure
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import Counters
-from .vocabulary import BATCH_WORDS, EPOCH_PLURALS, EVAL_WORDS, NOT_THE_STEP, STEP_WORDS, TRAIN_WORDS
+from .vocabulary import BATCH_WORDS, EPOCH_PLURALS, EPOCH_WORDS, EVAL_WORDS, NOT_THE_STEP, STEP_WORDS, TRAIN_WORDS
 
 COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 """The roles of counters."""
@@ -28,6 +28,8 @@ _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
 )
 """What was counted, behind the count: ``Completed 340/5000 steps``."""
+_THINGS = re.compile(r"\s([^\W\d_]{3,20})(?=\s?(?:\Z|[(,;|\[]))")
+_STEPS = STEP_WORDS | BATCH_WORDS | EPOCH_WORDS
 _LETTERS = re.compile(r"[^\W\d_]{1,40}")
 _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _RULES = ("--", "==", "**", "##")
@@ -72,6 +74,12 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         one = index == 1 and pairs[0].text == "1" and not pairs[0].key
         if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
             continue  # ``1 epoch = 2640 batches``: how long an epoch is
+        if (
+            pair.name.role is Role.BATCH
+            and not (pair.total or has_loss)
+            and any(one.name.role is Role.EPOCHS and one.marked and not one.total for one in pairs)
+        ):
+            continue  # ``epochs=30, imgsz=640, batch=4``
         if pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index])):
             continue  # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
         before = counters
@@ -170,7 +178,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     before = _SHARE.sub("", line[: pair.start]) if behind_a_bar else ""
     words = [word.lower() for word in _LETTERS.findall(before)]
     drawn = not any(map(str.isdigit, before)) and (not words or (index > 0 and TRAIN_WORDS.issuperset(words)))
-    if behind_a_bar and drawn:
+    if behind_a_bar and drawn and (has_loss or not _is_of_things(line[pair.end :])):
         return Counters(step=count, steps=planned)
     if index > 0:
         has_epoch, in_epoch = counters.epoch is not None, counters._replace(epoch_step=count, epoch_steps=planned)
@@ -195,6 +203,12 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
     return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
+
+
+def _is_of_things(behind: str) -> bool:
+    """Whether what was counted is no step: ``[###---] 64/1180 frames (5.4%)``."""
+    found = _THINGS.match(behind)
+    return found is not None and found[1].lower() not in _STEPS and not is_measure(found[1])
 
 
 def _stands_alone(pairs: Sequence[Pair]) -> bool:

@@ -86,6 +86,7 @@ _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
 
 _RATE_ALONE = re.compile(r"\A(lr|learning rate), (?=\d[\d.]{0,24}(?:e-\d{1,3})?\Z)")  # ``lr, 0.0005``
 _BY_COLON = re.compile(r"(?<=\])\[\s{0,6}(\d{1,9}):\s{0,6}(\d{1,9})\](?=\s)")  # ``[Epoch 1/500][ 100:391]``
+_EACH_IN_BRACKETS = re.compile(r"(?<=[ :\t])\[\s?(\d{1,9})\s?\]\s?/\s?\[\s?(\d{1,9})\s?\]")  # ``Epoch [0]/[199]``
 _IN_TURN = re.compile(
     rf"(?:(?<=  )|(?<=[|\t] )|\A)([A-Za-z][\w-]{{0,20}}), ([A-Za-z][\w-]{{0,20}})(?:, ([A-Za-z][\w-]{{0,20}}))?: "
     rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
@@ -154,6 +155,8 @@ def respelt(line: str) -> str:
         line = _EPOCH_POINT.sub(r"\1 \2:", line)
     if "oss, " in line or "etric, " in line:
         line = _GROUPED.sub(r"\1 ", line)
+    if "]/[" in line:
+        line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line)
     if "][" in line:
         line = _BY_COLON.sub(r"[\1/\2]", line)
     if "total_" in line:

@@ -151,3 +151,26 @@ def test_a_mistyped_counter_counts(form: str, epoch: int | None, step: int | Non
     assert (found.epoch, found.step) == (epoch, step)
     assert found.train_loss is not None
     assert found.train_loss.count == 4
+
+
+def test_a_count_and_its_total_may_have_brackets_of_their_own() -> None:
+    found = read(lines("Epoch [{n}]/[199] \t Training Phase Loss: 0.06988004{n} \t Accuracy: 0.586{n}"))
+    assert (found.epoch, found.epochs) == (4, 199)
+
+
+def test_a_measure_may_have_a_number() -> None:
+    log = lines("  focal  flat   macroF1=0.50{n}9+-0.0116  recall{n}=0.3{n}96  prec5=0.4{n}1", 2)
+    assert {"macroF1", "recall1", "recall2", "prec5"} == set(read(log).metrics)
+
+
+def test_columns_begin_where_the_cells_below_them_do() -> None:
+    header = "Epoch  Train Loss   Train Recall Val Loss     Val Recall  \n" + "-" * 60 + "\n"
+    found = read(header + lines("{n}      1.{n}197       0.5694       0.8611       0.8333"))
+    assert (found.epoch, found.metrics) == (4, ("Train Loss", "Train Recall", "Val Loss", "Val Recall"))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last) == (1.1197, 1.4197)
+
+
+@pytest.mark.parametrize("line", ["[###-------] {n}4/1180 frames (  5.4%)", "args: epochs=30, imgsz=640, batch={n}"])
+def test_other_things_that_are_counted_or_told_are_no_step(line: str) -> None:
+    assert read(lines(line)).step is None

@@ -100,10 +100,9 @@ class Dictionary(LineGrammar):
                 readings.append(reading)
             start = line.find("{", end)
         record = _record(line)
-        behind = line[line.rfind("}") + 1 :].strip(" ,;|")
-        if not readings and behind and not any(map(is_measure, record)) and len(record) >= _WORDS:
-            pairs = read_pairs(behind)  # settings, and what came of them
-            found = assemble("key-value", behind, pairs) if pairs else None
+        behind = line[line.rfind("}") + 1 :].strip(" ,;|.")
+        if not readings and behind and (pairs := read_pairs(behind)) and _is_configured(record):
+            found = assemble("key-value", behind, pairs)  # what came of these settings
             return () if found is None else (found,)
         if readings or not (_is_told(record) or _is_configured(record)):
             return readings or (() if settings else None)

@@ -87,7 +87,8 @@ class Table(LineGrammar):
         self._fresh = False
         self._first_cell: float | None = None
         self._starts: list[int] = []
-        """Where the columns begin."""
+        """Where its words begin."""
+        self._titles = ""
         self._of_total = False
         """Whether the first column is that of ``3/20``."""
 
@@ -98,8 +99,9 @@ class Table(LineGrammar):
             columns = _header(line)
             if columns:
                 self._columns, self._commas, self._fresh = columns, "," in line, True
-                self._starts = [word.start() for word in _WORD.finditer(line)]
+                self._starts, self._titles = [word.start() for word in _WORD.finditer(line)], line
             return () if columns else None
+        self._align(line)
         by_commas = self._commas and "," in line  # a header by commas may have its rows by tabs
         cells = (_comma_cells if by_commas else _cells)(line, len(self._columns))
         if cells is None and len(self._starts) == len(self._columns):
@@ -115,6 +117,22 @@ class Table(LineGrammar):
             return None
         metrics = {("total" if name == _TOTAL else name): value for name, value in reading.metrics.items()}
         return (replace(reading, metrics=metrics, restart=repeats, declared=True),)
+
+    def _align(self, row: str) -> None:
+        """Part the header where the cells of its first row begin: its names may be only one space apart."""
+        starts = [word.start() for word in _WORD.finditer(row)]
+        if (
+            not self._fresh
+            or len(starts) < 3
+            or len(starts) == len(self._columns)
+            or not set(starts) <= set(self._starts)
+        ):
+            return
+        names = [
+            self._titles[start:end].strip(_BORDERS) for start, end in zip(starts, [*starts[1:], None], strict=True)
+        ]
+        if starts[0] == 0 and any(classify(name).role is Role.LOSS for name in names[1:]):
+            self._columns = names
 
 
 def _header(line: str) -> list[str]:
