@@ -121,12 +121,7 @@ class Table(LineGrammar):
     def _align(self, row: str) -> None:
         """Part the header where the cells of its first row begin: its names may be only one space apart."""
         starts = [word.start() for word in _WORD.finditer(row)]
-        if (
-            not self._fresh
-            or len(starts) < 3
-            or len(starts) == len(self._columns)
-            or not set(starts) <= set(self._starts)
-        ):
+        if not (self._fresh and len(self._columns) < len(starts)) or not set(starts) <= set(self._starts):
             return
         names = [
             self._titles[start:end].strip(_BORDERS) for start, end in zip(starts, [*starts[1:], None], strict=True)
