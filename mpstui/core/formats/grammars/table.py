@@ -126,7 +126,7 @@ class Table(LineGrammar):
         names = [
             self._titles[start:end].strip(_BORDERS) for start, end in zip(starts, [*starts[1:], None], strict=True)
         ]
-        if starts[0] == 0 and any(classify(name).role is Role.LOSS for name in names[1:]):
+        if row[:1].isdigit() and any(classify(name).role is Role.LOSS for name in names[1:]):
             self._columns = names
 
 
