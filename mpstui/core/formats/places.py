@@ -67,21 +67,8 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             continue  # batches of an evaluation
         if len(pairs) == 1 and _is_no_place(line, pair):
             continue
-        following = pairs[index + 1] if index + 1 < len(pairs) else None
-        opens_list = pair.key and pair.bracketed and following is not None and not following.key
-        if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
-            continue  # ``step=[8, 11]``: a setting
-        one = index == 1 and pairs[0].text == "1" and not pairs[0].key
-        if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
-            continue  # ``1 epoch = 2640 batches``: how long an epoch is
-        if (
-            pair.name.role is Role.BATCH
-            and not (pair.total or has_loss)
-            and any(one.name.role is Role.EPOCHS and one.marked and not one.total for one in pairs)
-        ):
-            continue  # ``epochs=30, imgsz=640, batch=4``
-        if pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index])):
-            continue  # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
+        if _counts_nothing(pairs, index, has_loss=has_loss):
+            continue
         before = counters
         if pair.name.role is Role.STEPS and pair.marked and not pair.total and _DONE.match(line, pair.end):
             counters = counters._replace(step=pair.counted)  # ``Total iterations: 12238 iterations completed``
@@ -97,6 +84,23 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     counters = _epochs_beside_a_loss(counters, pairs) if has_loss and counters.epoch is None else counters
     return counters, plan and not counters.positioned
+
+
+def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> bool:
+    """Whether what looks like a counter is a setting, a length, or another than that of the line."""
+    pair = pairs[index]
+    following = pairs[index + 1] if index + 1 < len(pairs) else None
+    opens_list = pair.key and pair.bracketed and following is not None and not following.key
+    if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
+        return True  # ``step=[8, 11]``: a setting
+    one = index == 1 and pairs[0].text == "1" and not pairs[0].key
+    if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
+        return True  # ``1 epoch = 2640 batches``: how long an epoch is
+    if pair.name.role is Role.BATCH and not (pair.total or has_loss):
+        # ``epochs=30, imgsz=640, batch=4``
+        return any(other.name.role is Role.EPOCHS and other.marked and not other.total for other in pairs)
+    # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
+    return pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index]))
 
 
 def _field_of(pair: Pair, line: str) -> str:

@@ -155,8 +155,6 @@ def respelt(line: str) -> str:
         line = _EPOCH_POINT.sub(r"\1 \2:", line)
     if "oss, " in line or "etric, " in line:
         line = _GROUPED.sub(r"\1 ", line)
-    if "]/[" in line:
-        line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line)
     if "][" in line:
         line = _BY_COLON.sub(r"[\1/\2]", line)
     if "total_" in line:
@@ -184,6 +182,7 @@ def respelt(line: str) -> str:
 
 def _around_strokes(line: str) -> str:
     """A count and its total, each with its name in front of both or behind it, as ``name 3/20``."""
+    line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line) if "]/[" in line else line
     if "it/" in line:
         return _COUNTED_UNIT.sub(r"\1/\2", line)
     return _WORDS_BEHIND.sub(r"\2 \1/\3", _TOTAL_BESIDE.sub(r"\1", line))
