@@ -242,6 +242,8 @@ def test_texts_are_read_searched_and_scrolled(tmp_path: Path) -> None:
         await driver.sees("I images")
         await driver.press("I")
         await driver.sees("1 image · 3 texts")
+        await driver.sees("▌samples")
+        await driver.press("down", "G")
         await driver.sees("▌¶ story")
         await driver.sees("line 0")
         assert "line 40" not in driver.text

@@ -18,7 +18,7 @@ class Wanted(NamedTuple):
     """Which image or text somebody wants to see, and how large."""
 
     name: str = ""
-    """Empty: the name of the newest one."""
+    """Empty: the name of the newest image, of the newest text where there is none: an image is what is looked for."""
     is_text: bool = False
     after: int | None = None
     """The number of one of that name that ``by`` counts from; None: the newest."""
@@ -69,7 +69,7 @@ def seen_item(gallery: Gallery, wanted: Wanted) -> Seen:
     shelves = tuple(Shelf(name, len(of), is_text) for (name, is_text), of in named.items())
     if not named:
         return Seen(why_not="nothing has that in it" if wanted.pattern else "nothing is there any more")
-    newest = max(named, key=lambda one: named[one][-1].time)
+    newest = max(named, key=lambda one: (not one[1], named[one][-1].time))
     of = named.get((wanted.name, wanted.is_text)) or named[newest]
     place = _place(of, wanted)
     seen = Seen(shelves, place, of[place])

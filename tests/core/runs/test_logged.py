@@ -151,7 +151,10 @@ def test_texts_stand_beside_images_and_are_found_by_what_is_in_them(run: RunDir)
         text(run, "sample", step, words)
     with run.events.open("a") as file:
         file.write('{"event": "text", "name": 5, "text": "x"}\n{"event": "text", "name"\n{"torn')
-    assert seen_item(OwnGallery(run), Wanted()).shelves == (("cats", 1, False), ("sample", 3, True))
+    opened = seen_item(OwnGallery(run), Wanted())
+    assert opened.shelves == (("cats", 1, False), ("sample", 3, True))
+    assert opened.item is not None
+    assert opened.item.name == "cats", "an image, though texts were logged after it"
     found = seen_item(OwnGallery(run), Wanted("sample", is_text=True)).item
     assert found is not None
     assert (found.text, found.step) == ("a Cat", 30)
