@@ -310,7 +310,8 @@ def _verdict(fact: str, shown: Any, true: Any) -> Verdict:
     if true is None:
         return Verdict(fact, RIGHTLY_NONE if shown is None else WRONG, shown, true)
     if shown is None:
-        return Verdict(fact, MISSING, shown, true)
+        may_be_none = isinstance(true, tuple) and None in true
+        return Verdict(fact, RIGHTLY_NONE if may_be_none else MISSING, shown, true)
     if isinstance(true, tuple):
         return Verdict(fact, RIGHT if shown in true else WRONG, shown, true)
     near = true.half if isinstance(true, Printed) else 0.0
