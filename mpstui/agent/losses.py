@@ -137,7 +137,7 @@ def _name_of(line: str) -> str:
     handed = _HANDED.search(line)
     if handed:
         return handed[1].rpartition(".")[2]
-    before = line.partition(".backward(")[0] if ".backward(" in line else ""
+    before = line.partition(".backward(")[0].rpartition(";")[2] if ".backward(" in line else ""
     names = _NAME.findall(_CALLS.sub("", re.split(r"[/*]", before)[0]))
     return names[-1] if names else ""
 

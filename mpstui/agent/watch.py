@@ -21,6 +21,7 @@ from .losses import Losses
 from .memory import device_memory
 from .pace import Pace
 from .passes import Passes
+from .points import StepPoints
 from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter
 from .scalars import Scalars
 
@@ -68,7 +69,7 @@ class Watch:
         self.saves_folder = False  # what is saved now is a part of a checkpoint
         self._newest_memory = MemoryReading()
         self._pace = Pace()
-        self._pointed = 0
+        self._points = StepPoints()
         self._fetching_at = 0.0
         self._acts = False
 
@@ -199,7 +200,6 @@ class Watch:
         step = self.steps.count if not told else told["step"]
         at = (step or 0) + 1 if told.pop("counts_behind", 0) and phase == "train" and not last else step  # of a loss
         self._pace.beat(now, step or 0, self.passes.samples, trained=self._phase == "train")
-        # What passes backward in the first step may be one of several losses: the second step tells.
         by_trainer = "loss" in told
         settled = (last or (at or 0) - (self.steps.before or 0) != 1) and not by_trainer
         loss, further = self.losses.read() if settled else (None, {})
@@ -229,11 +229,13 @@ class Watch:
         self._tell_of_checkpoints()
         for done, values in points:
             self._reporter.point(done, facts.get("epoch") if done == step else None, **values)
-        if not by_trainer and at not in (None, self._pointed):  # a framework's next training counts from 0
-            self._pointed = at
-            known = {**further, "loss": loss, "lr": facts["lr"]}
-            known = {name: value for name, value in known.items() if value is not None}  # null would mean NaN
-            self._reporter.point(at, facts.get("epoch"), **known)
+        if not by_trainer:
+            epoch, known = facts.get("epoch"), {**further, "lr": facts["lr"]}
+            if settled:
+                known |= {} if further and loss is None else {"loss": loss}
+                self._points.tell(self._reporter, at, epoch, known)
+            else:
+                self._points.hold(at, epoch, {**known, "loss": self.losses.read()[0]})
 
     def saved(self, note: CheckpointNote) -> None:
         """A framework wrote a checkpoint that a training can go on from."""

@@ -184,6 +184,7 @@ def test_a_loss_written_twice_for_no_sync_is_one(training: Training) -> None:
         ("self.loss_G.backward(retain_graph=True)", "loss_G"),
         ("loss.mean().backward()", "loss"),
         ("sum(losses).backward()", "losses"),
+        ("errG = (a * b).mean(); errG.backward()", "errG"),
         ("trainer.fit(model)", ""),
         ("", ""),
     ],

@@ -510,3 +510,21 @@ def test_what_is_done_between_two_steps_without_a_word_is_no_slowness_of_the_tra
     plain, waiting, slow = map(float, ran(script, tmp_path)[0].split())
     assert [plain, slow] == pytest.approx([8.0, 1 / 1.5], rel=0.02)
     assert waiting < 5.0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_loss_of_the_first_step_is_told_once_it_is_known_to_be_the_only_one(tmp_path: Path, several: bool) -> None:
+    """A program whose steps take minutes has its first loss in the curve; the first of several has another name."""
+    script = "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
+    second = "errG = (net(x) ** 2).mean(); errG.backward()\n    " if several else ""
+    script += (
+        "for done in range(3):\n"
+        "    errD = ((net(x) - 1) ** 2).mean(); errD.backward(); optimizer.step(); print(errD.item())\n"
+        f"    {second}at[0] += 60\n"
+    )
+    printed, _ = ran(script, tmp_path)
+    points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert [point["step"] for point in points] == [1, 2, 3]
+    losses = [float(line) for line in printed.split()]
+    wanted = [None] * 3 if several else losses
+    assert [point.get("loss") for point in points] == [loss and pytest.approx(loss) for loss in wanted]
