@@ -44,7 +44,7 @@ class BareValues:
         Args:
             trained: whether any loss was counted: beside one these are something else.
         """
-        if not reading.bare or reading.loss is None or self._are_losses:
+        if self._are_losses:
             return [reading]
         unknown = replace(reading, loss=None, series="")
         if self._are_losses is None and not trained:

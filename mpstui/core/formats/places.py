@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from .loss_series import first_known, or_zero
 from .measures import is_measure
@@ -58,7 +59,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
         so_far = pair.key.lower().endswith(_SO_FAR) or trained
         so_far = so_far and bool(pair.total) and not counters.positioned
-        if has_loss and counters.shown_step is None and (field := _field_of(pair, line)):
+        if pair.total and has_loss and counters.shown_step is None and (field := _field_of(pair, line)):
             counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
             continue
         if pair.key and pair.name.role not in COUNTING and not pair.bracketed and not so_far:
@@ -105,14 +106,21 @@ def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> boo
 
 def _field_of(pair: Pair, line: str) -> str:
     """What ``Finished training it 20/500 of epoch 3`` counts beside a loss: the last word says it, or what follows."""
-    words = words_of(pair.key) if pair.total and pair.name.role in _MAY_COUNT else ()
-    if not words or words[-1] not in STEP_WORDS | BATCH_WORDS or not NOT_THE_STEP.isdisjoint(words):
+    word = _last_counter(pair.key) if pair.name.role in _MAY_COUNT else ""
+    if not word or pair.scope is NameScope.EVAL:
         return ""
-    if pair.scope is NameScope.EVAL or not isinstance(pair.counted, int) or pair.counted > or_zero(pair.planned):
+    if not isinstance(pair.counted, int) or pair.counted > or_zero(pair.planned):
         return ""
-    if words[-1] in BATCH_WORDS or _OF_EPOCH.match(line, pair.end):
+    if word in BATCH_WORDS or _OF_EPOCH.match(line, pair.end):
         return "epoch_step"
     return "step" if pair.name.role is Role.OTHER else ""
+
+
+@lru_cache(maxsize=4096)
+def _last_counter(key: str) -> str:
+    """The last word of a name, where that is a step or a batch and no other word makes something else of it."""
+    words = words_of(key)
+    return words[-1] if words and words[-1] in STEP_WORDS | BATCH_WORDS and NOT_THE_STEP.isdisjoint(words) else ""
 
 
 def _epochs_beside_a_loss(counters: Counters, pairs: Sequence[Pair]) -> Counters:

@@ -101,6 +101,8 @@ _TOTAL_BESIDE = re.compile(
 """``step/total_step: 5/60``: the names of both, then both."""
 
 
+_BEHIND_A_WORD = re.compile(r"[a-zA-Z]\s?/")
+"""Looked for first: most strokes stand between numbers."""
 _WORDS_BEHIND = re.compile(
     r"(?i)(?<![\w./-])(\d{1,9}) (epoch|step|iter(?:ation)?|batch|update)(?:e?s)? ?/ ?(\d{1,9}) \2(?:e?s)?\b"
 )
@@ -185,6 +187,8 @@ def _around_strokes(line: str) -> str:
     line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line) if "]/[" in line else line
     if "it/" in line:
         return _COUNTED_UNIT.sub(r"\1/\2", line)
+    if _BEHIND_A_WORD.search(line) is None:
+        return line
     return _WORDS_BEHIND.sub(r"\2 \1/\3", _TOTAL_BESIDE.sub(r"\1", line))
 
 

@@ -53,8 +53,9 @@ class Tracker:
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
-        *kept, reading = self._bare.as_meant(reading, trained=self._trained)
-        self._late += filter(None, map(self._place, kept))
+        if reading.bare:
+            *kept, reading = self._bare.as_meant(reading, trained=self._trained)
+            self._late += filter(None, map(self._place, kept))
         return self._place(reading)
 
     def _place(self, reading: LineReading) -> MetricPoint | None:
@@ -256,10 +257,8 @@ class Tracker:
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
-        self._ends.begin_run()
-        self._bars.begin_run()
-        self._passes.begin_run()
-        self._plan.begin_run()
+        for part in (self._ends, self._bars, self._passes, self._plan):
+            part.begin_run()
         self._epoch_steps.forget_place()
         self._banner = Banner()
 
