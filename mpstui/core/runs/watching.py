@@ -49,7 +49,7 @@ class Watching(dict[str, "RunFollower"]):
 
     def watch(self, path: Path) -> Collection[str]:
         """Add what a path means; returns the keys of its runs, none where they come by and by."""
-        from ..formats.stores import find_runs
+        from ..formats.stores import find_runs, is_database
         from .reader import RunReader
         from .stored import MOST_RUNS, StoreFolder
         from .watched import WatchedReader
@@ -64,6 +64,10 @@ class Watching(dict[str, "RunFollower"]):
         if (path / "spec.json").is_file():
             return [self._add(str(path), RunReader(RunDir(path), self._machine, columns=self._columns))]
         runs = find_runs(path)
+        if not runs and is_database(path):  # of another kind, or locked by who writes it: no log in any case
+            self._folders.append(StoreFolder(path, ()))
+            self.grows = True
+            return ()
         if not runs:
             if path.is_dir():
                 self._empty[str(path)] = StoreFolder(path, ())

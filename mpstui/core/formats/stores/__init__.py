@@ -154,6 +154,13 @@ def _of_file(file: Path) -> list[StoredRun]:
     return next((runs for store in stores() if (runs := store.runs_of(file))), [])
 
 
+def is_database(path: Path) -> bool:
+    """Whether a path is a file of SQLite, whatever it holds and whoever writes it."""
+    from ._sqlite import Database
+
+    return path.is_file() and Database(path).is_one
+
+
 def require_path(path: Path) -> None:
     """Make sure that there is something to be read.
 

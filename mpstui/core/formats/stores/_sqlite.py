@@ -12,7 +12,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,16 +42,24 @@ class Database:
         self.path = path
         self._misses = 0
 
+    @property
+    def is_one(self) -> bool:
+        """Whether the file is a database at all."""
+        try:
+            with storage.open_file(self.path) as file:
+                return file.read(len(SIGNATURE)) == SIGNATURE
+        except OSError:
+            return False
+
     def files(self) -> tuple[Path, ...]:
         """What changes when something is written."""
         return self.path, self._beside("-wal")
 
     def tables(self) -> frozenset[str]:
         """The names of its plain tables; none where it is no database. Raises OSError."""
-        with storage.open_file(self.path) as file:
-            if file.read(len(SIGNATURE)) != SIGNATURE:
-                return frozenset()
-        found = self.read("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        if not self.is_one:
+            return frozenset()
+        found = self.read_now("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
         return frozenset(str(name) for name, made in found if "VIRTUAL" not in str(made).upper())
 
     def read(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -77,6 +85,13 @@ class Database:
             raise NotNow(f"{self.path.name} was being written")
         self._misses = 0
         return found
+
+    def read_now(self, statement: str) -> list[tuple[Any, ...]]:
+        """Like :meth:`read`, for who does not come again soon: what is written all the time is asked with a lock."""
+        for _ in range(_MOST_MISSES):
+            with suppress(NotNow):
+                return self.read(statement)
+        return self.read(statement)
 
     def _is_being_written(self, before: tuple[object, object]) -> bool:
         return before[1] is not None or self._stamps() != before

@@ -162,7 +162,7 @@ class MLflowStore:
         database = Database(file)
         with suppress(OSError):
             if {"runs", "metrics", "params", "tags", "experiments"} <= database.tables():
-                rows = database.read(
+                rows = database.read_now(
                     "SELECT r.run_uuid, r.name, e.name FROM runs r LEFT JOIN experiments e "
                     "ON e.experiment_id = r.experiment_id WHERE r.lifecycle_stage = 'active' "
                     "AND e.lifecycle_stage IS NOT 'deleted' "

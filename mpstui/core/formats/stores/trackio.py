@@ -169,11 +169,11 @@ class TrackioStore:
         with suppress(OSError):
             if "metrics" not in database.tables():
                 return []
-            columns = {str(row[1]) for row in database.read("PRAGMA table_info(metrics)")}
+            columns = {str(row[1]) for row in database.read_now("PRAGMA table_info(metrics)")}
             if not {"id", "timestamp", "run_name", "step", "metrics"} <= columns:
                 return []
             column = "run_id" if "run_id" in columns else "run_name"
-            rows = database.read(
+            rows = database.read_now(
                 f"SELECT {column}, run_name, MIN(id) FROM metrics GROUP BY {column} ORDER BY 3 DESC LIMIT {_MOST_RUNS}"
             )
             return [TrackioRun(database, column, str(run), str(name)) for run, name, _ in rows]

@@ -161,6 +161,31 @@ def test_what_somebody_writes_meanwhile_is_read_later(tmp_path: Path, monkeypatc
     writer.close()
 
 
+def test_the_runs_of_a_database_in_the_middle_of_a_transaction_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    writer = database(path)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("INSERT INTO params VALUES ('x', 'y', 'a')")
+    assert path.with_name("mlflow.db-journal").exists()
+    assert len(find_runs(path)) == 3
+    writer.rollback()
+    writer.close()
+
+
+def test_a_database_that_is_locked_is_no_log(monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mlflow.db"
+    writer = database(path)
+    monkeypatch.setattr(_sqlite, "_PATIENCE_SECONDS", 0.01)
+    writer.execute("BEGIN EXCLUSIVE")
+    writer.execute("INSERT INTO metrics VALUES ('val_loss 7.0', 7.0, 0, 'b', 50, 0)")
+    assert path.with_name("mlflow.db-journal").exists()
+    assert monitor.watch_all(path) == []
+    assert monitor.refresh_whole() == ()
+    writer.rollback()
+    writer.close()
+    assert len(find_runs(path)) == 3
+
+
 def test_no_database_of_a_stranger_keeps_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "evil.db"
     writer = sqlite3.connect(path)
