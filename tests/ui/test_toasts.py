@@ -169,6 +169,7 @@ def test_what_was_said_is_kept_whole_with_its_time() -> None:
         driver.app.context.say("it broke", "error")
         await driver.press("at")
         await driver.sees("newest first")
+        await driver.until(lambda: "╭" in driver.text and "╰" in driver.text, "its frame, as of any page")
         times = [line for line in driver.lines if clock(fakes.NOW) in line]
         words = ("it broke", "twice ×2", "the request", "first thing")
         assert [word for word, line in zip(words, times, strict=True) if word in line] == list(words)
