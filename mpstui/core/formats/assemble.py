@@ -73,16 +73,16 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(pairs, told)
-    says_more = _is_split(named) or any(_is_said(pair, line) for pair in named)
+    in_a_row = strict and not stray_words and _are_in_a_row(named, line)
+    says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
-    settings = options or (loss is None and not counters.positioned and are_settings(named))
-    settings = settings or (loss is None and "(" in line[:16] and _TIMES.match(line) is not None)
-    metrics, eval_metrics = _metrics_of(() if settings else named)
+    no_metrics = _TIMES.match(line) is not None or (not counters.positioned and are_settings(named))
+    metrics, eval_metrics = _metrics_of(() if options or (loss is None and no_metrics) else named)
     evaluated = line.startswith("* ") or (bool(eval_metrics) and all(pair.scope is NameScope.EVAL for pair in named))
     return LineReading(
         grammar=grammar,
@@ -137,10 +137,18 @@ def _is_split(named: Sequence[Pair]) -> bool:
     return bare == {NameScope.TRAIN, NameScope.EVAL}
 
 
+def _are_in_a_row(named: Sequence[Pair], line: str) -> bool:
+    """Whether names and values alternate with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``."""
+    between = {line[pair.end : pair.end + _SIGN] for pair in named[:-1]}
+    measured = any("." in pair.text for pair in named)
+    return len(named) >= _FEWEST_IN_A_ROW and len(between) == 1 and measured and not between.pop()[1].isalnum()
+
+
 def _are_samples(line: str, counters: Counters) -> bool:
     return or_zero(counters.epoch_steps) >= _FEWEST_SAMPLES and _SAMPLES.search(line) is not None
 
 
+_FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
 _SHORT = {"evaluating": "val", "validating": "val", "testing": "test"}
 
 

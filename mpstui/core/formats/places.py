@@ -211,7 +211,8 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return Counters(epoch=count, epochs=planned)
     if planned is None and has_loss and pair.start == 0 and (_stands_alone(pairs) or _tells_both(pairs)):
         return Counters(epoch=count)
-    has_loss = has_loss or (pair.bracketed and any(p.marked and "." in p.text and is_measure(p.key) for p in pairs))
+    measured = any("." in p.text and is_measure(p.key) and (p.marked or p.name.role is Role.LOSS) for p in pairs)
+    has_loss = has_loss or (pair.bracketed and measured)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
     return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters

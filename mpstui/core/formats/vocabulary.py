@@ -93,7 +93,7 @@ FILLER_WORDS = word_set(
 """Say nothing about which loss it is."""
 CRITERION_WORDS = word_set(
     """
-    lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar model g2p ctc diffusion denoising sft task
+    lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar g2p ctc diffusion denoising sft task
     """
 )
 """Name a criterion that is the training loss where there is no plainer one."""

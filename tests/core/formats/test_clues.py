@@ -162,3 +162,22 @@ def test_a_count_in_brackets_beside_a_measure_spoils_no_other_line() -> None:
     reader = reader_of(lines("Val: [1/{n}] loss 0.{n} (3) acc 0.{n}") + lines("Epoch {n} loss: 0.{n}5"))
     assert reader.failure is None
     assert reader.summary().epoch == 4
+
+
+def test_the_unit_of_a_time_is_no_part_of_the_next_name() -> None:
+    found = read(lines("Step: {n}000. Time Elapsed: 11{n}.797 s Mean Reward: 0.4{n}. Std of Reward: 0.{n}9. Training."))
+    assert set(found.metrics) == {"Mean Reward", "Std of Reward"}
+
+
+def test_the_loss_of_a_model_among_those_of_others_is_not_the_loss() -> None:
+    found = read(lines("[5847{n}] kl_loss 0.{n}7 / image_loss 1.{n}e4 / model_loss 1.{n}e4 / actor_loss -1.5e-{n}"))
+    assert found.train_loss is None
+    found = read(lines("epoch {n} model_loss: 1.{n}5 acc: 0.{n}"))
+    assert found.train_loss is not None
+
+
+def test_names_and_values_in_a_row_need_no_sign_between_them() -> None:
+    found = read(lines("[5847{n}] kl_loss 0.{n}7 / prior_ent 1.{n}2 / model_grad_norm 133.{n}8 / actor_loss -1.5e-{n}"))
+    assert {"kl_loss", "prior_ent", "model_grad_norm"} <= set(found.metrics)
+    assert found.step == 58474
+    assert not read(lines("It took 0.{n} seconds to load 3{n} files from 2 folders")).metrics
