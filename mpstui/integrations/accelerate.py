@@ -9,6 +9,8 @@ from accelerate.tracking import GeneralTracker
 from ..reporting import Report, report
 
 SAVING_SECONDS = 600.0
+_TOTALS = {"num_train_epochs": "epochs", "num_epochs": "epochs", "epochs": "epochs", "max_train_steps": "steps"}
+"""What scripts call the end of a training in what they give ``accelerator.init_trackers``."""
 
 
 class MpstuiTracker(GeneralTracker):
@@ -31,6 +33,8 @@ class MpstuiTracker(GeneralTracker):
 
     def store_init_configuration(self, values: dict[str, Any]) -> None:
         report.config(values)
+        totals = {_TOTALS[name]: value for name, value in values.items() if name in _TOTALS and type(value) is int}
+        report({name: total for name, total in totals.items() if total > 0})
 
     def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
         report(values, step=step)

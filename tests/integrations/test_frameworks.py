@@ -160,3 +160,15 @@ trainer.run(train, max_epochs=2)
         "train_accuracy": 2,
         "val_accuracy": 2,
     }
+
+
+def test_totals_among_the_settings_of_accelerate_are_those_of_the_run(
+    example: Callable[[str, str], str], train: Callable[[str, str], Training]
+) -> None:
+    program = example("Accelerate", ACCELERATE)
+    said = program.replace('"batch_size": 8}', '"batch_size": 8, "num_epochs": 3}').replace(', "epochs": 3}', "}", 1)
+    said = said.replace('"steps": 600, ', "")
+    assert said.count("600") == program.count("600") - 1
+    training = train("accelerate", said)
+    shown = training.until(lambda shown: shown["eta_seconds"] and shown["loss"], "a remaining time")
+    assert (shown["epochs"], shown["told_by"]["epochs"]) == (3, "report")
