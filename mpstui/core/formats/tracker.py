@@ -80,6 +80,7 @@ class Tracker:
             return None
         if self._starts_run(reading):
             self._begin_run(reading)
+            reading = self._as_meant(self._evaluated.of(below))  # what the run before has told holds no more
         self._evaluated.learn(reading)
         said, reading = reading, self.names.of(reading, self._moves, self.current)
         self._remember(reading)

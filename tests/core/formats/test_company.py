@@ -174,3 +174,12 @@ def test_columns_begin_where_the_cells_below_them_do() -> None:
 @pytest.mark.parametrize("line", ["[###-------] {n}4/1180 frames (  5.4%)", "args: epochs=30, imgsz=640, batch={n}"])
 def test_other_things_that_are_counted_or_told_are_no_step(line: str) -> None:
     assert read(lines(line)).step is None
+
+
+def test_what_one_run_told_of_its_epochs_says_nothing_of_the_next() -> None:
+    steps = "".join(f"Step {n}00: loss=0.0{n}05, diffusion=0.0{n}95\n" for n in (1, 2, 3))
+    run = "Loading configuration from default.yaml\n" + steps + "Epoch 0/50: train_loss=0.0404, val_loss=0.0058\n"
+    found = read(run * 2 + "Step 413: loss=0.0046, diffusion=0.0037\n")
+    assert (found.runs, found.epoch, found.epochs) == (2, 0, 50)
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.count) == (0.0105, 4)
