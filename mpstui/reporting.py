@@ -281,7 +281,7 @@ class _Run:
         self.stop_asked = False
         self._give_signals_back: Callable[[], None] = lambda: None
         self._beat_at = self._retry_at = self._pause = 0.0
-        self._told_at, self._boot = float("inf"), _boot_id()
+        self._told_at, self._boot = float("inf"), _text_of("/proc/sys/kernel/random/boot_id").strip() or None
         os.makedirs(self.path("attempts", str(self.attempt)), mode=0o700, exist_ok=True)
 
     def path(self, *names: str) -> str:
@@ -513,10 +513,8 @@ class _Run:
         path, step = self.path("attempts", str(self.attempt), f"{action}.at"), self.counts.get("step", 0)
         if wanted and (action != "stop" or not os.path.exists(path)):
             self._write(path, {"step": step + 2})
-        try:
-            with open(path) as file:
-                text = file.read()
-        except OSError:
+        text = _text_of(path)
+        if not text:
             return False
         if text == self._agreed.get(action) and action != "stop":
             return False
@@ -646,8 +644,9 @@ class _Run:
             if before is not None and value > before and self.doing[0] != "done" and not self.stop_asked:
                 self.doing = "", None
             return
-        if name == "epoch" and value == 0 and before is None:
-            counts["first_epoch"] = 0
+        if name == "epoch" and before is None:
+            earlier = _text_of(self.path("attempts", str(self.attempt - 1), "heartbeat.json"))
+            counts.update({"first_epoch": 0} if value == 0 or '"first_epoch": 0' in earlier else {})
         told = [(name, value) for name, value in counts.items() if name not in ("step", "steps", "epochs")]
         self._place = "".join([f', "{name}": {value!r}' for name, value in told])
         if name in ("steps", "epochs") and value != before:
@@ -764,12 +763,12 @@ def _rank(environ: Mapping[str, str]) -> tuple[int, int]:
     return rank, max(1, world)
 
 
-def _boot_id() -> str | None:
+def _text_of(path: str) -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return None
+        with open(path) as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
 
 
 def _phase_of(doing: str) -> str:

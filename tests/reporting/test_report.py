@@ -121,6 +121,12 @@ def test_epochs_that_begin_with_0_say_so(tmp_path: Path) -> None:
     assert [(one["epoch"], one["first_epoch"]) for one in points(tmp_path)] == [(0, 0), (1, 0)]
 
 
+def test_a_later_attempt_counts_its_epochs_from_where_the_first_one_did(tmp_path: Path) -> None:
+    report_to(tmp_path)(epoch=0, epochs=5)
+    report_to(tmp_path, MPSTUI_ATTEMPT="2")(epoch=4, epochs=5)
+    assert json.loads(RunDir(tmp_path).attempt(2).heartbeat().read_text())["first_epoch"] == 0
+
+
 def test_a_phase_is_told_at_once_and_left_again(tmp_path: Path) -> None:
     report = report_to(tmp_path)
     report(step=1, loss=1.0)
