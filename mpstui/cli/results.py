@@ -80,8 +80,12 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
     if what and folder.is_dir():
         inside = [one for one in sorted(folder.glob("[!.]*")) if one.is_dir()]
         of_ours = any((one / "spec.json").exists() for one in inside)
-        single = (folder / "spec.json").exists() or (not of_ours and find_runs(folder.absolute()))
-        keys = [key for one in ([folder] if single else inside) for key in monitor.watch_all(one)]
+        if of_ours or (folder / "spec.json").exists() or find_runs(folder.absolute()):
+            keys = [key for one in (inside if of_ours else [folder]) for key in monitor.watch_all(one)]
+        else:  # a folder for each run, or the files of one; what tells nothing is none
+            seen = [key for one in inside for key in monitor.watch_all(one)]
+            keys = [key for key in seen if monitor.snapshot(key).updated is not None]
+            keys = keys or [key for key in monitor.watch_all(folder) if monitor.snapshot(key).updated is not None]
     elif what and "/" in what:
         keys = keys_of_path(monitor, what)
     else:

@@ -81,6 +81,22 @@ def test_a_profile_a_name_or_a_folder_says_which(home: Home, capsys: pytest.Capt
     assert "there are no runs of 'nothing'" in capsys.readouterr().err
 
 
+def test_a_folder_with_the_files_of_one_run_is_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in `ps`: TensorBoard's event files lie in a folder of their own, and so do many a log."""
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path / "home"))
+    (tmp_path / "run" / "old").mkdir(parents=True)
+    (tmp_path / "bare").mkdir()
+    lines = "".join(f"epoch {epoch} train_loss {1 / epoch:.3f} val_loss {2 / epoch:.3f}\n" for epoch in (1, 2, 4))
+    (tmp_path / "run" / "train.log").write_text(lines)
+    assert main(["results", str(tmp_path / "run"), "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert run["metrics"]["val_loss"]["min"] == 0.5
+    assert main(["results", str(tmp_path / "bare")]) == 2
+    assert "there are no runs of" in capsys.readouterr().err
+
+
 def test_a_filter_takes_the_words_of_the_screen(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("results", "ps", "ps"):  # the second `ps` is answered from the cache
         assert main([command, "--json", "--filter", "digits lr>=0.1 val_accuracy<0.9"]) == 0
