@@ -181,7 +181,7 @@ def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine:
         return None, ""
     if source in ("latest", "best"):
         if template.resume_args is None:
-            return None, "from step 0: it has no way to resume ([resume] args, or `mpstui run --resume`)"
+            return None, "from step 0 unless it resumes by itself ([resume] args, or `mpstui run --resume`, tell how)"
         found, remark = newest_checkpoint(run, template, machine, best=source == "best")
         missing = "" if found else "from step 0: there is no complete checkpoint yet"
         return found, "; ".join(part for part in (missing, remark) if part)

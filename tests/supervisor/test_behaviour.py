@@ -131,7 +131,8 @@ def test_edit_and_restart_replaces_the_template_for_good(make_run: MakeRun) -> N
     request = run.ask("restart", launch=storage.to_json(edited))
     run.start()
     assert run.wait_ack(request).text == (
-        "attempt 2 started on cpu, from step 0: it has no way to resume ([resume] args, or `mpstui run --resume`)"
+        "attempt 2 started on cpu, from step 0 unless it resumes by itself"
+        " ([resume] args, or `mpstui run --resume`, tell how)"
     )
     run.wait_exit(2)
     run.wait_unsupervised()
