@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..core.formats.stores import find_runs
@@ -83,9 +83,7 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
         if of_ours or (folder / "spec.json").exists() or find_runs(folder.absolute()):
             keys = [key for one in (inside if of_ours else [folder]) for key in monitor.watch_all(one)]
         else:  # a folder for each run, or the files of one; what tells nothing is none
-            seen = [key for one in inside for key in monitor.watch_all(one)]
-            keys = [key for key in seen if monitor.snapshot(key).updated is not None]
-            keys = keys or [key for key in monitor.watch_all(folder) if monitor.snapshot(key).updated is not None]
+            keys = _that_tell(monitor, inside) or _that_tell(monitor, [folder])
     elif what and "/" in what:
         keys = keys_of_path(monitor, what)
     else:
@@ -93,6 +91,11 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
     if not keys:
         raise UsageError(f"there are no runs of {what!r}" if what else "there are no runs yet", "see `mpstui ps --all`")
     return [monitor.snapshot(key) for key in keys]
+
+
+def _that_tell(monitor: Monitor, folders: Iterable[Path]) -> list[str]:
+    keys = (key for one in folders for key in monitor.watch_all(one))
+    return [key for key in keys if monitor.snapshot(key).updated is not None]
 
 
 def _is_meant(run: RunDir, what: str) -> bool:

@@ -24,6 +24,7 @@ from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 """Of a line that name none of its numbers; with more it is a sentence."""
+_FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
 _LONGEST_NAME = 4
 """Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
@@ -148,7 +149,6 @@ def _are_samples(line: str, counters: Counters) -> bool:
     return or_zero(counters.epoch_steps) >= _FEWEST_SAMPLES and _SAMPLES.search(line) is not None
 
 
-_FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
 _SHORT = {"evaluating": "val", "validating": "val", "testing": "test"}
 
 

@@ -272,10 +272,8 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) 
     start, end = match.span()
     named = _named_by(line[max(previous, start - _REACH) : start])
     if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
-        if NOT_THE_STEP.isdisjoint(words_of(named.key)):
-            named = named._replace(
-                key=labelled[1], name=classify(labelled[1])
-            )  # ``adam epoch 5 ..``: whose epoch it is
+        if NOT_THE_STEP.isdisjoint(words_of(named.key)):  # ``adam epoch 5 ...``: whose epoch it is
+            named = named._replace(key=labelled[1], name=classify(labelled[1]))
     elif (
         named.key.endswith(" of")
         and "." in match["number"]

@@ -2,7 +2,8 @@
 
 Each bucket keeps the extremes, the sum and the number of its finite points and the number of the others, so that a
 spike or a NaN among ten million points survives. When all buckets are full, neighbours are joined, the width doubles.
-Points come in columns, because slices of a list are reduced in C and single points are not.
+Points come in columns, because slices of a list are reduced in C and single points are not; the functions at the end
+make such columns of records.
 """
 
 from __future__ import annotations
