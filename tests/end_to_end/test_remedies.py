@@ -96,7 +96,7 @@ CASES: Mapping[str, Case] = {
     ),
     "mps_watermark_invalid": Case((f"{HIGH} 0.7 -> unset", f"{LOW} 1.4 -> unset"), {}, {HIGH: "0.7", LOW: "1.4"}),
     **dict.fromkeys(["dl_spawn_guard", "dl_pickle", "dl_worker_signal", "dl_share_mps", "dl_shared_memory"], WORKERS),
-    **dict.fromkeys(["too_many_files", "objc_fork", "metal_xpc"], WORKERS),
+    **dict.fromkeys(["too_many_files", "objc_fork", "metal_xpc", "cuda_fork"], WORKERS),
     **dict.fromkeys(["device_mismatch", "generator_device", "bus_error", "macos_too_old", "mps_not_built"], CPU),
     **dict.fromkeys(["metal_encoder_thread", "mps_internal_assert", "mps_float64", "mps_op_limit"], CPU),
     "mps_view_backward": CPU,

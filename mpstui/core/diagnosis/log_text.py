@@ -25,7 +25,8 @@ _PROGRESS = re.compile(
     r"\d%\|"
     r"|\d ?(?:it/s|s/it)\b"
     r"|loss[a-z_'\"\])]{0,12}[\s:=]{1,4}[('\"]{0,2}-?\d"
-    r"|\b(?:epoch|step|iter|iteration|episode)s?[\s:=#\[]{0,4}\d",
+    r"|\b(?:epoch|step|iter|iteration|episode)s?[\s:=#\[]{0,4}\d"
+    r"|\b(?:train\w{0,5}|test|val\w{0,7}|eval\w{0,7}|batch)[\s:=]{0,3}[\[(] ?\d{1,9} ?/ ?\d",
     re.IGNORECASE,
 )
 RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
@@ -33,6 +34,9 @@ RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
 _EXCEPTION = re.compile(
     rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
 )
+_NAMED_BY_PATH = re.compile(rf"^(?:{RANK_PREFIX})?[a-z_]\w{{0,60}}(?:\.\w{{1,60}}){{0,9}}\.[A-Z]\w{{1,60}}(?::|$)")
+"""Other exceptions (``http.client.IncompleteRead``, ``pyarrow.lib.ArrowInvalid``): they count where one of
+the three lines above (code, what is underlined in it) is a stack frame."""
 _OF_LAUNCHERS = re.compile(r"\b(?:CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException)\b")
 """What accelerate, torchrun and ``subprocess.run(check=True)`` raise because the script they started failed."""
 _STACK_FRAME = re.compile(
@@ -69,14 +73,17 @@ class SearchText:
         self.text = "\n".join(line.text for line in lines)
         self.lowered = self.text.lower()
         self._starts = [0, *accumulate(len(line.text) + 1 for line in lines)]
+        self._ignored = ignored_lines(lines)
 
     def line_index(self, offset: int) -> int:
         """Return the index in ``lines`` of the line that holds ``offset``."""
         return min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1)
 
     def in_warning(self, offset: int) -> bool:
-        """Whether ``offset`` lies behind the word that makes its line a warning: Python's, a logger's, a compiler's."""
-        return _WARNING.search(self.text, self._starts[self.line_index(offset)], offset) is not None
+        """Whether ``offset`` lies behind the word that makes its line a warning (Python's, a logger's, a compiler's),
+        or in an exception that Python ignored."""
+        index = self.line_index(offset)
+        return index in self._ignored or _WARNING.search(self.text, self._starts[index], offset) is not None
 
     def excerpt(self, index: int, offset: int) -> str:
         """Return the line at ``index``, cut to what surrounds ``offset`` when it is very long."""
@@ -153,8 +160,29 @@ def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
 
 def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:
     """Indices of the exceptions; a launcher's own, about its script's end, counts where the script says nothing."""
-    found = [index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)]
+    ignored = ignored_lines(lines)
+    found: list[int] = []
+    for index, line in enumerate(lines):
+        if index in ignored:
+            continue
+        above = lines[max(index - 3, found[-1] + 1 if found else 0) : index]
+        by_path = _NAMED_BY_PATH.match(line.text) and any(_STACK_FRAME.match(frame.text) for frame in above)
+        if by_path or _EXCEPTION.match(line.text):
+            found.append(index)
     return [index for index in found if not _OF_LAUNCHERS.search(lines[index].text)] or found
+
+
+def ignored_lines(lines: tuple[LogLine, ...]) -> frozenset[int]:
+    """Indices of the lines that tell of exceptions which Python ignored, as those of destructors while it leaves."""
+    found: set[int] = set()
+    for start, line in enumerate(lines):
+        if not line.text.startswith("Exception ignored in"):
+            continue
+        reach = range(start + 1, min(len(lines), start + CHAIN_REACH))
+        told = start + 1 < len(lines) and lines[start + 1].text.startswith("Traceback (most recent call last)")
+        end = next((index for index in reach if _EXCEPTION.match(lines[index].text)), start) if told else start
+        found.update(range(start, end + 1))
+    return frozenset(found)
 
 
 def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:

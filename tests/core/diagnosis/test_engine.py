@@ -73,6 +73,17 @@ def test_a_symptom_never_outranks_a_cause() -> None:
     assert ids(diagnose(Evidence(lines=lines(OOM, LEAK, LEAK, LEAK))))[0] == "mps_oom"
 
 
+@pytest.mark.parametrize("line", ["Test: [{}/124] Data 3.2", "Validation ({}/40)", "INFO train [{}/9000] lr 0.1"])
+def test_a_count_of_batches_is_training_that_goes_on(line: str) -> None:
+    assert ids(diagnose(Evidence(lines=lines(OOM, *(line.format(step) for step in range(10, 20)))))) == []
+
+
+@pytest.mark.parametrize(("signal", "rule_id"), [(15, "terminated"), (1, "hangup"), (2, "interrupted")])
+def test_a_signal_that_asks_to_end_is_named(signal: int, rule_id: str) -> None:
+    assert ids(diagnose(Evidence(lines=lines(*TRAINING), signal=signal))) == [rule_id]
+    assert diagnose(Evidence(lines=lines(*TRAINING), signal=signal, requested_by="me@mac:1")) == ()
+
+
 def test_training_that_went_on_acquits_what_came_before() -> None:
     assert ids(diagnose(Evidence(lines=lines(OOM, *TRAINING)))) == []
     assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM)))) == ["mps_oom"]

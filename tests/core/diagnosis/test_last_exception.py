@@ -73,6 +73,23 @@ def test_a_launchers_exception_is_quoted_where_the_script_said_nothing() -> None
     assert found.text.startswith("subprocess.CalledProcessError")
 
 
+def test_an_exception_without_error_in_its_name_is_one_below_a_stack_frame() -> None:
+    traceback = OWN.replace("AttributeError: TPU", "pyarrow.lib.ArrowInvalid: Could not convert")
+    found = last_exception(lines(traceback + "wandb.sdk.Run: finished\n").lines)
+    assert found is not None
+    assert (found.text, found.where) == ("pyarrow.lib.ArrowInvalid: Could not convert", "data.py:12 in load")
+
+
+def test_what_python_ignores_while_it_leaves_is_no_last_exception() -> None:
+    ignored = "Exception ignored in: <function Loader.__del__ at 0x7f>\n" + BARE
+    found = last_exception(lines(OWN + ignored).lines)
+    assert found is not None
+    assert found.text == "AttributeError: TPU"
+    after = last_exception(lines(ignored + OWN).lines)
+    assert after is not None
+    assert after.text == "AttributeError: TPU"
+
+
 def test_ranks_are_no_part_of_a_place() -> None:
     found = last_exception(lines("".join(f"[rank1]: {line}\n" for line in OWN.splitlines()) + BY_TORCHRUN).lines)
     assert found is not None

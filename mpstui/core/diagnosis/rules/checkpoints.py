@@ -116,6 +116,7 @@ RULES = (
         patterns=(
             r"Parent directory \S{1,200} does not exist",
             r"RuntimeError: File \S{1,200} cannot be opened",
+            r"Cannot save file into a non-existent directory",
         ),
         confidence=0.92,
     ),

@@ -38,6 +38,7 @@ RULES = (
             r"No supported gpu backend found",
             r"requires? (?:a )?CUDA (?:GPU|device|to be)",
             r"libcuda(?:rt)?\b.{0,60}(?:cannot open|No such file|not found)",
+            r"But your machine only has: \[\]",
         ),
         weak_patterns=(r"torch\._C\._cuda_init\(\)", r"module \W?torch\._C\W? has no attribute \W?_cuda\w+"),
         clues={"device:cuda": -0.1},
@@ -70,6 +71,8 @@ RULES = (
             r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
             r"CUDNN_STATUS_\w+",
             r"CUBLAS_STATUS_(?!ALLOC_FAILED)\w+",
+            r"Unable to find a valid cuDNN algorithm",
+            r"was unable to find an engine to execute this computation",
         ),
         confidence=0.8,
     ),
@@ -119,5 +122,38 @@ RULES = (
         ),
         confidence=0.94,
         outranks=("dl_worker_signal",),
+    ),
+    DeviceRule(
+        id="gpu_failed",
+        title="The GPU or its driver failed",
+        cause="The hardware reported an error that it could not correct, or the driver lost the device (after a sleep "
+        "of the machine, or when it was updated while in use).",
+        remedy=Remedy(
+            text="Other trainings fail too until the driver is loaded anew: `nvidia-smi` and `dmesg` tell more, a "
+            "restart of the machine helps. Until then another GPU (CUDA_VISIBLE_DEVICES) or the CPU."
+        ),
+        sources=("docs.nvidia.com/deploy/xid-errors",),
+        patterns=(
+            r"CUDA error: uncorrectable (?:NVLink|ECC) error",
+            r"CUDA error: unknown error",
+            r"GPU (?:is lost|has fallen off the bus)",
+            r"NVML: Driver/library version mismatch",
+        ),
+        confidence=0.9,
+        outranks=("cuda_hardcoded",),
+    ),
+    DeviceRule(
+        id="cuda_assert",
+        title="A CUDA kernel found its input wrong",
+        cause="A kernel checks what it is given, and something was outside its range: most often a label or an index. "
+        "It reports late, so the line of the traceback may be innocent.",
+        remedy=Remedy(
+            text="Run it on the CPU (`mpstui restart RUN --device cpu`) or with CUDA_LAUNCH_BLOCKING=1, where it "
+            "fails at the right line with its values; then check labels against the number of classes, tokens against "
+            "the vocabulary."
+        ),
+        sources=("karpathy/nanoGPT#470", "WangYueFt/dcp#30"),
+        patterns=(r"device-side assert triggered",),
+        confidence=0.75,
     ),
 )

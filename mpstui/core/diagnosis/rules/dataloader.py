@@ -155,4 +155,19 @@ RULES = (
         signals=(6, 9, 5),
         outranks=("dl_worker_signal", "segfault", "killed_os"),
     ),
+    DeviceRule(
+        id="cuda_fork",
+        title="A DataLoader worker touched CUDA",
+        cause="Workers are forked from a process that already uses CUDA, and CUDA cannot be used in a forked copy: "
+        "the data set or its collate_fn makes tensors on the GPU.",
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), or keep the data set on the CPU and move batches in the "
+            "training loop; multiprocessing_context='spawn' works too, slower to start.",
+            args=NO_WORKERS,
+        ),
+        sources=("pytorch/pytorch#40403",),
+        patterns=(r"Cannot re-initialize CUDA in forked subprocess",),
+        confidence=0.96,
+        outranks=("cuda_hardcoded", "dl_worker_signal"),
+    ),
 )

@@ -60,4 +60,23 @@ RULES = (
         confidence=0.95,
         outranks=("dist_timeout",),
     ),
+    Rule(
+        id="nccl_failed",
+        title="NCCL, which joins the GPUs, failed",
+        cause="The processes of the training could not reach each other's GPUs: a network interface or shared memory "
+        "that NCCL cannot use, two processes on one GPU, or an error of CUDA underneath.",
+        remedy=Remedy(
+            text="The line after `Last error:` names it, NCCL_DEBUG=INFO tells more. In a container give it shared "
+            "memory (`--shm-size 8g`); give each process a GPU of its own; NCCL_P2P_DISABLE=1 rules out a broken link "
+            "of two GPUs."
+        ),
+        sources=("torch/csrc/distributed/c10d/NCCLUtils.hpp",),
+        patterns=(
+            r"\bNCCL error in: ",
+            r"\bnccl(?:System|Internal|Remote|UnhandledCuda)Error: ",
+            r"\bncclInvalidUsage: ",
+        ),
+        confidence=0.88,
+        outranks=("dist_timeout",),
+    ),
 )

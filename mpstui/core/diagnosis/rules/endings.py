@@ -23,7 +23,8 @@ RULES = (
         patterns=(
             r"\b(?:ba|z)?sh: (?:line \d+: )?.{0,40}\bkilled\b",
             r"\bKilled: 9",
-            r"\b(?:\[\d+\] )?[+-]? ?\d+ killed\b",
+            r"(?:\A|\n)\W{0,3}\d+ killed (?:python|/|\./|nohup|torchrun|accelerate)",
+            r"\[\d+\][^\S\n]{0,3}[+-]?[^\S\n]{0,3}\d+[^\S\n]killed\b",
             r"(?:\A|\n)\W{0,3}killed\W{0,2}(?:python|\n|\Z)",
             r"Signals\.SIGKILL",
             r"\bSIGKILL\b",
@@ -41,7 +42,7 @@ RULES = (
             r"Out of memory: Kill(?:ed)? process",
             r"total-vm:\d+kB, anon-rss",
             r"memorystatus_available_pages",
-            r"\boom[-_\s]kill(?:er|ed)?\b",
+            r"\boom[-_\s]kill(?:er|ed)?\b(?! due to high memory usage)",
             r"your system has run out of application memory",
             r"JetsamEvent",
             r"\[\d+\][+-]? Killed\b",
@@ -66,25 +67,6 @@ RULES = (
         codes=(),
     ),
     Rule(
-        id="time_limit",
-        title="The cluster's time limit ended it",
-        cause="The job had run as long as it was allowed to; its queue ended it, it did not fail.",
-        remedy=Remedy(
-            text="Go on from its newest checkpoint with a longer limit, or let it save and end in time: a run that "
-            "mpstui submits is told before its limit and goes on in a new job."
-        ),
-        sources=("slurm.schedmd.com/sbatch.html#OPT_time", "openpbs/openpbs"),
-        patterns=(
-            r"CANCELLED AT \S{1,30} DUE TO TIME LIMIT",
-            r"PBS: job killed: walltime \S{1,20} exceeded limit",
-            r"TERM_RUNLIMIT: job killed after reaching",
-        ),
-        confidence=0.95,
-        signals=(15, 9),
-        codes=(),
-        outranks=("killed_os",),
-    ),
-    Rule(
         id="segfault",
         title="Native crash",
         cause="The process died in native code with no traceback (a segmentation fault, or an abort that left no "
@@ -97,7 +79,7 @@ RULES = (
         patterns=(
             r"Segmentation fault\b",
             r"\bsegfault\b",
-            r"\bSIGSEGV\b",
+            r"\bSIGSEGV\b(?! or (?:an)?other unexpected)",
             r"EXC_BAD_ACCESS",
             r"KERN_INVALID_ADDRESS",
             r"Trace/BPT trap",

@@ -134,4 +134,17 @@ RULES = (
         codes=(2, 1),
         clues={"code:2": 0.04},
     ),
+    Rule(
+        id="no_pad_token",
+        title="The tokenizer has no padding token",
+        cause="Sentences of a batch are made equally long with a token that this tokenizer lacks, as GPT-2's and "
+        "Llama's do.",
+        remedy=Remedy(
+            text="Set `tokenizer.pad_token = tokenizer.eos_token` after loading it, and `model.config.pad_token_id` "
+            "to its number."
+        ),
+        sources=("transformers/tokenization_utils_base.py",),
+        patterns=(r"tokenizer does not have a padding token", r"if no padding token is defined"),
+        confidence=0.95,
+    ),
 )

@@ -103,41 +103,9 @@ RULES = (
             r"No module named \W?torch\.(?:mps|amp|compiler|export|accelerator|backends\.mps|nn\.attention)",
             r"No module named \W?torch\.distributed\.(?:_?tensor|fsdp|device_mesh|checkpoint)",
             r"requires? (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+",
+            r"require users to upgrade torch to at least",
         ),
         confidence=0.88,
-        outranks=("module_missing",),
-    ),
-    Rule(
-        id="old_numpy",
-        title="The code was written for an older NumPy",
-        cause="NumPy 1.24 took away names that had long been other words for Python's own types (`np.int`, `np.float`, "
-        "`np.bool`, `np.object`), NumPy 2 some more.",
-        remedy=Remedy(
-            text="Write `int`, `float`, `bool` or `np.float64` in the line that is named, or install 'numpy<1.24' into "
-            "an environment whose Python is 3.11 or older."
-        ),
-        sources=("numpy.org/doc/stable/release/1.24.0-notes.html",),
-        patterns=(
-            r"module \W?numpy\W? has no attribute \W?(?:int|float|bool|object|complex|str|long|unicode|typeDict)\b",
-            r"`np\.\w+_?` was (?:a deprecated alias|removed in the NumPy)",
-        ),
-        confidence=0.95,
-        outranks=("numpy2_abi", "torch_old_api"),
-    ),
-    Rule(
-        id="old_protobuf",
-        title="A package was made for an older protobuf",
-        cause="Files that protoc wrote before 3.19 (`*_pb2.py`) do not work with the compiled part of protobuf 4 and "
-        "newer.",
-        remedy=Remedy(
-            text="Upgrade that package, or install 'protobuf<3.21'; protobuf's slower part in Python still reads such "
-            "files.",
-            env={"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"},
-            otherwise="Upgrade that package, or install 'protobuf<3.21'.",
-        ),
-        sources=("protobuf.dev/news/2022-05-06",),
-        patterns=(r"TypeError: Descriptors cannot (?:not )?be created directly",),
-        confidence=0.97,
         outranks=("module_missing",),
     ),
     Rule(
@@ -170,8 +138,53 @@ RULES = (
             "command (such as .venv/bin/python), or `python = ` in the profile."
         ),
         sources=("docs.python.org/3/library/exceptions.html#ModuleNotFoundError",),
-        patterns=(r"ModuleNotFoundError: No module named", r"python[\w.]{0,12}: No module named \w"),
+        patterns=(
+            r"ModuleNotFoundError: No module named",
+            r"python[\w.]{0,12}: No module named \w",
+            r"requires the \w{1,60} library but it was not found in your environment",
+            r"requires `\w{1,60}[>=][^`\n]{0,40}`: Please run `pip install",
+        ),
         confidence=0.85,
         numbers=((r"No module named \W?([A-Za-z_][\w.]{0,80})", "{0} is missing"),),
+    ),
+    Rule(
+        id="packages_apart",
+        title="Two packages do not fit together",
+        cause="One was built, or written, for another version of the other: torchvision or a compiled extension "
+        "(flash-attn, xformers) for another torch, a script for another transformers.",
+        remedy=Remedy(
+            text="Install versions that belong together: torch and torchvision of one release, an extension built for "
+            "the torch that is installed; for a name that is gone, the version in the project's requirements."
+        ),
+        sources=("Dao-AILab/flash-attention#867", "axolotl-ai-cloud/axolotl#1157", "PrimeIntellect-ai/verifiers#96"),
+        patterns=(
+            r"operator torchvision::nms does not exist",
+            r"undefined symbol: _Z\w+",
+            r"Symbol not found: \(?_{1,2}Z\w+",
+            r"cannot import name \W\w{1,80}\W from \W?(?:transformers|huggingface_hub|accelerate|peft|diffusers)\b",
+            r"cannot import name \W\w{1,80}\W from \W?(?:datasets|tokenizers|trl|torchvision|torchaudio|timm)\b",
+            r"cannot import name \W\w{1,80}\W from \W?(?:torchmetrics|(?:pytorch_)?lightning|sklearn|scipy|keras)\b",
+            r"(?:Trainer|TrainingArguments|Config)\.__init__\(\) got an unexpected keyword argument "
+            r"\W(?:tokenizer|processing_class|eval(?:uation)?_strategy|no_cuda|use_mps_device|max_seq_length|gpus)\b",
+        ),
+        confidence=0.9,
+        outranks=("module_missing", "torch_old_api"),
+    ),
+    Rule(
+        id="library_missing",
+        title="A shared library is missing",
+        cause="A compiled package needs a library of the system, of CUDA or of another package, and the loader does "
+        "not find it.",
+        remedy=Remedy(
+            text="Install what brings it: opencv-python-headless for libGL, torch whole from pip for the libraries of "
+            "CUDA, `brew install libomp` for libomp.dylib; or put its folder on LD_LIBRARY_PATH."
+        ),
+        sources=("ld.so(8)", "dyld(1)"),
+        patterns=(
+            r"Error: lib[\w.-]{1,80}\.so[\d.]{0,20}: cannot open shared object file",
+            r"Library not loaded: \S{1,200}\.dylib",
+        ),
+        confidence=0.88,
+        outranks=("module_missing",),
     ),
 )

@@ -72,7 +72,7 @@ RULES = (
             r"all elements of input should be between 0 and 1",
         ),
         confidence=0.93,
-        outranks=("label_bug", "mps_index_assert"),
+        outranks=("label_bug", "mps_index_assert", "cuda_assert"),
     ),
     Rule(
         id="fp16_weights",
@@ -103,7 +103,7 @@ RULES = (
             r"Assertion \W?.{0,60}index out of bounds",
         ),
         weak_patterns=(r"IndexError: (?!list|tuple|string|pop|deque|range|bytes).{0,40}out of (?:range|bounds)",),
-        outranks=("label_bug",),
+        outranks=("label_bug", "cuda_assert"),
     ),
     Rule(
         id="mps_index_assert",

@@ -54,6 +54,7 @@ RULES = (
             r"Trying to convert \w+ to the MPS backend but",
             r"to the MPS backend but it does not have support for that dtype",
             r"MPS: .{0,80}(?:not supported|unsupported|must be|expected)",
+            r"MPS\b.{0,80} supported natively (?:on|starting from) mac ?OS ?\d",
         ),
         confidence=0.78,
         outranks=("dtype_mismatch",),

@@ -1,6 +1,6 @@
 """What a program expects around it and does not find: a launcher, a network, a server, a terminal, its Python."""
 
-from ..model import Kind, Remedy, Rule
+from ..model import Remedy, Rule
 
 RULES = (
     Rule(
@@ -52,6 +52,7 @@ RULES = (
             r"URLError: <urlopen error",
             r"(?:Connect|Read)Timeout(?:Error)?: .{0,160}(?:timed out|timeout)",
             r"Failed to (?:download|fetch) .{1,120}https?://",
+            r"Connection broken: (?:IncompleteRead|ConnectionResetError|InvalidChunkLength)",
         ),
         confidence=0.9,
         outranks=("module_missing", "server_refused", "ckpt_corrupt"),
@@ -153,17 +154,36 @@ RULES = (
         codes=(127, 126, 1),
     ),
     Rule(
-        id="interrupted",
-        title="Stopped by Ctrl+C (SIGINT)",
-        cause="Somebody pressed Ctrl+C in its terminal, or sent it SIGINT: it was stopped, it did not fail.",
-        remedy=Remedy(text="Nothing to mend: restart it to go on."),
-        sources=("docs.python.org/3/library/exceptions.html#KeyboardInterrupt",),
-        patterns=(r"\bKeyboardInterrupt(?:\n|\Z)", r"\bInterrupted by user\b", r"\bSIGINT\b"),
-        confidence=0.75,
-        kind=Kind.ENDING,
-        fires_on={"signal:2": 0.75},
-        clues={"requested": -0.6},
-        signals=(2,),
-        codes=(1, 130),
+        id="no_permission",
+        title="A file or folder may not be used",
+        cause="The account that the run belongs to may not read or write what the message names: another's folder, a "
+        "disk that is read-only; on macOS also Documents, Desktop, Downloads and external disks, which each program "
+        "must be allowed.",
+        remedy=Remedy(
+            text="Give the run a folder of its own, or the account the right (`ls -l` shows whose it is; a script "
+            "needs `chmod +x`). On macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal or "
+            "sshd."
+        ),
+        sources=("docs.python.org/3/library/exceptions.html#PermissionError",),
+        patterns=(
+            r"PermissionError: \[Errno (?:1|13)\]",
+            r"\[Errno 30\] Read-only file system",
+            r"(?:line \d+|\bsh|bash|zsh): [\w./~+-]{1,120}: Permission denied",
+        ),
+        confidence=0.88,
+        codes=(1, 126),
+    ),
+    Rule(
+        id="hub_busy",
+        title="The Hub was asked too often",
+        cause="The server refuses more requests from this address or account for a while.",
+        remedy=Remedy(
+            text="Wait some minutes; a login (`hf auth login`) is allowed more, and with HF_HUB_OFFLINE=1 files that "
+            "are in the cache already are used without asking."
+        ),
+        sources=("huggingface_hub/errors.py",),
+        patterns=(r"429 Client Error", r"Too Many Requests for url"),
+        confidence=0.93,
+        outranks=("no_network", "hub_login"),
     ),
 )

@@ -38,6 +38,8 @@ RULES = (
             r"expecting embedding dimension of \d+, but got",
             r"Error: .{0,40}(?:size|shape|dim(?:ension)?|channel|feature)s? mismatch(?:ed)?\b(?! for)",
             r"expected (?:input|the) .{1,60} to (?:have|be) .{1,40}, but got",
+            r"the number of sizes provided \(\d+\) must be greater or equal",
+            r"batch[12] must be a 3D tensor",
         ),
         confidence=0.86,
     ),
@@ -57,7 +59,7 @@ RULES = (
         ),
         weak_patterns=(r"device-side assert triggered",),
         confidence=0.93,
-        outranks=("silent_oob", "mps_index_assert"),
+        outranks=("silent_oob", "mps_index_assert", "cuda_assert"),
     ),
     Rule(
         id="no_python",

@@ -1,0 +1,49 @@
+"""What autograd refuses: a graph used twice, a value written over, a loss without a gradient."""
+
+from ..model import Remedy, Rule
+
+RULES = (
+    Rule(
+        id="backward_twice",
+        title="The same graph was gone through twice",
+        cause="backward() frees the graph of a loss. Something of an earlier step is still part of this one: a hidden "
+        "state, a running sum of losses, an output that two losses share.",
+        remedy=Remedy(
+            text="Take `.detach()` of what is carried from step to step, add losses up with `.item()`, and call "
+            "backward() once on the sum of losses that share a part; retain_graph=True only where both are meant."
+        ),
+        sources=("torch/csrc/autograd/saved_variable.cpp",),
+        patterns=(r"Trying to backward through the graph a second time",),
+        confidence=0.95,
+    ),
+    Rule(
+        id="changed_in_place",
+        title="A value that backward() needs was written over",
+        cause="An operation in place (`+=`, `x[...] = `, relu_, inplace=True) changed a tensor between forward and "
+        "backward; an optimizer's step between the two does so too.",
+        remedy=Remedy(
+            text="Write `x = x + y` for `x += y`, take `.clone()` first or inplace=False; step optimizers after all "
+            "backward passes. torch.autograd.set_detect_anomaly(True) shows the line of the forward pass."
+        ),
+        sources=("PKU-EPIC/DREDS#6", "yunik1004/SAiD#8"),
+        patterns=(
+            r"has been modified by an inplace operation",
+            r"leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
+        ),
+        confidence=0.95,
+        outranks=("backward_twice",),
+    ),
+    Rule(
+        id="no_gradient",
+        title="The loss has no gradient",
+        cause="No parameter that is trained took part in it: all of them are frozen, or it was computed under "
+        "torch.no_grad(), or a `.detach()`, `.item()` or argmax cut the graph.",
+        remedy=Remedy(
+            text="Look where the graph ends (`loss.requires_grad`, and back from there). With frozen embeddings and "
+            "gradient checkpointing call model.enable_input_require_grads()."
+        ),
+        sources=("torch/csrc/autograd/python_engine.cpp",),
+        patterns=(r"element 0 of tensors does not require grad and does not have a grad_fn",),
+        confidence=0.95,
+    ),
+)

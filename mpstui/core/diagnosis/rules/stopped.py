@@ -1,0 +1,97 @@
+"""Stopped from outside, by somebody or by a cluster: the training itself did not fail."""
+
+from ..model import Kind, Remedy, Rule
+
+RULES = (
+    Rule(
+        id="time_limit",
+        title="The cluster's time limit ended it",
+        cause="The job had run as long as it was allowed to; its queue ended it, it did not fail.",
+        remedy=Remedy(
+            text="Go on from its newest checkpoint with a longer limit, or let it save and end in time: a run that "
+            "mpstui submits is told before its limit and goes on in a new job."
+        ),
+        sources=("slurm.schedmd.com/sbatch.html#OPT_time", "openpbs/openpbs"),
+        patterns=(
+            r"CANCELLED AT \S{1,30} DUE TO TIME LIMIT",
+            r"PBS: job killed: walltime \S{1,20} exceeded limit",
+            r"TERM_RUNLIMIT: job killed after reaching",
+        ),
+        confidence=0.95,
+        signals=(15, 9),
+        codes=(),
+        outranks=("killed_os", "terminated"),
+    ),
+    Rule(
+        id="preempted",
+        title="The cluster took its machine away",
+        cause="A job with more right to the machine came (preemption), or the machine itself failed; the training did "
+        "not.",
+        remedy=Remedy(
+            text="Go on from its newest checkpoint: submit it again, or let the queue do that (sbatch --requeue). A "
+            "run that mpstui submits goes on in a new job."
+        ),
+        sources=("slurm.schedmd.com/preempt.html",),
+        patterns=(
+            r"CANCELLED AT \S{1,30} DUE TO (?:PREEMPTION|NODE FAILURE)",
+            r"TERM_PREEMPT: job killed after preemption",
+        ),
+        confidence=0.95,
+        signals=(15, 9),
+        codes=(),
+        outranks=("killed_os", "terminated"),
+    ),
+    Rule(
+        id="terminated",
+        title="Stopped from outside (SIGTERM)",
+        cause="Something asked it to end: `kill`, `scancel`, a shutdown, a container that stops. It may also be the "
+        "failure of another process of the same training, whose traceback then stands before this.",
+        remedy=Remedy(text="Nothing to mend where that was meant: restart it to go on from its newest checkpoint."),
+        sources=("torch/distributed/elastic/multiprocessing/api.py", "slurm.schedmd.com/scancel.html"),
+        patterns=(
+            r"\*\*\* (?:JOB|STEP) \S{1,30} ON \S{1,60} CANCELLED AT \S{1,30} \*\*\*",
+            r"Process \d+ got signal: 15\b",
+            r"\bReceived (?:Signals\.)?SIGTERM(?:: 15| death signal)",
+            r"\bprocess received SIGTERM\b",
+            r"worker \(pid \d+\) is killed by signal: Terminated\b",
+            r"\bline \d+: +\d+ Terminated\b",
+        ),
+        confidence=0.8,
+        kind=Kind.ENDING,
+        fires_on={"signal:15": 0.7},
+        clues={"requested": -0.6},
+        signals=(15,),
+        outranks=("dl_worker_signal",),
+    ),
+    Rule(
+        id="hangup",
+        title="Its terminal was closed (SIGHUP)",
+        cause="The terminal or SSH session that it ran in ended, and took it along.",
+        remedy=Remedy(text="Start it with mpstui, whose supervisor outlives the terminal, or in a tmux session."),
+        sources=("torch/distributed/elastic/multiprocessing/api.py",),
+        patterns=(
+            r"Process \d+ got signal: 1\b",
+            r"\bReceived (?:Signals\.)?SIGHUP\b",
+            r"\bline \d+: +\d+ Hangup\b",
+        ),
+        confidence=0.85,
+        kind=Kind.ENDING,
+        fires_on={"signal:1": 0.75},
+        clues={"requested": -0.6},
+        signals=(1,),
+    ),
+    Rule(
+        id="interrupted",
+        title="Stopped by Ctrl+C (SIGINT)",
+        cause="Somebody pressed Ctrl+C in its terminal, or sent it SIGINT: it was stopped, it did not fail.",
+        remedy=Remedy(text="Nothing to mend: restart it to go on."),
+        sources=("docs.python.org/3/library/exceptions.html#KeyboardInterrupt",),
+        patterns=(r"\bKeyboardInterrupt(?:\n|\Z)", r"\bInterrupted by user\b", r"\bSIGINT\b"),
+        confidence=0.75,
+        kind=Kind.ENDING,
+        fires_on={"signal:2": 0.75},
+        clues={"requested": -0.6},
+        signals=(2,),
+        codes=(1, 130),
+    ),
+)
