@@ -73,6 +73,8 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
         return (("SummaryWriter", "add_scalar", None, watch.scalars.after_scalar),)
     if package == "torch":
         return (("CompilationCallbackHandler", "run_start_callbacks", watch.before_compilation, None),)
+    if module.endswith(".fabric"):
+        return (("Fabric", "save", None, _place_look(watch)),)
     lightning = _shared(_Lightning, watch)
     if module.endswith(".call"):
         return (("", "_call_callback_hooks", lightning.before_hook, None),)
@@ -96,6 +98,16 @@ def _file_looks(watch: Watch) -> tuple[Any, Any]:
         watch.after_save(result, tensors, filename)
 
     return before, after
+
+
+def _place_look(watch: Watch) -> Any:
+    """What looks behind a call that saves where its first argument says, by whatever means."""
+
+    def after(result: Any, saver: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        if "://" not in str(path):
+            watch.saved(CheckpointNote(os.path.abspath(path), None, time.time()))  # noqa: PTH100
+
+    return after
 
 
 def _folder_looks(watch: Watch) -> tuple[Any, Any]:

@@ -14,14 +14,15 @@ _LEAST_PAUSE_SECONDS, _PAUSE_TIMES = 0.5, 5.0
 
 
 class Pace:
-    """An evaluation or a save is no slowness of the training: a stretch with one in it tells no speed."""
+    """An evaluation or a save is no slowness of the training: its time is left out where its end is known, else the
+    stretch with it tells no speed."""
 
     def __init__(self) -> None:
         self.world_size = 1
         self.patience = LEAST_PATIENCE_SECONDS
         """Seconds of silence that are no reason to worry."""
         self.was_away = False
-        """An evaluation or a save lies between the last beat of the training and the next."""
+        """An evaluation or a save lies between the last beat of the training and the next, for an unknown time."""
         self.steps_per_second: Optional[float] = None
         self.samples_per_second: Optional[float] = None
         """Of all processes."""
@@ -31,6 +32,8 @@ class Pace:
         self.waited = 0.0
         """Seconds since the newest step for which a data loader was waited: slow data makes a slow training."""
         self._stepped_at = 0.0
+        self._away = self._away_since_step = 0.0
+        """Seconds of evaluations since the last beat, and since the newest step."""
         self._seen = 0
         """Steps since the last beat."""
         self._long: list[float] = []
@@ -48,10 +51,17 @@ class Pace:
 
     def stepped(self, now: float) -> None:
         """An optimizer has made a step."""
-        gap, self._stepped_at = now - self._stepped_at, now
+        gap, self._stepped_at = now - self._stepped_at - self._away_since_step, now
         self._seen += 1
+        self._away_since_step = 0.0
         if gap > _LEAST_PAUSE_SECONDS:
             self._long.append(max(0.0, gap - self.waited))
+        self.waited = 0.0
+
+    def came_back(self, now: float, left_at: float) -> None:
+        """An evaluation that began at ``left_at`` is over; what its loader was waited for is its own matter."""
+        self._away += now - max(left_at, self._at)
+        self._away_since_step += now - max(left_at, self._stepped_at)
         self.waited = 0.0
 
     def beat(self, now: float, step: int, samples: int, *, trained: bool) -> None:
@@ -61,8 +71,9 @@ class Pace:
         if done > 0 and elapsed > 0.1:
             self.patience = max(LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * elapsed / done)
             if trained and not self.was_away:
-                self._tell((elapsed - self._paused(elapsed, done), done, seen))
-        self.was_away = False
+                worked = elapsed - self._away
+                self._tell((worked - self._paused(worked, done), done, seen))
+        self.was_away, self._away = False, 0.0
         self._long.clear()
         self._seen = 0
 

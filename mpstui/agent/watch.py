@@ -280,9 +280,10 @@ class Watch:
     def before_train(self, module: Any, mode: bool = True) -> None:
         """Before ``Module.train``, of each of its parts: what is computed from here on is no evaluation."""
         if mode and self._eval_at is not None:
-            self._eval_at, self._idle_batches, self._pace.was_away = None, 0, True
+            self._pace.came_back(now := self._monotonic(), self._eval_at)
+            self._eval_at, self._idle_batches = None, 0
             if self._phase == "eval":
-                self._beat_on("train", self._monotonic())
+                self._beat_on("train", now)
 
     def before_fetch(self, iterator: Any, *args: Any) -> None:
         """Before ``__next__`` of a data loader."""

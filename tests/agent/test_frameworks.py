@@ -146,6 +146,20 @@ class Accelerator:
     assert (beat["checkpoint"]["path"], beat["checkpoint"]["step"]) == (str(tmp_path / "epoch_0"), 3)
 
 
+def test_what_fabric_saves_is_a_checkpoint_though_torch_writes_it_into_a_buffer(tmp_path: Path) -> None:
+    source = """
+import io, torch
+class Fabric:
+    def save(self, path, state, filter=None):
+        buffer = io.BytesIO(); torch.save(state, buffer); open(path, "wb").write(buffer.getvalue())
+"""
+    _written(tmp_path, "lightning.fabric.fabric", source)
+    program = "from lightning.fabric.fabric import Fabric\nfor _ in range(3): step()\n"
+    program += "Fabric().save('lit_model.pth', {'model': net.state_dict(), 'optimizer': optimizer.state_dict()})\n"
+    _, beat = ran(SCRIPT + program, tmp_path)
+    assert (beat["checkpoint"]["path"], beat["checkpoint"]["step"]) == (str(tmp_path / "lit_model.pth"), 3)
+
+
 def test_the_points_of_a_second_training_begin_anew(tmp_path: Path) -> None:
     module, source, _ = HUGGING_FACE
     _written(tmp_path, module, source)

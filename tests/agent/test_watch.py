@@ -189,7 +189,7 @@ def test_a_loop_that_fetches_the_batches_of_a_step_before_it_is_followed_from_ep
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [4, 2, 2, 2]
 
 
-def test_the_speed_after_an_evaluation_is_that_of_whole_steps(tmp_path: Path) -> None:
+def test_an_evaluation_is_left_out_of_the_speed(tmp_path: Path) -> None:
     script = (
         "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
         + SCRIPT
@@ -208,8 +208,32 @@ def test_the_speed_after_an_evaluation_is_that_of_whole_steps(tmp_path: Path) ->
         "for batch in DataLoader(x, batch_size=8): at[0] += 4; net(batch)\n"
     )
     printed, last = ran(script, tmp_path)
-    assert printed.split() == ["None", "None", "None", "None", "0.25", "0.25"]
-    assert last["steps_per_second"] == 0.25
+    # The first two stand alone, then come the newest ten seconds of training.
+    assert [told and float(told) for told in printed.replace("None", "0").split()] == pytest.approx(
+        [0, 1 / 4, 1 / 8, 2 / 12, 3 / 16, 2 / 8], abs=0.02
+    )
+    assert last["steps_per_second"] == pytest.approx(0.25, abs=0.02)
+
+
+def test_short_epochs_with_an_evaluation_each_have_the_speed_of_their_training(tmp_path: Path) -> None:
+    """Where each beat holds one, no stretch would be left to tell it; waiting for data is a part of it."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + "from torch.utils.data import DataLoader\n"
+        "import json, os\n"
+        "class Slow(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 8\n"
+        "    def __getitem__(self, i): at[0] += 0.4 * (i == 0); return x[i]\n"
+        "for epoch in range(20):\n"
+        "    net.train()\n"
+        "    for batch in DataLoader(Slow(), batch_size=1): at[0] += 0.02; step()\n"
+        "    net.eval(); at[0] += 0.5\n"
+        "    for batch in DataLoader(x, batch_size=8): at[0] += 0.2; net(batch)\n"
+        "told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "print(told['steps_per_second'])\n"
+    )
+    assert float(ran(script, tmp_path)[0]) == pytest.approx(8 / (0.4 + 8 * 0.02), rel=0.1)
 
 
 def test_a_speed_is_that_of_ten_seconds_since_a_beat_may_hold_one_step_or_two(tmp_path: Path) -> None:

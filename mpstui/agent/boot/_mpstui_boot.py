@@ -31,6 +31,8 @@ _WATCHED = {
     "keras.src.models.model",
     "fastai.learner",
     "fastai.callback.schedule",
+    "lightning.fabric.fabric",
+    "lightning_fabric.fabric",
     "gym.core",
     "gymnasium.core",
     "stable_baselines3.common.base_class",

@@ -77,8 +77,8 @@ def find_bars(text: str) -> list[BarFrame]:
         frame = BarFrame(
             end=end,
             description=description,
-            n=parse_count(match["n"], match["nk"]),
-            total=parse_count(match["total"], match["tk"]),
+            n=_whole(parse_count(match["n"], match["nk"])),
+            total=_whole(parse_count(match["total"], match["tk"])),
             rate=_rate(match["rate"], unit),
             postfix=postfix,
             counts_epochs="epoch" in unit.lower(),
@@ -88,6 +88,11 @@ def find_bars(text: str) -> list[BarFrame]:
         )
         frames.append(frame)
     return frames
+
+
+def _whole(count: Number | None) -> Number | None:
+    """``50.0``, as a bar with a scaled unit prints it, is 50."""
+    return int(count) if isinstance(count, float) and count.is_integer() else count
 
 
 @lru_cache(maxsize=1024)

@@ -134,7 +134,7 @@ class EpochPasses:
             count.length = max(before + count.distance - step, count.length or 1)
             count.of_epoch, count.told = True, told.epoch
             count.number += 1
-        if step >= before and now.step is not None and count.of_epoch and announced and not (count.number or filled):
+        if step > before and now.step is not None and count.of_epoch and announced and not (count.number or filled):
             count.of_epoch = False  # it went through the end of an epoch
         if not count.of_epoch:
             return now, False

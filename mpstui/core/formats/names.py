@@ -185,8 +185,8 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
     ):
         if last in vocabulary:
             planned = (planned or last in EPOCH_PLURALS) and not _PAST.search(text)
-            if last == "ep" and text != text.lower() and text not in ("Ep", "EP"):
-                return None
+            if last == "ep" and (planned or (text != text.lower() and text not in ("Ep", "EP"))):
+                return None  # ``n_ep`` are episodes as often
             return Name(plan if planned else now, scope)
     return None
 

@@ -128,6 +128,8 @@ class LineReading:
     """How sure it is that a bar is the training loop's: the highest wins, 3 where it shows a training loss."""
     plan: bool = False
     """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
+    told_step: Number | None = None
+    """The step of the run that an epoch's bar names behind itself (``7/100 [.., step=307]``), which it is not."""
     brief: bool = False
     """True for the last frame of a bar without a word on what it counts that was full in a moment."""
     running: bool = False

@@ -263,8 +263,6 @@ class Tracker:
         self._epoch_steps.forget_place()
         self._banner = Banner()
 
-    # -- memory --------------------------------------------------------------------------------------------------
-
     def _as_meant(self, reading: LineReading, lines: int = 1) -> LineReading:
         """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
         if reading.plan or reading.phase is Phase.EVAL or (reading.bar and reading.rank < 1):
@@ -292,6 +290,8 @@ class Tracker:
             self._ends.survive()
         if reading.bar:
             self._bars.draw(reading)
+            if reading.counters.shown_step is None:  # it counts epochs: what is drawn below it are their steps
+                self._passes.tell(reading.counters, self._plan.steps, None)
         else:
             if self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
                 self._bars.turn(reading.counters)
@@ -336,8 +336,6 @@ class Tracker:
             self.current = self.current._replace(step=None, steps=None)
         self.current = now.or_else(self.current)
 
-    # -- the loss ------------------------------------------------------------------------------------------------
-
     def _count(self, reading: LineReading) -> bool:
         """Add the loss to its series; False when this very reading is known already."""
         series = self._series.get(reading.series)
@@ -379,6 +377,7 @@ class Tracker:
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
         counters = self._epoch_steps.beyond_doubt(self._plan.at(own.or_else(held)))
+        counters = counters._replace(step=first_known(reading.told_step, counters.step))
         self._ends.zeroth_epoch = self._ends.zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
             run=self.run,

@@ -162,3 +162,39 @@ def test_a_bar_at_0_with_a_loss_of_its_own_is_another_run() -> None:
     reader = LogReader()
     reader.feed(text.encode() + b"\n")
     assert reader.summary().runs == 2
+
+
+def test_a_bar_within_one_that_counts_epochs_counts_the_steps_of_them() -> None:
+    """It is drawn each tenth of a second, of short epochs at their beginning alone."""
+    log = ""
+    for done in range(7):
+        outer = (
+            f"Training epochs on cpu:   3%|▎         | {done}/250 [00:02<01:03, 3.8epoch/s, loss={2 / (1 + done):.3f}]"
+        )
+        log += f"{outer}\n\rTraining batches on cpu:   0%|          | 0.00/50.0 [00:00<?, ?batch/s]\x1b[A\n\r"
+    counters = read(log + "\n")[-1].counters
+    assert (counters.epoch, counters.epochs, counters.step, counters.epoch_steps) == (6, 250, None, 50)
+
+
+@pytest.mark.parametrize(
+    ("first", "named", "steps"), [(1, "env_step", [10, 20, 110, 120]), (0, "step", [10, 20, 110, 120])]
+)
+def test_the_step_of_the_run_that_an_epochs_bar_names_is_the_runs(first: int, named: str, steps: list[int]) -> None:
+    log = "".join(
+        f"Epoch #{epoch}:  10%|█   | {done}/100 [00:01<00:02, 9.0it/s, {named}={before + done}, n_ep=1, rew=2.0]\n"
+        for epoch, before in ((first, 0), (first + 1, 100))
+        for done in (10, 20)
+    )
+    points = read(log)
+    assert [point.run_step for point in points] == steps
+    assert [point.counters.step for point in points] == steps
+    assert {point.counters.epochs for point in points} == {None}
+
+
+def test_a_step_that_begins_anew_with_each_epochs_bar_is_the_bars() -> None:
+    log = "".join(
+        f"Epoch {epoch}:  10%|█   | {done}/100 [00:01<00:02, 9.0it/s, step={done}, loss={3 / (epoch + done):.3f}]\n"
+        for epoch in (1, 2, 3)
+        for done in (10, 20)
+    )
+    assert [point.run_step for point in read(log)] == [10, 20, 110, 120, 210, 220]

@@ -13,7 +13,7 @@ from ..assemble import assemble
 from ..bars import BarFrame
 from ..names import NameScope
 from ..pairs import read_pairs
-from ..points import Counters, LineReading, Priority, series_name
+from ..points import Counters, LineReading, Number, Priority, series_name
 from . import Example, LineGrammar
 
 _EPOCH_LOOP = re.compile(
@@ -70,6 +70,7 @@ class Tqdm(LineGrammar):
             counters=counters if frame.rank > 0 else Counters(),
             bar=True,
             rank=3 if shown.loss is not None else frame.rank,
+            told_step=_told_step(shown.counters, counters) if frame.rank > 0 else None,
             brief=frame.brief and frame.rank == 1 and not frame.postfix and shown.loss is None,
             plan=False,
             loss=shown.loss if frame.rank > 0 else None,
@@ -78,6 +79,14 @@ class Tqdm(LineGrammar):
             of_samples=frame.counts_samples and counters.shown_step is not None,
             series=series if shown.loss is not None else "",
         )
+
+
+def _told_step(named: Counters, counted: Counters) -> Number | None:
+    """A step that is named behind the bar of an epoch; where it has come no further in a later one, it is the bar's."""
+    step, of_epoch = named.step, counted.epoch_step
+    if step is None or of_epoch is None:
+        return None
+    return step if step > of_epoch + 1 or (counted.epoch or 0) <= 1 else None
 
 
 def _counters(frame: BarFrame, shown: Counters) -> Counters:
