@@ -79,7 +79,7 @@ def assemble(wish: Request) -> Job:
         layout=layout,
         network=network,
         optimizer=optimizer,
-        stepper=_stepper(wish, network, layout, optimizer, micro_batch, reports),
+        stepper=_stepper(wish, network, layout, optimizer, micro_batch, order.whole_step, reports),
         feed=Feed(task, order, wish.group.ranks, asked.workers),
         schedule=Schedule.of(
             asked.schedule, epochs=asked.epochs, steps_per_epoch=steps, warmup_epochs=asked.warmup_epochs
@@ -161,7 +161,13 @@ def _replays(wish: Request) -> bool:
 
 
 def _stepper(
-    wish: Request, network: Network, layout: Layout, optimizer: Optimizer, micro_batch: int, reports: Reports
+    wish: Request,
+    network: Network,
+    layout: Layout,
+    optimizer: Optimizer,
+    micro_batch: int,
+    whole_step: int,
+    reports: Reports,
 ) -> Stepper:
     numeric = resolve_precision(wish.options.precision, wish.device)
     if numeric.note:
@@ -174,6 +180,7 @@ def _stepper(
         wish.device,
         numeric,
         micro_batch=micro_batch,
+        whole_step=whole_step,
         clip=wish.options.clip,
         ranks=wish.group.ranks,
         notify=reports.notify,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,15 @@ class Network(nn.Module):
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Whatever the model takes and gives."""
         return self._call(*inputs, **named)
+
+    @contextlib.contextmanager
+    def uncompiled(self) -> Iterator[None]:
+        """Without the compiler meanwhile: for shapes that come too rarely to be compiled."""
+        compiled, self._call = self._call, self.inner
+        try:
+            yield
+        finally:
+            self._call = compiled
 
     def run_eagerly(self) -> None:
         """Give up compiling for good."""

@@ -28,6 +28,11 @@ class SampleOrder:
         whole = self.size // self.step_size
         return whole if self.drop_last and whole else -(-self.size // self.step_size)
 
+    @property
+    def whole_step(self) -> int:
+        """Samples of every step but the last, smaller one."""
+        return min(self.step_size, self.size)
+
     def epoch(self, epoch: int) -> torch.Tensor:
         """Sample numbers of an epoch in order: int64, shape (size,)."""
         generator = torch.Generator().manual_seed(mixed(self.seed, epoch))

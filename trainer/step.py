@@ -55,13 +55,20 @@ class Stepper:
         precision: Precision,
         *,
         micro_batch: int,
+        whole_step: int,
         clip: float,
         ranks: Ranks,
         notify: Callable[..., None],
         replayed: bool = False,
     ) -> None:
-        """``replayed``: record the steps and issue each as one, on a device that can."""
+        """Make one.
+
+        Args:
+            whole_step: samples of a step over all ranks; a smaller one, the last of an epoch, is not compiled.
+            replayed: record the steps and issue each as one, on a device that can.
+        """
         self.micro_batch = micro_batch
+        self._whole_step = whole_step
         self.scaler = precision.scaler()
         self._task = task
         self._network = network
@@ -152,7 +159,9 @@ class Stepper:
         """All that the device does in a step. What is read later is written in place: a replay writes there again."""
         # Forget the gradients of the step before. None instead of zeros: the backward pass then writes, not adds.
         self._optimizer.zero_grad(set_to_none=True)
-        sums = self._backward(batch, total)
+        # A compilation for the last step of an epoch, where it is smaller, is not won back by it.
+        with self._network.uncompiled() if total < self._whole_step else contextlib.nullcontext():
+            sums = self._backward(batch, total)
         norm = self._update(sums["loss"])
         if norm is not None:
             self._norm = norm.clone() if self._norm is None else self._norm.copy_(norm)

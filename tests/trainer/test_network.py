@@ -28,11 +28,11 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
     return asked
 
 
-@pytest.mark.parametrize(("optimizer", "parts"), [("sgd", 1), ("muon", 1), ("radam", 2)])
+@pytest.mark.parametrize(("optimizer", "parts"), [("sgd", 1), ("muon", 3), ("radam", 2)])
 def test_compiled_code_that_is_recorded_is_for_one_shape(
     compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, parts: int
 ) -> None:
-    """The model, and the step of an optimizer that gains by it."""
+    """The model, and the step of an optimizer that gains by it, or its parts."""
     monkeypatch.setattr(Device, "replays_kernels", True)
     job("--limit", "32", "--compile", "on", "--optimizer", optimizer, folder=tmp_path)
     assert compilations == [{"dynamic": False}] * parts
@@ -41,3 +41,30 @@ def test_compiled_code_that_is_recorded_is_for_one_shape(
 def test_elsewhere_it_is_for_any(compilations: Compilations, tmp_path: Path) -> None:
     job("--limit", "32", "--compile", "on", folder=tmp_path)
     assert compilations == [{}]
+
+
+def test_a_smaller_last_step_is_not_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whichever comes first: a resumed training may begin with it."""
+    compiled: list[int] = []
+
+    class Counted(nn.Module):
+        def __init__(self, model: nn.Module, **_: Any) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, images: torch.Tensor) -> Any:
+            compiled.append(len(images))
+            return self.model(images)
+
+    monkeypatch.setattr(torch, "compile", Counted)
+    made = job("--limit", "40", "--batch-size", "16", "--compile", "on", folder=tmp_path)
+    for batch, total in made.feed.epoch(1, first_step=2):
+        made.stepper.step(batch, total, 1)
+    assert compiled == []
+    for number, (batch, total) in enumerate(made.feed.epoch(2), start=2):
+        made.stepper.step(batch, total, number)
+    assert compiled == [16, 16]
+    tiny = job("--limit", "12", "--batch-size", "16", "--compile", "on", folder=tmp_path)
+    for batch, total in tiny.feed.epoch(1):
+        tiny.stepper.step(batch, total, 1)
+    assert compiled == [16, 16, 12]  # the only step there is

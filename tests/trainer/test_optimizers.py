@@ -111,6 +111,34 @@ def test_a_compiled_step_begins_with_the_second_or_with_the_state_of_a_checkpoin
     assert torch.equal(weight, other)
 
 
+def test_an_optimizer_may_name_the_parts_of_its_step_that_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+
+    def compile_(part: Callable[..., object], **_: object) -> Callable[..., object]:
+        def counted(*arguments: object) -> object:
+            called.append(part.__name__)
+            return part(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    weights = [torch.nn.Parameter(torch.ones(2, 2)) for _ in range(2)]
+    for weight in weights:
+        weight.grad = torch.eye(2)
+    optimizer, plain = (
+        build("muon", [{"params": [one], "muon": True}], lr=0.1, weight_decay=0.1, fused=False) for one in weights
+    )
+    compile_step(optimizer)
+    for one in (optimizer, plain):
+        one.step()
+    assert called == ["_directions", "_move"]
+    step_eagerly(optimizer)
+    for one in (optimizer, plain):
+        one.step()
+    assert called == ["_directions", "_move"]
+    assert torch.equal(*weights)
+
+
 def test_a_weight_without_a_gradient_is_left_alone() -> None:
     used, unused = torch.nn.Parameter(torch.ones(2, 2)), torch.nn.Parameter(torch.ones(2, 2))
     used.grad = torch.eye(2)

@@ -12,7 +12,14 @@ from torch.optim import Optimizer
 
 
 def compile_step(optimizer: Optimizer) -> None:
-    """Let an optimizer take compiled steps. Its learning rates must be tensors: each number would be compiled anew."""
+    """Let an optimizer take compiled steps. Its learning rates must be tensors: each number would be compiled anew.
+
+    One that names its parts as ``COMPILED`` has these compiled, each by itself, and not its whole step.
+    """
+    for name in _parts(optimizer):
+        setattr(optimizer, name, torch.compile(getattr(optimizer, name), dynamic=False))
+    if _parts(optimizer):
+        return
     # Hooks stay around the compiled code: the wrapper that calls them is put on again.
     eager = inspect.unwrap(type(optimizer).step, stop=lambda function: not hasattr(function, "hooked"))
     compiled: Callable[..., Any] = torch.compile(eager, dynamic=False)
@@ -27,4 +34,9 @@ def compile_step(optimizer: Optimizer) -> None:
 
 def step_eagerly(optimizer: Optimizer) -> None:
     """Give up compiling for good."""
-    vars(optimizer).pop("step", None)
+    for name in ("step", *_parts(optimizer)):
+        vars(optimizer).pop(name, None)
+
+
+def _parts(optimizer: Optimizer) -> tuple[str, ...]:
+    return getattr(optimizer, "COMPILED", ())
