@@ -171,8 +171,9 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
 
 def normalised(matrices: torch.Tensor) -> torch.Tensor:
     """Matrices whose singular values are at most 1."""
-    x: torch.Tensor = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
-    return x.bfloat16() if x.is_cuda else x
+    x = matrices.bfloat16() if matrices.is_cuda else matrices
+    found: torch.Tensor = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    return found
 
 
 def iterated(x: torch.Tensor) -> torch.Tensor:
