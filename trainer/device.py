@@ -33,6 +33,8 @@ class Device:
     """Whether tensors live in this process's ordinary memory, so that there is no cache to return."""
     replays_kernels: ClassVar[bool] = False
     """Whether the kernels of a step can be recorded (:meth:`record`) and issued as one."""
+    copies_quickly: ClassVar[bool] = False
+    """Whether a checkpoint is worth copying (:meth:`copied`), to be written while the training goes on."""
 
     def __init__(self, index: int = 0) -> None:
         self.torch = torch.device(self.type) if self.type != "cuda" else torch.device("cuda", index)
@@ -50,6 +52,11 @@ class Device:
         """Tensors of a (nested) batch on this device."""
         moved: T = _map_tensors(batch, self._copy)
         return moved
+
+    def copied(self, state: T) -> T:
+        """The same with copies of all its tensors in the host's memory, complete when this returns."""
+        copies: T = _map_tensors(state, lambda tensor: tensor.detach().cpu().clone())
+        return copies
 
     def place(self, model: nn.Module) -> nn.Module:
         """The model on this device; convolutions channels-last, which CPU and CUDA kernels prefer."""
@@ -121,6 +128,7 @@ class CudaDevice(Device):
     type = "cuda"
     shares_memory = False
     replays_kernels = True
+    copies_quickly = True
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
@@ -178,6 +186,12 @@ class CudaDevice(Device):
     def distributed_backend(self) -> str:
         """NCCL."""
         return "nccl"
+
+    def copied(self, state: T) -> T:
+        """Through pinned memory, which torch keeps for the next time."""
+        copies: T = _map_tensors(state, _copied_aside)
+        torch.cuda.synchronize(self.torch)
+        return copies
 
     def fill(self, kept: torch.Tensor, values: torch.Tensor) -> None:
         """Through pinned memory, without waiting; torch keeps that memory until the copy is done."""
@@ -324,6 +338,10 @@ def _try_out(device: Device) -> str | None:
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return None if total == 8 else f"8 ones summed to {total}"
+
+
+def _copied_aside(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(tensor, device="cpu", pin_memory=tensor.is_cuda).copy_(tensor.detach(), non_blocking=True)
 
 
 def _map_tensors(value: Any, change: Any) -> Any:

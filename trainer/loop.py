@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -13,7 +15,7 @@ from .device import is_out_of_memory
 from .errors import TrainingError
 from .job import Job
 from .optimizers import set_learning_rate
-from .saving import save
+from .saving import Writing, begin, save
 from .startup import Startup
 
 _LONGEST_SAVE_SECONDS = 300.0
@@ -31,6 +33,8 @@ class Loop:
         self._options = job.options
         self._lr = 0.0
         self._saved_step = -1
+        self._writing: Writing | None = None
+        self._best_before: tuple[float | None, int | None] | None = None  # the one that is being written
         self._failure: str | None = None
         self._save_requests: list[Request] = []
 
@@ -41,10 +45,13 @@ class Loop:
             TrainingError: the loss became non-finite, or the last checkpoint could not be written.
         """
         self._reports.restart_clock()
-        while self._progress.epoch <= self._options.epochs:
-            if not self._train_epoch() or not self._end_epoch():
-                self._end_early()
-                return
+        try:
+            while self._progress.epoch <= self._options.epochs:
+                if not self._train_epoch() or not self._end_epoch():
+                    self._end_early()
+                    return
+        finally:
+            self._finish_writing()
         self._reports.phase("done", self._progress, expect_next_in=0.0)
         self._reports.say(f"done: {self._progress.step} steps")
 
@@ -74,12 +81,14 @@ class Loop:
         if self._startup:  # behind the report, which waits for the device
             self._reports.notify("first_step", self._startup.told(), seconds=self._startup.seconds)
             self._startup = None
+        if self._writing and self._writing.is_done:
+            self._finish_writing()
         for request in self._reports.reporter.requests():
             self._answer(request)
         if options.empty_cache_every and progress.step % options.empty_cache_every == 0:
             job.device.empty_cache()
         if options.save_steps and progress.step % options.save_steps == 0:
-            self._save()
+            self._save(goes_on=True)
 
     def _report_due(self) -> bool:
         every = self._options.report_every
@@ -146,6 +155,7 @@ class Loop:
             TrainingError: it was the last epoch, and what it came to could not be written.
         """
         self._settle()
+        self._finish_writing()
         epoch, options = self._progress.epoch, self._options
         last = epoch == options.epochs
         best, kept = False, (self._progress.best, self._progress.best_step)
@@ -156,9 +166,11 @@ class Loop:
             best = self._job.group.any(self._is_best(metrics))
         self._progress.next_epoch()
         if best or last or (options.save_every and epoch % options.save_every == 0):
-            saved = self._save(best=best)
+            saved = self._save(best=best, goes_on=not last)
             if best and not saved:
                 self._progress.forget_best(*kept)
+            elif best and self._writing:
+                self._best_before = kept
             if last and not saved:
                 raise TrainingError("trained to the end, but the last checkpoint could not be written")
         self._reports.restart_clock()
@@ -205,14 +217,22 @@ class Loop:
         (name, direction) = next(iter(self._job.task.DEFAULTS.better.items()))
         return name in metrics and self._progress.improves(metrics[name], higher_is_better=direction == "max")
 
-    def _save(self, *, best: bool = False) -> bool:
-        """Save a checkpoint, all ranks together; a failure is told and survived. False when it failed."""
+    def _save(self, *, best: bool = False, goes_on: bool = False) -> bool:
+        """Save a checkpoint, all ranks together; a failure is told and survived. False when it failed.
+
+        Args:
+            goes_on: nobody waits for it: where it can be, it is written while the training goes on.
+        """
         step = self._progress.step
         self._settle()
+        self._finish_writing()
         if self._saved_step != step or best:
-            self._reports.phase("save", self._progress, expect_next_in=_LONGEST_SAVE_SECONDS)
-            failed = self._job.group.any(not self._written(best=best))
-            self._saved_step = -1 if failed else step
+            self._saved_step = step
+            self._writing = begin(self._job, best=best) if goes_on and not self._save_requests else None
+            if self._writing is None:
+                self._reports.phase("save", self._progress, expect_next_in=_LONGEST_SAVE_SECONDS)
+                written = self._written(lambda: save(self._job, best=best), step)
+                self._saved_step = -1 if self._job.group.any(not written) else step
             self._reports.restart_clock()
         ok = self._saved_step == step
         for request in self._save_requests:
@@ -222,15 +242,28 @@ class Loop:
         self._save_requests.clear()
         return ok
 
-    def _written(self, *, best: bool) -> bool:
-        """Write what all ranks have of the state; False when it failed."""
+    def _finish_writing(self) -> None:
+        """Wait for what is being written beside the training, and tell of it."""
+        writing, best_before = self._writing, self._best_before
+        self._writing = self._best_before = None
+        if writing is None:
+            return
+        if not writing.is_done:
+            self._reports.phase("save", self._progress, expect_next_in=_LONGEST_SAVE_SECONDS)
+        if not self._written(writing.path, writing.step):
+            self._saved_step = -1
+            if best_before is not None:
+                self._progress.forget_best(*best_before)
+
+    def _written(self, write: Callable[[], Path | None], step: int) -> bool:
+        """Whether a checkpoint could be written; tells of it."""
         try:
-            path = save(self._job, best=best)
+            path = write()
         except OSError as error:
             self._reports.notify("note", f"the checkpoint could not be written ({error}); the training goes on")
             return False
         if path is not None:
-            self._reports.saved(str(path), self._progress.step)
+            self._reports.saved(str(path), step)
         return True
 
     def _answer(self, request: Request) -> None:
