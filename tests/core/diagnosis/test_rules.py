@@ -50,6 +50,10 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "after training": lambda text: TRAINING + text,
     "after a traceback": lambda text: TRACEBACK + text,
     "before a metric summary": lambda text: text + "\n" + "\n".join(f"wandb: loss {n}" for n in range(9)),
+    "before srun's end": lambda text: (
+        f"{text}\nsrun: error: gpu07: task 0: Exited with exit code 1\nsrun: Terminating StepId=815.0\n"
+        "slurmstepd: error: *** STEP 815.0 ON gpu07 CANCELLED AT 2026-03-02T10:11:12 ***"
+    ),
     "before the launcher's error": lambda text: text + "\nsubprocess.CalledProcessError: exit status 1.",
 }
 

@@ -102,7 +102,7 @@ RULES = (
             r"PyTorch >= [\d.]+ is required but found",
             r"No module named \W?torch\.(?:mps|amp|compiler|export|accelerator|backends\.mps|nn\.attention)",
             r"No module named \W?torch\.distributed\.(?:_?tensor|fsdp|device_mesh|checkpoint)",
-            r"requires? (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+",
+            r"requires? (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+(?!.{0,40} but you have)",
             r"require users to upgrade torch to at least",
         ),
         confidence=0.88,

@@ -49,7 +49,7 @@ RULES = (
         remedy=Remedy(text="Nothing to mend where that was meant: restart it to go on from its newest checkpoint."),
         sources=("torch/distributed/elastic/multiprocessing/api.py", "slurm.schedmd.com/scancel.html"),
         patterns=(
-            r"\*\*\* (?:JOB|STEP) \S{1,30} ON \S{1,60} CANCELLED AT \S{1,30} \*\*\*",
+            r"\*\*\* JOB \S{1,30} ON \S{1,60} CANCELLED AT \S{1,30} \*\*\*",
             r"Process \d+ got signal: 15\b",
             r"\bReceived (?:Signals\.)?SIGTERM(?:: 15| death signal)",
             r"\bprocess received SIGTERM\b",
