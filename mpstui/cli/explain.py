@@ -101,11 +101,12 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
         lines.append(_wrapped("seen", place + line.text))
     lines.append(_wrapped("cause", finding.cause))
     lines.append(_wrapped("remedy", finding.remedy.text))
-    if finding.remedy.risk:
-        lines.append(_wrapped("risk", finding.remedy.risk))
-    if cure is not None:
-        lines += [_wrapped("fix", cure.sentence)] if cure.finding == finding else []
-    elif _applicable(finding.remedy):
+    fix = cure if cure is not None and cure.finding == finding else None
+    if fix is not None:
+        lines.append(_wrapped("fix", fix.sentence))
+    if risk := finding.remedy.risk if fix is None else fix.risk:
+        lines.append(_wrapped("risk", risk))
+    if cure is None and _applicable(finding.remedy):
         lines.append(_wrapped("apply", _applicable(finding.remedy)))
     lines += [_wrapped("on CPU", "helps")] if finding.restart_on_cpu_helps else []
     return "\n".join(lines)

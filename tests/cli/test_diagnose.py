@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli.main import main
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.profiles.model import profile_of_command
+from tests.core.launching.test_cure import crashed
 
 OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB)"
 
@@ -80,6 +83,18 @@ def test_the_card_shows_the_risk(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path.write_text("_pickle.UnpicklingError: Weights only load failed.\n")
     assert main(["diagnose", str(path)]) == 0
     assert "risk:" in capsys.readouterr().out
+
+
+def test_the_card_says_that_the_effective_batch_would_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path / "home"))
+    command = profile_of_command((sys.executable, "train.py", "--batch_size", "8"), cwd=tmp_path)
+    run = crashed(LaunchChoice(command), tmp_path, text=OOM)
+    assert main(["diagnose", str(run.path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "fix: Changed by the remedy: batch_size 8 -> 4." in shown
+    assert "risk: The effective batch changes from 8 to 4" in shown
 
 
 def test_a_run_directory_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ class Cure:
             *most, last = [role.replace("_", " ") for role in self.unnamed]
             roles = f"{', '.join(most)} or {last}" if most else last
             sentences.append(f"Which argument sets {roles} is not known; a profile can name it in [roles].")
-        if self.could_ask and not self.works:
+        if self.could_ask and (not self.works or self.risk != self.finding.remedy.risk):
             sentences.append("`mpstui restart RUN --fix` asks the program itself.")
         return " ".join(sentences)
 

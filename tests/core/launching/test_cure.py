@@ -165,6 +165,7 @@ def test_usual_names_of_a_bare_script_are_enough_to_keep_its_effective_batch(tmp
     halved = cured(crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY))
     assert said(halved) == ["batch_size 8 -> 4"]
     assert "The effective batch changes from 8 to 4" in (halved.risk or "")
+    assert halved.sentence.endswith("`mpstui restart RUN --fix` asks the program itself.")
     run = crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY)
     asked = cure_of(run, diagnose_run(run.path), ENVIRON, run.path / "kept", ask=True)
     assert asked is not None
