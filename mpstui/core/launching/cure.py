@@ -175,7 +175,9 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
     arguments: dict[str, object] = {**given_arguments(choice)}
     roles, usual = dict(profile.roles), dict[str, object]()
     for role, names in NAMES_FOR_REMEDIES.items():
+        nested = [key for key in arguments if "." in key and folded(key.rpartition(".")[2]) in names]
         key = next((key for key in (*arguments, *told) if folded(key) in names), None)
+        key = nested[0] if key is None and len(nested) == 1 else key  # Hydra's `data.num_workers=8`
         roles |= {} if key is None or role in roles else {role: key, DIAGNOSIS_ROLES.get(role, role): key}
     for role, name in roles.items():
         own = told[name].default if name in told else None

@@ -174,6 +174,15 @@ def test_usual_names_of_a_bare_script_are_enough_to_keep_its_effective_batch(tmp
     assert said(cured(run)) == said(asked)  # what was told is remembered: the screen and `diagnose` say the same
 
 
+def test_a_key_within_a_configuration_plays_its_role_where_it_is_the_only_one(tmp_path: Path) -> None:
+    words = (sys.executable, "train.py", "train.batch_size=64", "trainer.accumulate_grad_batches=1", "data.workers=8")
+    found = cured(crashed(LaunchChoice(profile_of_command(words, cwd=tmp_path)), tmp_path, text=OUT_OF_MEMORY))
+    assert said(found) == ["train.batch_size 64 -> 32", "trainer.accumulate_grad_batches 1 -> 2"]
+    assert found.choice.sets == {"train.batch_size": "32", "trainer.accumulate_grad_batches": "2"}
+    two = profile_of_command((*words, "val.batch_size=128"), cwd=tmp_path)
+    assert not cured(crashed(LaunchChoice(two), tmp_path, text=OUT_OF_MEMORY)).works
+
+
 @pytest.mark.parametrize("text", [OUT_OF_MEMORY, "RuntimeError: loss is nan"])
 def test_nothing_is_offered_for_a_bare_script_that_has_no_such_argument(text: str, tmp_path: Path) -> None:
     choice = LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path))
