@@ -28,6 +28,7 @@ RULES = (
         sources=("PKU-EPIC/DREDS#6", "yunik1004/SAiD#8"),
         patterns=(
             r"has been modified by an inplace operation",
+            r"is a view and (?:is being|its base or another view of its base has been) modified inplace",
             r"leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
         ),
         confidence=0.95,

@@ -20,6 +20,7 @@ RULES = (
             r"Invalid CUDA \W?device=",
             r"(?:Error|Exception)\b.{0,80}CUDA (?:is )?(?:unavailable|not available|required)",
             r"CUDA driver version is insufficient",
+            r"The NVIDIA driver on your system is too old",
             r"no CUDA-capable device is detected",
             r"CUDA error: invalid device ordinal",
             r"No GPU found\. A GPU is needed",

@@ -111,6 +111,7 @@ RULES = (
         sources=("OptimalScale/LMFlow#65", "isl-org/ZoeDepth#112", "hiyouga/EasyR1#69"),
         patterns=(
             r"api_key not configured",
+            r"No API key configured\. Use `wandb login`",
             r"wandb: ERROR .{0,60}(?:API key|login)",
             r"wandb\.errors\.\S{0,40}AuthenticationError",
         ),

@@ -11,6 +11,7 @@ RULES = (
         sources=("CrossmodalGroup/HREM#3",),
         patterns=(
             r"shapes cannot be multiplied",
+            r"invalid argument \d: sizes do not match",
             r"must match the size of tensor [ab]",
             r"The size of tensor a \(\d+\) must match",
             r"The expanded size of the tensor",
