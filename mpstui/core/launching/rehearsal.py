@@ -26,6 +26,8 @@ from ..profiles.written import NAMES_FOR_REMEDIES, folded
 from ..runs.files import parse_lines
 
 _ALIKE = 0.01
+_COUNTS_PARTS = 0.75
+"""Of accumulation times the steps that were done: a printed step beyond that counts the parts of batches."""
 BY = "rehearsal"
 """Who asked for the end of a rehearsal that got so far."""
 _LEAST_SECONDS = 30.0
@@ -42,8 +44,11 @@ class Shown:
     memory: str = ""
     """In words; empty where nothing tells it."""
     steps_per_second: float | None = None
+    first_step: int | None = None
     losses: Mapping[int, float] = field(default_factory=dict)
-    """By step."""
+    """By step, as they were reported, else printed."""
+    printed: Mapping[int, float] = field(default_factory=dict)
+    """By step, where only the agent saw the others: the program's own number is the better one."""
     seconds: float | None = None
     """From its launch to its end."""
 
@@ -68,10 +73,13 @@ class Rehearsed:
 
     @property
     def loss_difference(self) -> float | None:
-        """The largest relative difference of the loss at a step that both have done."""
-        before, after = self.failed.losses, self.tried.losses
-        apart = [abs(after[step] - before[step]) / max(abs(before[step]), 1e-12) for step in after if step in before]
-        return max(apart, default=None)
+        """The largest relative difference of the loss at a step that both have done, each in the same words."""
+        told = (self.failed.printed, self.tried.printed), (self.failed.losses, self.tried.losses)
+        for before, after in told:
+            both = [(before[step], loss) for step, loss in after.items() if step in before]
+            if both:
+                return max(abs(loss - was) / max(abs(was), 1e-12) for was, loss in both)
+        return None
 
     @property
     def sentence(self) -> str:
@@ -168,8 +176,7 @@ def newest_rehearsal(run: RunDir) -> Rehearsed | None:
     rehearsal = launched.rehearsal
     failed = _shown(run, rehearsal.of, run.metrics)
     tried = _shown(run, number, RunDir(folder.rehearsal).metrics)
-    first = min(tried.losses, default=None)
-    begun = 0 if launched.checkpoint is None or first is None else first - 1
+    begun = 0 if launched.checkpoint is None or tried.first_step is None else tried.first_step - 1
     return Rehearsed(
         attempt=number,
         rehearsal=rehearsal,
@@ -197,13 +204,20 @@ def _shown(run: RunDir, number: int, metrics: Path) -> Shown:
     beat, ended = heartbeat.read(folder.heartbeat()), storage.read_or_none(ExitRecord, folder.exit)
     launched = storage.read_or_none(LaunchRecord, folder.launch)
     points = _points(metrics, number)
-    losses = {step: loss for step, (_, loss) in points.items()} or _losses_in_output(folder.output)
+    agent = beat if beat is not None and beat.loss_seen == "backward" else None
+    printed = _losses_in_output(folder.output) if agent is not None or not points else {}
+    losses = {step: loss for step, (_, loss) in points.items()} or printed
+    if agent is not None and (parts := agent.accumulate or 1) > 1:
+        losses = {}  # the agent saw the loss of a part of each batch, and a program may count such parts
+        printed = {} if max(printed, default=0) > _COUNTS_PARTS * parts * (agent.step or 0) else printed
     held, peak = _memory(beat), ended.rusage.get("max_rss_bytes") if ended else None
     return Shown(
-        step=beat.step if beat is not None and beat.step is not None else max(losses, default=None),
+        step=beat.step if beat is not None and beat.step is not None else max((*losses, *printed), default=None),
         memory=size(held) if held else f"RAM {size(int(peak))}" if peak and beat is None else "",
-        steps_per_second=_pace(points) or (beat.steps_per_second if beat is not None else None),
+        steps_per_second=(beat.steps_per_second if beat is not None else None) or _pace(points),
+        first_step=min((*points, *printed), default=None),
         losses=losses,
+        printed=printed if agent is not None else {},
         seconds=ended.ended - launched.time if ended and launched else None,
     )
 

@@ -88,6 +88,35 @@ def test_what_was_reported_beats_what_was_printed(run: RunDir) -> None:
     )
 
 
+def seen(run: RunDir, number: int, steps: int, *, accumulate: int, apart: float = 0.0) -> None:
+    """What the agent told of an attempt: its points are written in lots, the loss is that of one part of a batch."""
+    path = run.metrics if number == 1 else RunDir(run.attempt(number).rehearsal).metrics
+    path.parent.mkdir(parents=True, exist_ok=True)
+    point = '{"time": %f, "attempt": %d, "step": %d, "loss": %f}\n'
+    told = [(100.0, number, 1, 3 * (1 + apart)), (100.0001, number, steps - 1, 3 * (1 + apart) / (steps - 1))]
+    path.write_text("".join(point % one for one in told))
+    beat = Heartbeat(101.0, 1, step=steps, steps_per_second=40.0, accumulate=accumulate, loss_seen="backward")
+    storage.write_json(run.attempt(number).heartbeat(), to_json(beat))
+
+
+def test_the_loss_of_a_part_of_a_batch_is_not_compared_where_the_program_prints_its_own(run: RunDir) -> None:
+    attempt(run, 1, lines(30))
+    attempt(run, 2, lines(40), of=1)
+    seen(run, 1, 30, accumulate=1)
+    seen(run, 2, 40, accumulate=2, apart=0.2)
+    assert "✓, loss equal, 1.00x the speed; 40 steps done, past step 30" in told(run)
+
+
+@pytest.mark.parametrize("log", [["loading"], lines(80, factor=1.3)], ids=["nothing printed", "parts are counted"])
+def test_a_loss_that_only_the_agent_saw_of_parts_of_batches_is_unknown(log: list[str], run: RunDir) -> None:
+    attempt(run, 1, lines(30))
+    attempt(run, 2, log, of=1)
+    seen(run, 1, 30, accumulate=1)
+    seen(run, 2, 40, accumulate=2, apart=0.2)
+    assert "1.00x the speed; 40 steps done, past step 30 where it failed; not compared" in told(run)
+    assert told(run).endswith("memory, loss")
+
+
 FAILED = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.FAILED, seen=1.0, attempt=1)
 
 

@@ -156,7 +156,7 @@ RULES = (
     ),
     Rule(
         id="no_permission",
-        title="A file or folder may not be used",
+        title="No permission for a file or folder",
         cause="The account that the run belongs to may not read or write what the message names: another's folder, a "
         "disk that is read-only; on macOS also Documents, Desktop, Downloads and external disks, which each program "
         "must be allowed.",
