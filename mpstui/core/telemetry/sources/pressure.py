@@ -15,7 +15,7 @@ from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 WARN_SOME_PERCENT = 10.0
 CRITICAL_FULL_PERCENT = 20.0
-_LINE = re.compile(r"^(some|full) avg10=(\d+(?:\.\d+)?)\b", re.MULTILINE)
+_LINE = re.compile(r"^(some|full) avg10=(\d+(?:\.\d+)?) ", re.MULTILINE)  # one without the blank was cut short
 
 
 def parse(text: str) -> tuple[PressureLevel | None, float | None]:

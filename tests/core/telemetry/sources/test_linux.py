@@ -50,7 +50,9 @@ def test_pressure_levels() -> None:
     assert pressure.parse(recordings.PSI_CALM.replace("full avg10=0.50", "full avg10=33.00")) == ("critical", 1.5)
 
 
-@pytest.mark.parametrize("text", ["", "some", "some avg10=", "full avg10=1.0 avg60=0", "avg10=3.0"])
+@pytest.mark.parametrize(
+    "text", ["", "some", "some avg10=", "full avg10=1.0 avg60=0", "avg10=3.0", "some avg10=1", "some avg10=12,5 x"]
+)
 def test_pressure_without_the_some_line_is_unknown(text: str) -> None:
     assert pressure.parse(text) == (None, None)
 
