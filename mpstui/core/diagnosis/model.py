@@ -220,11 +220,13 @@ class Finding:
     def shown_by(self) -> EvidenceLine | None:
         """The line of the log that shows it best, else the first fact from outside; None without evidence.
 
-        A program's own ``raise``, which a traceback prints before the error itself, shows less.
+        The code that says so (``assert finite, "loss is NaN"``), which a traceback prints before the exception itself,
+        shows less: only that one has a place.
         """
         in_log = [line for line in self.evidence if line.line is not None]
-        said = (line for line in in_log if not _RAISES.match(line.text))
-        return next(said, next(iter((*in_log, *self.evidence)), None))
+        said = [line for line in in_log if not _RAISES.match(line.text)]
+        placed = (line for line in said if line.where)
+        return next(placed, next(iter((*said, *in_log, *self.evidence)), None))
 
     @property
     def can_be_cured(self) -> bool:

@@ -84,6 +84,14 @@ def test_a_signal_that_asks_to_end_is_named(signal: int, rule_id: str) -> None:
     assert diagnose(Evidence(lines=lines(*TRAINING), signal=signal, requested_by="me@mac:1")) == ()
 
 
+def test_the_exception_is_shown_and_not_the_code_that_holds_its_words() -> None:
+    code = 'assert loss.isfinite(), "loss is nan at this step"'
+    traceback = ("Traceback (most recent call last):", '  File "train.py", line 9, in <module>', f"    {code}")
+    (found,) = diagnose(Evidence(lines=lines(*traceback, "AssertionError: loss is nan at this step")))
+    assert found.shown_by is not None
+    assert (found.shown_by.line, found.shown_by.where) == (4, "train.py:9")
+
+
 def test_training_that_went_on_acquits_what_came_before() -> None:
     assert ids(diagnose(Evidence(lines=lines(OOM, *TRAINING)))) == []
     assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM)))) == ["mps_oom"]
