@@ -86,7 +86,12 @@ RULES = (
         cause="Somebody pressed Ctrl+C in its terminal, or sent it SIGINT: it was stopped, it did not fail.",
         remedy=Remedy(text="Nothing to mend: restart it to go on."),
         sources=("docs.python.org/3/library/exceptions.html#KeyboardInterrupt",),
-        patterns=(r"\bKeyboardInterrupt(?:\n|\Z)", r"\bInterrupted by user\b", r"\bSIGINT\b"),
+        patterns=(
+            r"\bKeyboardInterrupt(?:\n|\Z)",
+            r"\bInterrupted by user\b",
+            r"(?:received|got|caught|by|Signals\.) ?SIGINT\b",
+            r"\(SIGINT\) received",
+        ),
         confidence=0.75,
         kind=Kind.ENDING,
         fires_on={"signal:2": 0.75},

@@ -2,6 +2,9 @@
 
 from ..model import Remedy, Rule
 
+_NOT_ELSEWHERE = r"(?!: [\w-]{1,20}(?: \w{1,20}){0,3} for url: https?://(?!huggingface\.|hf\.|hf-mirror\.|hub\.))"
+"""A server that is not the Hub says the same."""
+
 RULES = (
     Rule(
         id="needs_launcher",
@@ -127,8 +130,8 @@ RULES = (
         patterns=(
             r"GatedRepoError",
             r"Cannot access gated repo",
-            r"401 Client Error",
-            r"403 Client Error: Forbidden",
+            r"401 Client Error" + _NOT_ELSEWHERE,
+            r"403 Client Error(?=: Forbidden)" + _NOT_ELSEWHERE,
             r"is not a local folder and is not a valid model identifier",
         ),
         confidence=0.93,
@@ -183,7 +186,7 @@ RULES = (
             "are in the cache already are used without asking."
         ),
         sources=("huggingface_hub/errors.py",),
-        patterns=(r"429 Client Error", r"Too Many Requests for url"),
+        patterns=(r"429 Client Error" + _NOT_ELSEWHERE,),
         confidence=0.93,
         outranks=("no_network", "hub_login"),
     ),
