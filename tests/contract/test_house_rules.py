@@ -13,7 +13,7 @@ PACKAGES = ("mpstui", "trainer")
 FORBIDDEN_NAMES = re.compile(r"(?:^|_)(?:utils?|helpers?|managers?|misc|common)(?:_|\.|$)")
 LONGEST_FUNCTION_LINES = 50
 LONGEST_FILE_LINES = 400
-LONGEST_LINES_ALONE = {"mpstui/reporting.py": 900}
+LONGEST_LINES_ALONE = {"mpstui/reporting.py": 1000}
 """One file that people copy into their programs cannot be two."""
 
 

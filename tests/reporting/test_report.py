@@ -7,11 +7,13 @@ import errno
 import json
 import math
 import os
+import random
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 import mpstui
+from mpstui import reporting
 from mpstui.agent.reporter import Reporter
 from mpstui.core.runs.follower import REPORT
 from mpstui.reporting import Report
@@ -624,3 +627,81 @@ def test_what_is_reported_is_shown_as_reported(both: tuple[Report, Reporter], tm
     assert (snapshot.numbers.step, snapshot.numbers.steps) == (10, 20)
     assert {snapshot.numbers.told_by[name] for name in ("loss", "step", "steps")} == {REPORT}
     assert (snapshot.numbers.epoch, snapshot.numbers.epochs) == (2, 3)  # which it did not say itself
+
+
+def _write_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after half a second of calls that come fast."""
+    monkeypatch.setattr(reporting, "MOST_CREDIT_SECONDS", 0.0)
+    monkeypatch.setattr(reporting, "WRITING_SHARE", 0.001)
+
+
+def _told(folder: Path, calls: Sequence[Mapping[str, Any]], *, at_once: bool) -> tuple[object, ...]:
+    """Points, events and last heartbeat of these calls, without their times; ``at_once``: each makes its own line."""
+    report = report_to(folder)
+    for said in calls:
+        if "phase" in said:
+            report.phase(said["phase"])
+        elif "text" in said:
+            report.text(said["text"])
+        else:
+            report(**said)
+        if at_once and report._run is not None:
+            report._run.retire()
+            report._run._shape = None
+    report.phase("training")
+    last = beat(folder)
+    found = [{name: value for name, value in one.items() if name != "time"} for one in points(folder) + events(folder)]
+    return found, last.step, last.steps, last.epoch, last.loss, last.lr, last.metrics, last.nonfinite
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_calls_that_come_fast_tell_the_same_as_one_by_one(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of calls with the same names, broken by others, by numbers that are not finite, epochs and phases."""
+    _write_seldom(monkeypatch)
+    chance, calls, step, epoch = random.Random(seed), list[dict[str, Any]](), 0, 1
+    shapes = (("loss",), ("loss", "lr"), ("val%acc", "loss"), ("learning_rate", "count"))
+    while len(calls) < 3000:
+        names, total = chance.choice(shapes), chance.choice(({}, {"steps": 5000}, {"epoch": epoch}))
+        step_first = chance.random() < 0.5
+        for _ in range(chance.choice((1, 2, 3, 40, 300))):
+            step += 1
+            if "epoch" in total and chance.random() < 0.02:
+                epoch += 1
+                total = {"epoch": epoch}
+            numbers: dict[str, Any] = {name: chance.choice((chance.random(), -1e-9, 1e17)) for name in names}
+            numbers |= {"count": step % 7} if "count" in names else {}
+            said = {"step": step, **numbers, **total} if step_first else {**numbers, "step": step, **total}
+            if chance.random() < 0.001:
+                said["loss"] = chance.choice((math.nan, math.inf, 1e300, None, True, "0.5", 2**70))
+            calls.append(said)
+        if chance.random() < 0.2:
+            epoch += 1
+            calls.append({"epoch": epoch})
+        if chance.random() < 0.1:
+            calls.append({"phase": "evaluating"})
+        if chance.random() < 0.3:
+            calls.append({"text": "here"})
+    assert _told(tmp_path / "fast", calls, at_once=False) == _told(tmp_path / "slow", calls, at_once=True)
+    assert len(points(tmp_path / "fast")) >= len([said for said in calls if said.keys() & {"loss", "count"}])
+
+
+def test_threads_that_report_fast_lose_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_seldom(monkeypatch)
+    report = report_to(tmp_path)
+
+    def tell(name: str) -> None:
+        for step in range(5000):
+            report(**{name: step / 2}, step=step)
+
+    threads = [threading.Thread(target=tell, args=(name,)) for name in ("first", "second", "first", "third")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report.phase("training")
+    found = points(tmp_path)
+    for name, times in (("first", 2), ("second", 1), ("third", 1)):
+        told = sorted((one[name], one["step"]) for one in found if name in one)
+        assert [value for value, _ in told] == sorted([step / 2 for step in range(5000)] * times)
