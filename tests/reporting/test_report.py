@@ -649,6 +649,8 @@ def _told(folder: Path, calls: Sequence[Mapping[str, Any]], *, at_once: bool) ->
             report._run.retire()
             report._run._shape = None
     report.phase("training")
+    assert report._run is not None
+    report._run._events.flush()
     last = beat(folder)
     found = [{name: value for name, value in one.items() if name != "time"} for one in points(folder) + events(folder)]
     return found, last.step, last.steps, last.epoch, last.loss, last.lr, last.metrics, last.nonfinite
