@@ -17,7 +17,8 @@ from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
 _WARNING = re.compile(
-    r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b|^(?:\[rank\d+\]: ?)?W\d{4} \d\d:\d\d:\d\d", re.MULTILINE
+    r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b|^(?:\[rank\d{1,9}\]: ?)?W\d{4} \d\d:\d\d:\d\d",
+    re.MULTILINE,
 )
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
 SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end

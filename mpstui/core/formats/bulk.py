@@ -65,12 +65,12 @@ class BulkReader:
         apply: Callable[[Examined], Sequence[Point]],
         read: Read,
         forget: Callable[[], None],
-        interrupt: Callable[[], None] = lambda: None,
+        interrupt: Callable[[], Sequence[Point]] = lambda: (),
         number: re.Pattern[str] = PRINTED,
     ) -> None:
         """``forget`` is called where lines were passed over, before the next is examined.
 
-        ``interrupt`` is called where lines were read that were not examined.
+        ``interrupt`` is called where lines are read that were not examined; it returns the points of those before.
 
         ``number`` finds what may be other in the next line.
         """
@@ -110,7 +110,7 @@ class BulkReader:
             if shape is None:
                 self._learn(block)
             elif columns is not None:
-                self._interrupt()
+                self._points += self._interrupt()
                 self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
             else:
                 self._mixed(shape, block)
@@ -153,7 +153,7 @@ class BulkReader:
         for match in shape.pattern.finditer(block):
             for line in self.choice.of(block[position : match.start()]):
                 other = self._line(line) if line else NOTHING
-                if not other.readings and other.phase is None and other.fact is None:
+                if not (other.readings or other.claimed) and other.phase is None and other.fact is None:
                     continue  # it says nothing, and ends no run
                 self._place(shape, list(zip(*run, strict=True)), last)
                 run = []
@@ -163,7 +163,7 @@ class BulkReader:
                 self._each(block[match.start() :])
                 return
             if match.start() > position or not fitted:
-                self._interrupt()
+                self._points += self._interrupt()
             last = match.group()
             run.append(match.groups())
             fitted += 1

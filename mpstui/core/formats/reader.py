@@ -9,6 +9,7 @@ from dataclasses import replace
 from .bars import find_bars
 from .bulk import NOTHING, SILENT, BulkReader, Examined
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
+from .counted import CountedLines
 from .facts import Facts, Openings
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
@@ -59,6 +60,7 @@ class LogReader:
         self._bar_probes = _bar_readers(self._probes)
         self._tracker = Tracker(from_zero=from_zero, steps=steps)
         self._options, self._prose = Options(self._tracker.names.options), Prose()
+        self._counted = CountedLines(self._general)
         self._forget()
         self._latest = ""
         self._rank0 = False
@@ -88,7 +90,7 @@ class LogReader:
         like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text[-5:]))
         if text.endswith(("]", "}", ")", "%")) or like_the_last or _WHOLE_SENTENCE.search(text[-40:]):
             points += self._apply(self._examine_line(last))
-        return points
+        return [*points, *self._interrupt()]
 
     def _each(self, frames: bytes) -> list[MetricPoint]:
         return [point for line in frames.split(b"\n") for point in self._apply(self._examine_line(line))]
@@ -143,6 +145,7 @@ class LogReader:
         else:
             stripped = strip_prefix(strip_controls(line))
             readings = self._read_line(self._probes, stripped) if stripped else None
+            readings = self._counted.alone(stripped, readings)
         if readings is None or any(reading.grammar != self._latest for reading in readings):
             return None
         return readings
@@ -166,6 +169,7 @@ class LogReader:
         if self._is_foreign(text):
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
+        found = self._counted.as_meant(line, found)
         found = self._options.as_meant(line, found)
         found = self._prose.read(line, found)
         claimed = found is not None or drawn
@@ -177,6 +181,10 @@ class LogReader:
             return Examined(readings, announced(line) if line else None, line, fact, claimed)
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
         return Examined([*readings, *found], phase, line, fact, claimed)
+
+    def _general(self, line: str) -> Sequence[LineReading] | None:
+        """What any program's line says by itself."""
+        return self._read_line(self._probes, line)
 
     def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[LineGrammar]) -> str:
         """Read the bars of a frame and return the text behind them."""
@@ -225,9 +233,11 @@ class LogReader:
         self._source = SourceLines()
         self._interrupt()
 
-    def _interrupt(self) -> None:
+    def _interrupt(self) -> Sequence[MetricPoint]:
+        """End what lines in a row have begun; the points of those that have waited for others like them."""
         self._options.interrupt()
         self._prose.interrupt()
+        return self._apply(Examined(self._counted.release(), None, ""))
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
         points = []

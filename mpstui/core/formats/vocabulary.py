@@ -66,6 +66,10 @@ NOT_THE_STEP = NOT_THE_EPOCH | word_set(
     "accumulation accum grad micro inner diffusion denoising sampling sampler search"
 )
 """In front of "step": it is another than one of the optimizer."""
+NUMBERED_WORDS = word_set(
+    "fold client class head seed gpu rank worker layer trial part member task shot level group correct right"
+)
+"""In front of a number that goes up: it says which of several, or how many, not where the training stands."""
 PLAN_WORDS = word_set("num number total max n planned of nb count 総 总 合計 totales")
 """In front of a counter: how many are planned."""
 LOSS_WORDS = word_set(

@@ -37,7 +37,7 @@ REASONS = {
     **dict.fromkeys(("bars._OTHER_WORK", "boosting._KNOWN", "boosting._RISING", "names._DIGITS"), SHORT_TEXT),
     **dict.fromkeys(("facts._NAMED", "facts._USED", "names._THROUGHPUT", "reader._TRAILING_NUMBER"), SHORT_TEXT),
     **dict.fromkeys(("log_text._ESCAPE_OR_CLASS", "console._HELD_BACK"), SHORT_TEXT),
-    **dict.fromkeys(("shape.PRINTED", "shape.NUMBER", "bulk.PRINTED", "files.NUMBER"), SHORT_TEXT),
+    **dict.fromkeys(("shape.PRINTED", "shape.NUMBER", "bulk.PRINTED", "counted.PRINTED", "files.NUMBER"), SHORT_TEXT),
     **dict.fromkeys(("line._ERROR", "line._WARNING", "evidence._MEMORY_EVENT"), SHORT_TEXT),
     **dict.fromkeys(("json_document._BETWEEN_ENTRIES", "json_document._ENDED", "assemble._SAMPLES"), FOLLOWS_A_MARK),
 }
