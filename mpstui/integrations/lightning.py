@@ -157,9 +157,11 @@ class MpstuiCallback(Callback):
             with report.phase("saving", expect_seconds=SAVING_SECONDS):
                 result = save(filepath, *args, **kwargs)
             if trainer.is_global_zero and "://" not in str(filepath):
-                best = getattr(trainer.checkpoint_callback, "best_model_path", "") == str(filepath)
+                keeper = trainer.checkpoint_callback
+                judged = getattr(keeper, "monitor", None) is not None  # else it calls the newest its best
+                best = judged and keeper.best_model_path == str(filepath)
                 report.checkpoint(filepath, step=trainer.global_step, best=best)
-                score = number(getattr(trainer.checkpoint_callback, "best_model_score", None))
+                score = number(getattr(keeper, "best_model_score", None))
                 if score is not None and score != self._best:
                     self._best = score
                     report(best_metric=score)

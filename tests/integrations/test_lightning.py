@@ -56,3 +56,20 @@ def test_a_training_of_lightning(
     stopped, again = training.stop_and_go_on()
     assert again["steps"] == 600
     assert again["step"] > stopped["step"] >= 20
+
+
+@pytest.mark.parametrize(("monitored", "bests"), [("", 0), ('monitor="train_loss", ', 1)])
+def test_a_best_checkpoint_is_one_that_was_compared(
+    monitored: str, bests: int, example: Callable[[str, str], str], train: Callable[[str, str], Training]
+) -> None:
+    """Without a metric to go by ModelCheckpoint calls the newest one its best."""
+    keeper = f"ModelCheckpoint('kept', {monitored}every_n_train_steps=10, save_top_k=-1)"
+    program = example("Lightning", GIVEN.replace("LOG", 'self.log("train_loss", self.loss(batch))'))
+    program = program.replace("max_epochs=3", "max_steps=30")
+    program = program.replace("[MpstuiCallback()]", f"[MpstuiCallback(), {keeper}]")
+    training = train("lightning", f"from lightning.pytorch.callbacks import ModelCheckpoint\n{program}")
+    training.mpstui.call("wait", training.run)
+    shown = training.mpstui.show(training.run)
+    told = [one for one in shown["checkpoints"] if "step=" in one["path"]]
+    assert len(told) >= 3
+    assert sum(bool(one.get("best")) for one in told) == bests
