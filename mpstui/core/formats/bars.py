@@ -98,7 +98,7 @@ def _whole(count: Number | None) -> Number | None:
 @lru_cache(maxsize=1024)
 def rank_of(description: str, unit: str) -> int:
     """How far a bar's description shows that it is the training loop's."""
-    if _BYTES.match(unit):
+    if _BYTES.match(unit) and not _EPOCH_NUMBER.search(description):
         return 0
     # Metrics may be part of the description: the words before the first number tell what the loop does.
     if _EVALUATION.search(description) and not re.search(r"(?i)train", description):

@@ -164,7 +164,7 @@ _DONE = re.compile(
     r"|end of training\b|optimi[sz]ation finished)"
 )
 _TRAINER_STOPPED = re.compile(
-    r"`?Trainer\.fit`? stopped: |'train_runtime': |\"train_runtime\": |\*{3,5} train metrics \*{3,5}"
+    r"`?Trainer\.fit`? stopped: |\{['\"]train_runtime['\"]: |\*{3,5} train metrics \*{3,5}"
 )
 _FAINT = re.compile(
     r"(?i)\W{0,8}(?:(?:all )?(?:done|finished|completed?|fertig|完成|完了)\W{0,8}\Z"

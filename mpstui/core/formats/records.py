@@ -92,7 +92,8 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     numbers = {key: number for key, value in flat.items() if (number := as_float(value)) is not None}
     evaluation = _is_evaluation(flat, fields, numbers)
     counters = _counters(flat, fields)
-    loss = None if evaluation or any(key in flat for key in _RUN_SUMMARY) else _loss_key(fields, numbers)
+    summed_up = "loss" not in flat and any(key in flat for key in _RUN_SUMMARY)
+    loss = None if evaluation or summed_up else _loss_key(fields, numbers)
     rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
     metrics, eval_metrics = dict[str, float](), dict[str, float]()
     timed = any(key.endswith("_runtime") for key in numbers)

@@ -51,6 +51,10 @@ _TOTAL = re.compile(
     r"\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})"
     r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
 )
+_MAX_EPOCHS = re.compile(
+    r"(?:Engine run starting with |Trainer\.fit`? stopped: `?)max_epochs=(\d{2,9}|[2-9])(?=\.|`)"
+)
+"""As Ignite begins (also each evaluation, of one epoch), and Lightning ends."""
 _OPTION = re.compile(
     r".{0,400}?\.py\s.{0,400}?(?<=\s)--(?:num[_-]train[_-]|num[_-]|max[_-](?:train[_-])?|n[_-])?"
     r"(?P<what>epochs|steps|iters|iterations)[ =](?P<n>\d{1,9})(?![\w.,])"
@@ -132,6 +136,8 @@ class Sentences(LineGrammar):
         found = [(total["what"] or total["of"], total["n"] or total["count"])] if total else []
         if ".py " in line and " --" in line and (option := _OPTION.match(line)):
             found.append((option["what"], option["n"]))
+        if "max_epochs=" in line and (most := _MAX_EPOCHS.search(line)):
+            found.append(("epochs", most[1]))
         if not found and len(line) <= _LONGEST_PLAN and not _NOT_A_PLAN.search(line):
             planned = (*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line))
             found = [(match["what"], match["n"]) for match in planned]
