@@ -37,6 +37,10 @@ class _Count:
     """Steps of a pass where no line tells them, as far as one was seen to go."""
     announced: int = 0
     """How many epochs lines had told at ``step``."""
+    share: float | None = None
+    """The first share of an epoch (``'epoch': 0.25``) that a line told beside it."""
+    of_run: bool = False
+    """Whether such shares went on by an epoch and more while it rose."""
     outer: bool = False
     """Whether it goes on more slowly than the epochs: of folds, clients or trials, each of which trains anew."""
 
@@ -86,9 +90,13 @@ class EpochPasses:
 
         It is where it has come to its end by then, and more epochs are to come.
         """
+        count = self._latest
+        if isinstance(now.epoch, float) and count is not None and not count.number:
+            count.share = now.epoch if count.share is None else count.share
+            count.of_run = count.of_run or now.epoch >= count.share + 1
         if not isinstance(now.epoch, int):
             return False
-        self._told, count = now, self._latest
+        self._told = now
         more = now.epochs is not None and now.epoch < now.epochs
         if not more or at is None or at.step is None or not at.steps or at.steps == planned:
             return False
@@ -130,7 +138,7 @@ class EpochPasses:
         count.newest = told.epoch
         if step > before:
             count.distance = step - before
-        elif step < before and not goes_back and (announced or filled):
+        elif step < before and not goes_back and not count.of_run and (announced or filled):
             count.length = max(before + count.distance - step, count.length or 1)
             count.of_epoch, count.told = True, told.epoch
             count.number += 1

@@ -163,9 +163,7 @@ _DONE = re.compile(
     r"|early.?stopp(?:ing|ed)(?:!|\.|$| triggered| at| after| activated| criter| on| because|: | with)"
     r"|end of training\b|optimi[sz]ation finished)"
 )
-_TRAINER_STOPPED = re.compile(
-    r"`?Trainer\.fit`? stopped: |\{['\"]train_runtime['\"]: |\*{3,5} train metrics \*{3,5}"
-)
+_TRAINER_STOPPED = re.compile(r"`?Trainer\.fit`? stopped: |\{['\"]train_runtime['\"]: |\*{3,5} train metrics \*{3,5}")
 _FAINT = re.compile(
     r"(?i)\W{0,8}(?:(?:all )?(?:done|finished|completed?|fertig|完成|完了)\W{0,8}\Z"
     r"|(?:total |overall )?train(?:ed|ing)?(?: in| took| time| duration| runtime)(?: \(\w{1,8}\))?\s?[:=]?\s?\d)"

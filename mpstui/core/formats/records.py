@@ -92,8 +92,7 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     numbers = {key: number for key, value in flat.items() if (number := as_float(value)) is not None}
     evaluation = _is_evaluation(flat, fields, numbers)
     counters = _counters(flat, fields)
-    summed_up = "loss" not in flat and any(key in flat for key in _RUN_SUMMARY)
-    loss = None if evaluation or summed_up else _loss_key(fields, numbers)
+    loss = None if evaluation or _sums_up(flat) else _loss_key(fields, numbers)
     rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
     metrics, eval_metrics = dict[str, float](), dict[str, float]()
     timed = any(key.endswith("_runtime") for key in numbers)
@@ -128,6 +127,11 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
 def _has_rivals(loss: str, numbers: Mapping[str, float]) -> bool:
     names = (classify(key) for key in numbers if key != loss)
     return any(name.role is Role.LOSS and name.scope is not NameScope.EVAL for name in names)
+
+
+def _sums_up(record: Mapping[str, object]) -> bool:
+    """Whether a record is of a whole training; Trainer tells the running time beside losses too, where asked to."""
+    return "loss" not in record and any(name in record for name in _RUN_SUMMARY)
 
 
 def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> bool:

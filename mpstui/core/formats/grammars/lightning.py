@@ -18,7 +18,9 @@ _BAR = re.compile(
 _VALUE = r"-?(?:\d{1,12}(?:\.\d{1,12})?(?:e[-+]\d{1,3})?|nan|inf)"
 _NAME = r"[A-Za-z][^\s:]{0,80}:"
 _NAME_AT_THE_END = re.compile(rf"(?:\A|(?<=\s)){_NAME}\Z")
-_BELOW = re.compile(rf"(?P<first>{_VALUE})?(?:\s{{0,80}}{_NAME}\s{{1,80}}{_VALUE}){{0,20}}\s{{0,80}}(?P<name>{_NAME})?\Z")
+_BELOW = re.compile(
+    rf"(?P<first>{_VALUE})?(?:\s{{0,80}}{_NAME}\s{{1,80}}{_VALUE}){{0,20}}\s{{0,80}}(?P<name>{_NAME})?\Z"
+)
 """The value of the name above, names with their values, and a name whose value is below."""
 
 

@@ -51,9 +51,7 @@ _TOTAL = re.compile(
     r"\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})"
     r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
 )
-_MAX_EPOCHS = re.compile(
-    r"(?:Engine run starting with |Trainer\.fit`? stopped: `?)max_epochs=(\d{2,9}|[2-9])(?=\.|`)"
-)
+_MAX_EPOCHS = re.compile(r"(?:Engine run starting with |Trainer\.fit`? stopped: `?)max_epochs=(\d{2,9}|[2-9])(?=\.|`)")
 """As Ignite begins (also each evaluation, of one epoch), and Lightning ends."""
 _OPTION = re.compile(
     r".{0,400}?\.py\s.{0,400}?(?<=\s)--(?:num[_-]train[_-]|num[_-]|max[_-](?:train[_-])?|n[_-])?"
