@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.follow import Budget
+from ..core.formats.stores import require_path, store_of
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, SeriesView, State
@@ -318,14 +319,14 @@ def runs(words: str = "") -> Runs:
 
 
 def run(name: str) -> Run:
-    """One run: an id, a unique beginning of one, a name, a profile (its newest run), or the path of a log, a folder or
-    a store that mpstui did not start.
+    """One run: an id, its beginning, a name, a profile (its newest run), or the path of a log, a folder or a store.
 
     Raises:
         UsageError: there is none, or several.
     """
-    home, machine, path = _home(), _machine(), Path(name).expanduser()
-    if "/" in name and path.exists():
+    home, machine, path = _home(), _machine(), Path(name).expanduser().absolute()
+    if "/" in name and store_of(path).exists():
+        require_path(path)
         watching = Watching(machine, MOST_POINTS, home.state)
         keys = list(watching.watch(path))
         if len(keys) != 1:

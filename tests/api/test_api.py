@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -100,6 +102,24 @@ def test_what_mpstui_did_not_start_is_looked_at(home: Home, tmp_path: Path) -> N
     assert (run.state, run.step, len(run.series()), run.logs(lines=1)) == ("watched", 49, 49, ["step 49 loss 0.0204"])
     with pytest.raises(UsageError, match="not started by mpstui"):
         run.stop()
+
+
+def test_one_run_of_a_database_has_its_name_behind_a_mark(home: Home, tmp_path: Path) -> None:
+    database = tmp_path / "digits.db"
+    with contextlib.closing(sqlite3.connect(database)) as writer, writer:
+        writer.execute(
+            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step, metrics TEXT)"
+        )
+        rows = [
+            ("2026-01-01T00:00:00", name, step, f'{{"loss": {step}}}') for name in ("one", "two") for step in (1, 2)
+        ]
+        writer.executemany("INSERT INTO metrics (timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?)", rows)
+    with pytest.raises(UsageError, match="holds 2 runs") as caught:
+        mpstui.run(str(database))
+    assert f"{database}#one" in (caught.value.hint or "")
+    assert list(mpstui.run(f"{database}#one").series("loss").value) == [1, 2]
+    with pytest.raises(UsageError, match="has no run three"):
+        mpstui.run(f"{database}#three")
 
 
 def test_images_and_texts_are_told_and_show_themselves(home: Home, tmp_path: Path) -> None:

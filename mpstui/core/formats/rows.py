@@ -78,10 +78,14 @@ class Rows:
         return found
 
     def columns(
-        self, columns: Mapping[str, Sequence[float]], steps: Sequence[float], times: Sequence[float]
+        self,
+        columns: Mapping[str, Sequence[float]],
+        steps: Sequence[float],
+        times: Sequence[float],
+        epochs: Sequence[float] | None = None,
     ) -> list[Point]:
         """The points of metrics that have their steps in common, once `learn` knows them."""
-        return self._points(columns, steps, times, array("d", [_NAN]) * len(steps))
+        return self._points(columns, steps, times, epochs or array("d", [_NAN]) * len(steps))
 
     def learn(self, names: Sequence[str]) -> None:
         """Take notice of metrics that are about to come, each in a column of its own."""

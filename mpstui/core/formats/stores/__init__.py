@@ -118,7 +118,6 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
     Args:
         known: whether a folder's path is that of a run that was found before; such a folder is not looked into.
     """
-    name, separator, _ = str(path).partition(SEPARATOR)
     if path.is_dir():
         path = path.resolve() if path.is_symlink() else path
         found = list(_walk(path, known or (lambda _: False)))
@@ -130,9 +129,8 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
         return [run for _, _, run in sorted(dated, key=lambda one: (-one[0], one[1]))]
     if path.is_file():
         return _of_file(path)
-    if separator and Path(name).is_file():
-        return [run for run in _of_file(Path(name)) if run.key == str(path)]
-    return []
+    store = store_of(path)
+    return [run for run in find_runs(store, known) if run.key == str(path)] if store != path else []
 
 
 def joined(runs: Sequence[StoredRun]) -> list[StoredRun]:
@@ -161,22 +159,24 @@ def is_database(path: Path) -> bool:
     return path.is_file() and Database(path).is_one
 
 
+def store_of(path: Path) -> Path:
+    """The same without the run that may be named behind it."""
+    return path if path.exists() or path.is_symlink() else Path(str(path).partition(SEPARATOR)[0])
+
+
 def require_path(path: Path) -> None:
     """Make sure that there is something to be read.
 
     Raises:
         UsageError: there is no such file, or no such run in a database, or nothing that is read here.
     """
-    if path.name == ".aim" and path.is_dir():
-        raise UsageError(
-            f"{path} is a store of Aim, which only Aim's own package reads",
-            "`aim up` shows its runs; what it writes as CSV is watched",
-        )
     if path.exists():
         return
-    database, separator, run = str(path).partition(SEPARATOR)
-    if separator and Path(database).exists():
-        raise UsageError(f"{database} has no run {run}", f"`mpstui watch {database}` lists its runs")
+    store, run = store_of(path), str(path).partition(SEPARATOR)[2]
+    if store.exists():
+        if find_runs(path):
+            return
+        raise UsageError(f"{store} has no run {run}", f"`mpstui watch {store}` lists its runs")
     raise UsageError(f"there is no {path}", "name a log, a heartbeat, a metric file, a folder or a store of runs")
 
 

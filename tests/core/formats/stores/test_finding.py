@@ -62,8 +62,5 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.db").touch()
     with pytest.raises(UsageError, match="has no run 17"):
         require_path(tmp_path / "a.db#17")
-    (tmp_path / ".aim").mkdir()
-    with pytest.raises(UsageError, match="store of Aim"):
-        require_path(tmp_path / ".aim")
     with pytest.raises(UsageError, match="there is no"):
         require_path(tmp_path / "b")
