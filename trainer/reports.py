@@ -19,7 +19,7 @@ REPORT_SECONDS = 1.0
 LINE_SECONDS = 5.0
 _PATIENCE_STEPS = 20
 _SHORTEST_SPEED_SECONDS = 0.5
-"""A speed over less says little: the last step of an epoch is smaller and alone."""
+"""A speed over less says little: the last step of an epoch is smaller, and an epoch may be shorter than that."""
 _LEAST_PATIENCE_SECONDS = 15.0
 
 
@@ -44,6 +44,7 @@ class Reports:
         self._clock = clock
         self._last_report = self._last_line = float("-inf")
         self._speed_since = clock()
+        self._speed_seconds = 0.0
         self._speed_steps = self._speed_samples = 0
         self._step_seconds = 1.0
         self._metrics: dict[str, float] = {}
@@ -63,8 +64,8 @@ class Reports:
         self.reporter.event(name, text, **details)
 
     def restart_clock(self) -> None:
-        """Forget the time since the last report: it went into something else than steps."""
-        self._speed_since, self._speed_steps, self._speed_samples = self._clock(), 0, 0
+        """Leave out the time since the last report: it went into something else than steps."""
+        self._speed_since = self._clock()
 
     def step_done(self, progress: Progress) -> None:
         """Count a step; writes a heartbeat when one is due."""
@@ -123,11 +124,13 @@ class Reports:
 
     def _speeds(self, now: float, samples: int) -> dict[str, float]:
         self._speed_samples += samples
-        elapsed, steps = now - self._speed_since, self._speed_steps
+        self._speed_seconds += now - self._speed_since
+        self._speed_since = now
+        elapsed, steps = self._speed_seconds, self._speed_steps
         if elapsed < _SHORTEST_SPEED_SECONDS or not steps:
             return {}
         samples = self._speed_samples * self._ranks  # each has an equal share of every step, within one sample
-        self._speed_since, self._speed_steps, self._speed_samples = now, 0, 0
+        self._speed_seconds, self._speed_steps, self._speed_samples = 0.0, 0, 0
         self._step_seconds = elapsed / steps
         return {"steps_per_second": steps / elapsed, "samples_per_second": samples / elapsed}
 

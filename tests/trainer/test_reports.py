@@ -30,6 +30,24 @@ def test_samples_a_second_are_those_of_all_ranks(tmp_path: Path) -> None:
     assert points(tmp_path, "samples_per_second") == [(4, pytest.approx(64.0))]
 
 
+def test_epochs_of_a_tenth_of_a_second_have_a_speed_too_without_what_lies_between_them(tmp_path: Path) -> None:
+    RunDir(tmp_path).attempt(1).path.mkdir(parents=True)
+    reporter = Reporter.from_environment({"MPSTUI_RUN_DIR": str(tmp_path), "MPSTUI_ATTEMPT": "1"})
+    now = [0.0]
+    reports = Reports(reporter, epochs=8, steps_per_epoch=2, clock=lambda: now[0])
+    progress = Progress()
+    for _ in range(8):
+        for _ in range(2):
+            progress.step += 1
+            reports.step_done(progress)
+        now[0] += 0.125
+        reports.report(progress, Reading(2 * 16, {"loss": 1.0}), 0.1)
+        now[0] += 3.0  # an evaluation
+        reports.restart_clock()
+    assert points(tmp_path, "steps_per_second") == [(8, pytest.approx(16.0)), (16, pytest.approx(16.0))]
+    assert points(tmp_path, "samples_per_second") == [(8, pytest.approx(256.0)), (16, pytest.approx(256.0))]
+
+
 def test_a_start_tells_what_it_is_doing_and_in_the_end_what_each_took(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.attempt(1).path.mkdir(parents=True)
