@@ -14,8 +14,7 @@ from ..order import mixed
 
 TOKENS = ("PAD", "MASK", "SEP", "A", "C", "G", "T", "N")
 PAD, N = TOKENS.index("PAD"), TOKENS.index("N")
-COMPLEMENT = torch.tensor([0, 1, 2, 6, 5, 4, 3, 7])
-"""The token of the base opposite each token; specials and N are their own."""
+_A, _T = TOKENS.index("A"), TOKENS.index("T")
 FOLDS = 5
 _UNCERTAIN = "RYSWKMBDHVN"
 """IUPAC codes for more than one base (Cornish-Bowden, 1985); all are read as N."""
@@ -108,13 +107,15 @@ def tokens_of(text: str) -> torch.Tensor:
 
 def reverse_complement(tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """The other strand of each sequence, (batch, length); padding stays at the end."""
-    return _complement_on(tokens.device)[reversed_in_place(tokens, lengths)]
+    return complement(reversed_in_place(tokens, lengths))
 
 
-@functools.cache
-def _complement_on(device: torch.device) -> torch.Tensor:
-    """Copied once: a step that copies from the CPU cannot be recorded (trainer/replay.py)."""
-    return COMPLEMENT.to(device)
+def complement(tokens: torch.Tensor) -> torch.Tensor:
+    """The token of the base opposite each; specials and N are their own.
+
+    Reckoned, not looked up: a table would have to come from the CPU, and a step that waits for that cannot be recorded.
+    """
+    return torch.where((tokens >= _A) & (tokens <= _T), _A + _T - tokens, tokens)
 
 
 def reversed_in_place(values: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -146,7 +147,7 @@ def _drawn(random: np.random.Generator, count: int, seed: int) -> SequenceSet:
         at = random.integers(0, len(sequence) - len(motif))
         sequence[at : at + len(motif)] = motif
         part = torch.from_numpy(sequence)
-        parts.append(COMPLEMENT[part.flip(0).long()].to(torch.uint8) if random.random() < 0.5 else part)
+        parts.append(complement(part.flip(0)) if random.random() < 0.5 else part)
     name = f"synthetic sequences with planted motifs, seed {seed}"
     return gathered(name, _MOTIFS, parts, torch.from_numpy(labels.astype(np.int64)))
 

@@ -30,7 +30,7 @@ class BenchConfig:
     group: str
     device: str
     precision: str = "fp32"
-    """``auto``: precision and compiling are the task's, or what the plan's arguments say."""
+    """``auto``: precision is the task's or, as compiling, what the plan's arguments say."""
     compile: str = "off"
     workers: int = 0
     """Processes that make batches, each of them spawned."""
@@ -251,7 +251,9 @@ class _Bench:
 
     def _command(self, config: BenchConfig) -> list[str]:
         plan = self.plan
-        words = trainer_command(self.python, plan.task, *plan.arguments, *config.words(), processes=config.processes)
+        # So many epochs would be compiled by themselves, which only who asks for it waits for.
+        asked = ["--compile", "off", *plan.arguments] if config.precision == "auto" else plan.arguments
+        words = trainer_command(self.python, plan.task, *asked, *config.words(), processes=config.processes)
         own_sizes = plan.longest_step_seconds is None or {"--batch-size", "--accumulate"} & set(plan.arguments)
         if config.device == "cpu" and not own_sizes:
             # One process has found the size before several are asked: each of them might find another.

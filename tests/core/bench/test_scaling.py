@@ -57,7 +57,8 @@ def test_processes_are_started_together_with_one_batch_each(tmp_path: Path) -> N
     assert run == "--nproc-per-node=2"
     assert "--shard" in second
     assert [word for word in second if word != "--shard"] == first
-    assert not {"--precision", "--compile", "--longest-step"} & set(first)
+    assert not {"--precision", "--longest-step"} & set(first)
+    assert first[first.index("--compile") :][:4] == ["--compile", "off", "--batch-size", "32"]  # what is asked for wins
     assert [config.threads for config in configs] == [2, 2]
 
 
