@@ -66,7 +66,7 @@ def assemble(wish: Request) -> Job:
     task.to_device(device)
     layout = _layout(wish, model, reports)
     optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
-    network = _network(wish, layout, asked.epochs * steps, reports)
+    network = _network(wish, layout, model, asked.epochs * steps, reports)
     if network.compiled and device.replays_kernels and optimizers.RECIPES[asked.optimizer].compiled:
         compile_step(optimizer)
     return Job(
@@ -144,9 +144,9 @@ def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> O
     )
 
 
-def _network(wish: Request, layout: Layout, total_steps: int, reports: Reports) -> Network:
+def _network(wish: Request, layout: Layout, model: nn.Module, total_steps: int, reports: Reports) -> Network:
     asked = wish.options.compile
-    compiled, refusal = wants_compiling(asked, wish.device, total_steps)
+    compiled, refusal = wants_compiling(asked, wish.device, total_steps, model)
     if compiled and layout.divided:
         compiled, refusal = False, "a sharded training is not compiled: training eagerly" if asked == "on" else None
     if refusal:
@@ -155,9 +155,8 @@ def _network(wish: Request, layout: Layout, total_steps: int, reports: Reports) 
 
 
 def _replays(wish: Request) -> bool:
-    """Whether whole steps are recorded; several ranks exchange gradients in between."""
-    alone = wish.group.ranks.world_size == 1
-    return wish.options.replay == "auto" and alone and wish.device.replays_kernels
+    """Whether whole steps are recorded, with what ranks exchange in them."""
+    return wish.options.replay == "auto" and wish.device.replays_kernels
 
 
 def _stepper(

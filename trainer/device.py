@@ -6,11 +6,12 @@ pytorch#189690), no pinned memory, and no tensor operation outside the training 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 from torch import nn
@@ -23,6 +24,16 @@ from .errors import UsageError
 NAMES = ("auto", "mps", "cuda", "cpu")
 _OUT_OF_MEMORY_TEXTS = ("out of memory", "Invalid buffer size")
 T = TypeVar("T")
+
+
+class Recording(Protocol):
+    """What some work launched, to be issued again as one."""
+
+    def replay(self) -> None:
+        """Launch it."""
+
+    def reset(self) -> None:
+        """Forget it, and give its memory back."""
 
 
 class Device:
@@ -110,8 +121,15 @@ class Device:
         """Copy values of the CPU, or of this device, into a tensor that stays where it is."""
         kept.copy_(values)
 
-    def record(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Record what some work launches, which runs nothing; returns what issues it. Where ``replays_kernels`` only.
+    def aside(self) -> contextlib.AbstractContextManager[object]:
+        """Where steps are recorded, behind all that was launched before: what belongs to a step must be made there.
+
+        DDP's nodes of the autograd graph are: a recorded step may not touch the queue that they would be bound to.
+        """
+        return contextlib.nullcontext()
+
+    def record(self, work: Callable[[], None]) -> Recording:
+        """Record what some work launches, which runs nothing. Where ``replays_kernels`` only.
 
         Raises:
             RuntimeError: the work waits for the device, or there is no memory.
@@ -133,6 +151,7 @@ class CudaDevice(Device):
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
         self._pool: Any = None
+        self._stream: torch.cuda.Stream | None = None
 
     @property
     def name(self) -> str:
@@ -198,14 +217,30 @@ class CudaDevice(Device):
         pinned = values.pin_memory() if values.device.type == "cpu" else values
         kept.copy_(pinned, non_blocking=True)
 
-    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """A stream of its own."""
+        stream, usual = self._recording_stream(), torch.cuda.current_stream(self.torch)
+        stream.wait_stream(usual)
+        try:
+            with torch.cuda.stream(stream):
+                yield
+        finally:
+            usual.wait_stream(stream)
+
+    def record(self, work: Callable[[], None]) -> Recording:
         """A CUDA graph. All share one pool of memory: they run one after the other, and no step reads another's."""
-        graph = torch.cuda.CUDAGraph()
+        graph, stream = torch.cuda.CUDAGraph(), self._recording_stream()
         # What another thread asks of CUDA meanwhile does not end the recording.
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"):
             work()
         self._pool = graph.pool()
-        return graph.replay
+        return graph
+
+    def _recording_stream(self) -> torch.cuda.Stream:
+        if self._stream is None:
+            self._stream = torch.cuda.Stream(self.torch)  # type: ignore[no-untyped-call]
+        return self._stream
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "cpu":

@@ -17,6 +17,7 @@ from torch import nn
 from .device import Device
 
 T = TypeVar("T")
+_NEVER_AGAIN = (1 << 31) - 1
 VOTE_SECONDS = 0.25
 """Between two votes of :meth:`Group.any_lately`: a vote at every step costs a fast training a tenth of its speed."""
 _PATIENCE = datetime.timedelta(days=7)
@@ -62,6 +63,7 @@ class Group:
 
     def __init__(self, ranks: Ranks, device: Device, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.ranks = ranks
+        self._device = device
         self._control: Any = None
         self._clock = clock
         self._voted = clock()
@@ -84,7 +86,11 @@ class Group:
         known = inspect.signature(nn.parallel.DistributedDataParallel).parameters
         buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
         settings: dict[str, Any] = {buffers: False, "gradient_as_bucket_view": True}
-        return nn.parallel.DistributedDataParallel(model, **settings)
+        with self._device.aside():
+            wrapped = nn.parallel.DistributedDataParallel(model, **settings)
+        # It times every hundredth step, and would wait for the GPU in one that is being recorded.
+        wrapped._set_ddp_runtime_logging_sample_rate(_NEVER_AGAIN)  # type: ignore[no-untyped-call]
+        return wrapped
 
     def told(self, value: T) -> list[T]:
         """What every rank says, in their order; every rank must ask."""

@@ -110,14 +110,16 @@ def _compile(model: nn.Module, one_shape: bool) -> Any:
     return torch.compile(model, dynamic=False) if one_shape else torch.compile(model)
 
 
-def wants_compiling(asked: str, device: Device, total_steps: int) -> tuple[bool, str | None]:
+def wants_compiling(asked: str, device: Device, total_steps: int, model: nn.Module) -> tuple[bool, str | None]:
     """Whether to compile, and a sentence when it was asked for and is not done.
 
-    ``auto`` compiles long runs on CUDA only: on MPS and CPU the gain must be measured first (`mpstui bench`).
+    ``auto`` compiles long runs on CUDA only: on MPS and CPU the gain must be measured first (`mpstui bench`). A model
+    that says ``HAS_KERNELS`` is quicker there by its own.
     """
     if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or asked == "off":
         return False, None
     if asked == "auto":
-        return device.type == "cuda" and total_steps >= _LONG_RUN_STEPS, None
+        has_kernels = getattr(model, "HAS_KERNELS", False)
+        return device.type == "cuda" and total_steps >= _LONG_RUN_STEPS and not has_kernels, None
     refusal = device.compile_refusal()
     return refusal is None, refusal and f"{refusal}: training without compiling"

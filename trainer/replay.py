@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import torch
 
-from .device import Device, is_out_of_memory
+from .device import Device, Recording, is_out_of_memory
 from .tasks import Batch
 
 _EAGER_STEPS = 3
 """Before a recording: kernels are chosen, and the optimizer's state comes to be, in memory that outlives the graph."""
+_FIRST_STEPS_TOGETHER = 12
+"""Before any recording where ranks exchange gradients: DDP times its first ten, and waits for the GPU to do so."""
 _MOST_GRAPHS = 8
 """Each keeps the memory of its step; a task whose batches have ever new shapes gains nothing from more."""
 
@@ -35,7 +37,7 @@ class RecordingFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class _Recorded:
-    replay: Callable[[], None]
+    recording: Recording
     inputs: Batch
     """What the graph reads: a step's samples are copied there."""
     gradients: list[torch.Tensor | None]
@@ -49,10 +51,14 @@ class Replay:
     that the work does in Python happens when it is recorded, and then no more.
     """
 
-    def __init__(self, work: Work, parameters: Sequence[torch.Tensor], device: Device) -> None:
+    def __init__(
+        self, work: Work, parameters: Sequence[torch.Tensor], device: Device, *, together: bool = False
+    ) -> None:
+        """``together``: with other ranks, which exchange gradients in each step."""
         self._work = work
         self._parameters = parameters
         self._device = device
+        self._first_steps = _FIRST_STEPS_TOGETHER if together else 0
         self._seen: Counter[_Key] = Counter()
         self._recorded: dict[_Key, _Recorded] = {}
         self._last: _Recorded | None = None
@@ -72,23 +78,32 @@ class Replay:
         recorded = self._recorded.get(key)
         if recorded is None:
             self._seen[key] += 1
-            if self._seen[key] <= _EAGER_STEPS or len(self._recorded) == _MOST_GRAPHS:
+            too_early = self._seen[key] <= _EAGER_STEPS or self._seen.total() <= self._first_steps
+            if too_early or len(self._recorded) == _MOST_GRAPHS:
                 self._last = None
-                self._work(batch, total)
+                with self._device.aside():
+                    self._work(batch, total)
                 return
             self._recorded[key] = recorded = self._record(batch, total)
         for name, part in batch.items():
             self._device.fill(recorded.inputs[name], part)
-        recorded.replay()
+        recorded.recording.replay()
         if recorded is not self._last:
             for parameter, gradient in zip(self._parameters, recorded.gradients, strict=True):
                 parameter.grad = gradient
             self._last = recorded
 
+    def forget(self) -> None:
+        """Give up all graphs; no step comes any more. NCCL would wait for those that exchange gradients."""
+        for recorded in self._recorded.values():
+            recorded.recording.reset()
+        self._recorded.clear()
+        self._last = None
+
     def _record(self, batch: Batch, total: int) -> _Recorded:
         try:
             inputs = {name: torch.zeros_like(part, device=self._device.torch) for name, part in batch.items()}
-            replay = self._device.record(lambda: self._work(inputs, total))
+            recording = self._device.record(lambda: self._work(inputs, total))
         except (RuntimeError, MemoryError) as error:
             raise RecordingFailed(error) from error
-        return _Recorded(replay, inputs, [parameter.grad for parameter in self._parameters])
+        return _Recorded(recording, inputs, [parameter.grad for parameter in self._parameters])

@@ -96,7 +96,10 @@ def assembled(
         garbage.look_from_here()
         if passed_over:
             job.reports.notify("note", passed_over)
-        yield job, loaded
+        try:
+            yield job, loaded
+        finally:
+            job.stepper.close()
     finally:
         group.close()
 

@@ -84,12 +84,18 @@ class Stepper:
         self._sums: dict[str, torch.Tensor] = {}
         self._samples = 0
         self._norm: torch.Tensor | None = None
-        self._replay = Replay(self._work, self._parameters, device) if replayed else None
+        together = ranks.world_size > 1
+        self._replay = Replay(self._work, self._parameters, device, together=together) if replayed else None
 
     @property
     def replayed(self) -> bool:
         """Whether steps are recorded and issued as one."""
         return self._replay is not None
+
+    def close(self) -> None:
+        """Forget what was recorded: before the ranks part."""
+        if self._replay is not None:
+            self._replay.forget()
 
     def step(self, batch: Batch, total: int, number: int) -> None:
         """Update the weights once.
@@ -146,8 +152,10 @@ class Stepper:
             if is_memory and replay and replay.holds_memory:
                 recording = True  # that of the graphs may be what is missing
             survivable = self._network.compiled or (is_memory and self.micro_batch > 1) or recording
-            # Of several ranks the others already wait for this one inside a collective operation.
-            if self._ranks.world_size > 1 or not survivable:
+            # Of several ranks the others already wait for this one inside a collective operation. What could not be
+            # recorded they wait for too, and it is taken eagerly: NCCL's operations meet whoever launches them.
+            alone = self._ranks.world_size == 1
+            if not survivable or not (alone or isinstance(error, RecordingFailed)):
                 raise
             first_line = str(error).strip().partition("\n")[0]
             text = first_line if isinstance(error, RecordingFailed) else f"{type(error).__name__}: {first_line}"
@@ -225,6 +233,7 @@ class Stepper:
 
     def _recover(self, failure: _Failure) -> None:
         if failure.recording:
+            self.close()
             self._replay = None
             self._optimizer.zero_grad(set_to_none=True)
             self._device.empty_cache()

@@ -2,12 +2,15 @@
 
     python -m tests.bench.replayed --device cuda [--steps 200] [--tasks cifar gsdiff] [--optimizers sgd muon] [--jobs 8]
     python -m tests.bench.replayed --device cuda --kill [--steps 200] ...
+    python -m tests.bench.replayed --device cuda --processes 2 [--shard] ...
 
 Each task is trained with each optimizer three times from one seed on small generated data, in full float32, without
 dropout: eagerly, eagerly again, replayed (with ``--compile`` compiled too). Prints whether the eager losses are equal
 bit for bit, by how much the replayed ones are off at most (as a share of the loss, of 1 where it is smaller) and at
 which step, and steps a second of both, as the loop reports them (with ``--jobs``, of several at once). Ends with 1
 where eager is not itself, or replayed is off by more than ``--most``.
+
+With ``--processes`` each training is one of so many GPUs that exchange gradients, or with ``--shard`` weights too.
 
 With ``--kill`` it trains twice instead, replayed: in one go, and killed by SIGKILL on the way, then resumed from the
 newest checkpoint. Prints whether all losses behind that checkpoint are equal bit for bit; ends with 1 where one is not.
@@ -27,6 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from mpstui.core.bench.training import trainer_command
+from mpstui.core.telemetry.procfs import psutil
 from tests.trainer.cases import synthetic
 from trainer.optimizers import RECIPES
 from trainer.tasks import shipped_tasks
@@ -50,7 +55,8 @@ def started(
     (folder / "attempts" / str(attempt)).mkdir(parents=True)
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environ = {**os.environ, "MPSTUI_RUN_DIR": str(folder), "MPSTUI_ATTEMPT": str(attempt), "PYTHONPATH": path}
-    command = [sys.executable, "-P", "-m", "trainer", task, *words, "--schedule", "constant"]
+    words += ["--shard"] if args.shard else []
+    command = trainer_command(sys.executable, task, *words, "--schedule", "constant", processes=args.processes)
     return subprocess.Popen(command, env=environ, cwd=folder, stdout=subprocess.DEVNULL)
 
 
@@ -90,7 +96,8 @@ def resumed(args: argparse.Namespace, task: str, optimizer: str) -> bool:
             if killed.poll() is not None:
                 raise SystemExit(f"{task}, {optimizer}: over before it could be killed")
             time.sleep(0.02)
-        killed.kill()
+        for process in [*psutil.Process(killed.pid).children(recursive=True), killed]:
+            process.kill()
         killed.wait()
         ended(started(args, task, optimizer, folder, *how, "--resume", "latest", attempt=2))
         points = [point for point in written(folder / "metrics.jsonl") if "loss" in point]
@@ -129,6 +136,8 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=1e-6, help="how far the losses may be apart (1e-6)")
     parser.add_argument("--compile", action="store_true", help="compile the replayed ones too")
     parser.add_argument("--kill", action="store_true", help="kill and resume instead")
+    parser.add_argument("--processes", type=int, default=1, help="of each training, each on a GPU of its own")
+    parser.add_argument("--shard", action="store_true", help="divide weights and moments over them")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
     pairs = [(task, optimizer) for task in args.tasks for optimizer in args.optimizers]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,26 @@ import torch
 from mpstui.agent.reporter import Reporter
 from tests.trainer.building import events, job, points, train
 from trainer.device import CudaDevice, Device
+from trainer.distributed import Ranks
 from trainer.job import Job
+from trainer.replay import Replay
+
+
+@dataclass(frozen=True)
+class Recording:
+    replay: Callable[[], None]
+    reset: Callable[[], None]
 
 
 class Recorder:
     """Records as a graph does: nothing happens, and what is replayed leaves its gradients where they were then."""
 
     def __init__(self) -> None:
-        self.recorded = 0
+        self.recorded = self.forgotten = 0
         self.refusal: BaseException | None = None
         self.job: Job | None = None
 
-    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+    def record(self, work: Callable[[], None]) -> Recording:
         if self.refusal is not None:
             raise self.refusal
         self.recorded += 1
@@ -40,7 +49,10 @@ class Recorder:
                 if place is not None and weight.grad is not None:
                     weight.grad = place.copy_(weight.grad)
 
-        return replay
+        return Recording(replay, self._reset)
+
+    def _reset(self) -> None:
+        self.forgotten += 1
 
     def _tensors(self) -> Iterator[torch.Tensor]:
         assert self.job is not None
@@ -83,6 +95,8 @@ def test_replayed_steps_are_the_eager_ones_in_every_shape(
     assert (eager.stepper.replayed, replayed.stepper.replayed) == (False, True)
     assert walked(replayed, 4) == walked(eager, 4)
     assert recorder.recorded == 2  # steps of 24 samples, and the last of an epoch with 8
+    replayed.stepper.close()
+    assert recorder.forgotten == 2
     for mine, theirs in zip(replayed.model.parameters(), eager.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
@@ -136,3 +150,36 @@ def test_memory_that_graphs_hold_is_given_back_before_a_step_is_divided(
     assert not made.stepper.replayed
     assert made.stepper.micro_batch == 16
     assert [text[:28] for text in told] == ["steps are not replayed (OutO"]
+
+
+def test_ranks_take_their_first_steps_eagerly_and_record_other_shapes_as_soon_as_one_alone_does(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DDP times its first ten steps, which nothing recorded may hold."""
+    monkeypatch.setattr(Device, "replays_kernels", True)
+    recorder.job = made = job("--limit", "40", "--batch-size", "16", "--optimizer", "sgd", folder=tmp_path)
+    replay = Replay(made.stepper._work, made.stepper._parameters, made.device, together=True)
+    monkeypatch.setattr(made.stepper, "_replay", replay)
+    counts = []
+    for number in range(1, 6):
+        for batch, total in made.feed.epoch(number):  # 16, 16 and 8 samples
+            made.stepper.step(batch, total, 1)
+            counts.append(recorder.recorded)
+    assert counts == [0] * 12 + [1, 1, 2]
+
+
+def test_a_rank_that_cannot_record_takes_the_step_eagerly_since_the_others_wait_for_it(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Device, "replays_kernels", True)
+    told: list[str] = []
+    recorder.job = made = job("--limit", "96", "--optimizer", "sgd", folder=tmp_path)
+    monkeypatch.setattr(made.stepper, "_ranks", Ranks(rank=1, world_size=2, local_rank=1))
+    monkeypatch.setattr(made.stepper, "_notify", lambda _, text, **__: told.append(text))
+    recorder.refusal = RuntimeError("operation not permitted")
+    for number, (batch, total) in enumerate(made.feed.epoch(1), start=1):
+        made.stepper.step(batch, total, number)
+    assert told == ["steps are not replayed (RuntimeError: operation not permitted): launching each kernel"]
+    monkeypatch.setattr(made.task, "loss", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("out of memory")))
+    with pytest.raises(torch.OutOfMemoryError):  # that cannot be survived by one of them
+        made.stepper.step(batch, total, 7)
