@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from tests.trainer.building import job
-from trainer.device import Device
+from trainer.device import CudaDevice, Device
+from trainer.models.resnet import ResNet
+from trainer.network import wants_compiling
 
 Compilations = list[dict[str, Any]]
 
@@ -36,6 +38,13 @@ def test_compiled_code_that_is_recorded_is_for_one_shape(
     monkeypatch.setattr(Device, "replays_kernels", True)
     job("--limit", "32", "--compile", "on", "--optimizer", optimizer, folder=tmp_path)
     assert compilations == [{"dynamic": False}] * parts
+
+
+def test_a_long_training_is_compiled_on_its_own_unless_the_model_has_kernels() -> None:
+    plain, quick = nn.Linear(1, 1), ResNet((1, 1), 4, 10)
+    assert [wants_compiling("auto", CudaDevice(0), steps, plain)[0] for steps in (500, 50_000)] == [False, True]
+    assert not wants_compiling("auto", CudaDevice(0), 50_000, quick)[0]
+    assert wants_compiling("on", CudaDevice(0), 500, quick)[0]
 
 
 def test_elsewhere_it_is_for_any(compilations: Compilations, tmp_path: Path) -> None:

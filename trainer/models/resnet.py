@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+
+from .batch_norm import BatchNorm
 
 
 class BasicBlock(nn.Module):
@@ -15,29 +16,33 @@ class BasicBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.conv1 = _conv3x3(inputs, outputs, stride)
-        self.bn1 = nn.BatchNorm2d(outputs)
+        self.bn1 = BatchNorm(outputs)
         self.conv2 = _conv3x3(outputs, outputs, 1)
-        self.bn2 = nn.BatchNorm2d(outputs)
+        self.bn2 = BatchNorm(outputs)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
-            )
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), BatchNorm(outputs))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
-        out = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        out = self.bn2(self.conv2(out))
-        return F.relu(out + self.shortcut(x), inplace=True)
+    def forward(self, both: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride).
+
+        Activations come and go twice, for the convolutions and for the shortcut (:meth:`BatchNorm.twice`).
+        """
+        x, again = both
+        out = self.bn1(self.conv1(x), relu=True)
+        return self.bn2.twice(self.conv2(out), self.shortcut(again))
 
 
 class ResNet(nn.Module):
     """The CIFAR variant: 3x3 stem without max-pool, one stage a width, the first at full resolution."""
 
+    HAS_KERNELS = True
+    """Of its own, :class:`BatchNorm`'s: compiled it is slower."""
+
     def __init__(self, blocks: Sequence[int], width: int, classes: int, channels: int = 3) -> None:
         super().__init__()
         self.conv1 = _conv3x3(channels, width, 1)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = BatchNorm(width)
         stages: list[nn.Module] = []
         inputs = width
         for stage, count in enumerate(blocks):
@@ -51,8 +56,7 @@ class ResNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, channels, height, width) -> logits (batch, classes)."""
-        out = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        out = self.stages(out)
+        out, _ = self.stages(self.bn1.twice(self.conv1(x)))
         return self.head(out.mean(dim=(2, 3)))  # type: ignore[no-any-return]
 
 
@@ -61,9 +65,9 @@ class PreActivationBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.bn1 = nn.BatchNorm2d(inputs)
+        self.bn1 = BatchNorm(inputs)
         self.conv1 = _conv3x3(inputs, outputs, stride)
-        self.bn2 = nn.BatchNorm2d(outputs)
+        self.bn2 = BatchNorm(outputs)
         self.conv2 = _conv3x3(outputs, outputs, 1)
         self.shortcut: nn.Module | None = None
         if stride != 1 or inputs != outputs:
@@ -71,10 +75,10 @@ class PreActivationBlock(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
-        activated = F.relu(self.bn1(x), inplace=True)
+        activated = self.bn1(x, relu=True)
         kept = x if self.shortcut is None else self.shortcut(activated)
         out = self.conv1(activated)
-        return kept + self.conv2(F.relu(self.bn2(out), inplace=True))  # type: ignore[no-any-return]
+        return kept + self.conv2(self.bn2(out, relu=True))  # type: ignore[no-any-return]
 
 
 class WideResNet(nn.Module):
@@ -91,13 +95,13 @@ class WideResNet(nn.Module):
                 stages.append(PreActivationBlock(inputs, outputs, 2 if stage and block == 0 else 1))
                 inputs = outputs
         self.stages = nn.Sequential(*stages)
-        self.bn = nn.BatchNorm2d(inputs)
+        self.bn = BatchNorm(inputs)
         self.head = nn.Linear(inputs, classes)
         _initialise(self)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, channels, height, width) -> logits (batch, classes)."""
-        out = F.relu(self.bn(self.stages(self.conv1(x))), inplace=True)
+        out = self.bn(self.stages(self.conv1(x)), relu=True)
         return self.head(out.mean(dim=(2, 3)))  # type: ignore[no-any-return]
 
 
