@@ -28,7 +28,8 @@ _ENOUGH, _ENOUGH_ONE_BY_ONE = 3, 6
 """So many lines prove a counter; one that goes up by one may number the parts of a whole, of which there are few."""
 _MOST_SHAPES = 256
 _LONGEST, _LONGEST_NAME = 400, 60
-_WHOLE = re.compile(r"(?<![\w.])\d{1,12}(?![\w.%])")
+_WHOLE = re.compile(r"(?<![\w.])(?<!\d:)\d{1,12}(?![\w.%]|:\d\d)")
+"""No part of a clock."""
 _BETWEEN = re.compile(r"[^\w.]{1,4}")
 _NO_PLACE = NOT_THE_STEP | NUMBERED_WORDS
 _OPENING, _CLOSING = "[(<#", "])>"
@@ -109,7 +110,7 @@ class CountedLines:
         reading = found[0] if found is not None and len(found) == 1 else None
         if reading is None or reading.grammar not in _READ_BY or reading.counters != NOWHERE or len(line) > _LONGEST:
             return None, []
-        if reading.bare or not (reading.loss is not None or _names_a_loss(reading)):
+        if reading.bare or not (reading.loss is not None or _names_a_loss(reading) or _is_of_training(reading)):
             return None, []
         numbers: list[str] = PRINTED.findall(line)
         if len(numbers) < 2 or _WHOLE.search(line) is None:
@@ -127,9 +128,16 @@ class CountedLines:
         rest, counters = _taken_out(line, shape.counter)
         readings = self._read(rest)
         reading = readings[0] if readings is not None and len(readings) == 1 else None
-        if reading is None or reading.loss is None or reading.counters != NOWHERE:
+        if reading is None or not (reading.loss is not None or _is_of_training(reading)) or reading.counters != NOWHERE:
             return found
-        return (replace(reading, counters=counters, series=series_name(reading.loss_name, counters)),)
+        series = series_name(reading.loss_name, counters) if reading.loss is not None else ""
+        return (replace(reading, counters=counters, series=series),)
+
+
+def _is_of_training(reading: LineReading) -> bool:
+    """Whether a line tells what only training has: its rate, beside another value."""
+    several = reading.throughput is not None or len(reading.metrics) > 1
+    return reading.learning_rate is not None and several and not reading.eval_metrics
 
 
 def _names_a_loss(reading: LineReading) -> bool:

@@ -101,14 +101,18 @@ class Banner(NamedTuple):
         same_plan = reading.counters.shown_steps == before.shown_steps
         goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
         over = self.told and reading.loss is not None and step is not None
-        if unsure or reading.certain or new_epoch or goes_on or over:
+        # Before any training the first record of an epoch is the evaluation's, the next one is not.
+        first = self.sure and not trained and reading.loss is not None and epoch is not None and step is None
+        over = over or (first and self.told)
+        if unsure or reading.certain or (new_epoch and not first) or goes_on or over:
             return reading, Banner()
         if reading.loss is None and not reading.metrics:
             return reading, self._replace(told=self.told or bool(reading.eval_metrics))
         evaluated = {**reading.metrics, **reading.eval_metrics}
+        held = reading.counters if first else NOWHERE
         return replace(
-            reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, eval_metrics=evaluated
-        ), self
+            reading, phase=Phase.EVAL, counters=held, loss=None, series="", metrics={}, eval_metrics=evaluated
+        ), self._replace(told=self.told or not (trained or step))
 
 
 class Evaluated:

@@ -294,7 +294,7 @@ class Openings:
         typed = line[-1:].isalnum() and len(line) <= _LONGEST and any(map(line.__contains__, _PROMPTS))
         command = typed and _TYPED.match(line) is not None
         again = line != "" and line[:_FIRST] == self._first
-        self._row = self._row + 1 if again else 0
+        self._row = self._row + (len(line) <= _LONGEST) if again else 0  # a long one is no record: it tells the options
         if self._row > _ROW:
             self._first = ""  # what comes again and again
         opens = command or again

@@ -41,6 +41,8 @@ _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
 _EPISODES = frozenset(("episode", "episodes"))
 """Beside the number of one the values are those of training."""
+_OF_A_SPLIT = ("train/", "training/", "val/", "valid/", "validation/", "eval/", "test/")
+"""In front of whatever is measured on these data: ``eval/ctc``."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
@@ -178,8 +180,12 @@ class MetricNames:
 
     def _is_a_best(self, name: str, printed: set[str]) -> bool:
         """Whether a name is that of the best so far of a value that is shown itself, or stands beside it."""
-        best = best_of(name)
-        return best is not None and any(best_of(n) is None and best == bare_words(n) for n in (*printed, *self.shown))
+        best, others = best_of(name), (*printed, *self.shown)
+        if best is None:
+            return False
+        if not best:  # "New best score": of whatever measure is shown
+            return any(best_of(other) is None and is_measure(other) for other in others)
+        return any(best_of(other) is None and best == bare_words(other) for other in others)
 
     def _is_trained(self, name: str) -> bool:
         """Whether training shows the same quantity."""
@@ -198,6 +204,8 @@ class MetricNames:
             and len(alike.names) <= _MOST_ALIKE
             and (beside or is_plain_measure(name) or looks_measured(now.value))
         ):
+            return True
+        if name.lower().startswith(_OF_A_SPLIT) and looks_measured(now.value):
             return True
         if beside and classify(name).role is not Role.OTHER:
             return True

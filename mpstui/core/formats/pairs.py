@@ -104,6 +104,8 @@ _HEADS = re.compile(
     r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
 )
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
+_PHASE_OPTION = re.compile(r"(?i)(?:\A|[\s\[(,;|])(?:phase|mode|split|stage|subset|val(?:id)?|dev)=\Z")
+"""In front of a word of an evaluation or of training that is a value: ``mode=val loss=0.5``."""
 _WORD = re.compile(r"[^\W\d_]{2,14}")
 _CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
@@ -372,7 +374,8 @@ def _scopes(line: str) -> list[_Scope]:
             continue
         before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
         ends = after in ("_", "/", "-", "=") or (after == "." and not line[match.end() + 1 : match.end() + 2].isspace())
-        if before not in ("_", "/", ".", "-", "=") and not ends:
+        ends = ends or (before == "=" and _PHASE_OPTION.search(line[max(0, match.start() - 9) : match.start()]) is None)
+        if before not in ("_", "/", ".", "-") and not ends:
             heads = _HEADS.match(line, match.end()) is not None
             found.append(_Scope(match.start(), _scope_word(match.group()), match.group(), heads))
     tag = _TAG.match(line) if "[" in line[:6] else None

@@ -31,6 +31,8 @@ _COUNTED = re.compile(
 """What was counted, behind the count: ``Completed 340/5000 steps``."""
 _THINGS = re.compile(r"\s([^\W\d_]{3,20})(?=\s?(?:\Z|[(,;|\[]))")
 _STEPS = STEP_WORDS | BATCH_WORDS | EPOCH_WORDS
+_TRAINED = _STEPS | TRAIN_WORDS
+_PART = re.compile(r"[\])】]\s{1,4}([^\W\d_]{3,30}[^\n]{0,120})")
 _LETTERS = re.compile(r"[^\W\d_]{1,40}")
 _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _RULES = ("--", "==", "**", "##")
@@ -215,7 +217,14 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     has_loss = has_loss or (pair.bracketed and measured)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
-    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
+    heads = pair.bracketed and not any(p.marked for p in pairs) and _is_heading_of_part(line[pair.end :])
+    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 and not heads else counters
+
+
+def _is_heading_of_part(behind: str) -> bool:
+    """Whether a count heads what a program does next: ``[2/3] Loading the buffers``, not ``[20/300] steps done``."""
+    found = _PART.match(behind)
+    return found is not None and not _TRAINED.intersection(words_of(found[1]))
 
 
 def _is_of_things(behind: str) -> bool:

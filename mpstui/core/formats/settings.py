@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from .loss_series import or_zero
 from .measures import is_measure
-from .names import PART, NameScope, Role, classify
+from .names import PART, NameScope, Role, classify, words_of
 from .pairs import Pair
 from .points import Counters, LineReading
-from .vocabulary import EVAL_WORDS, LABEL_WORDS, TRAIN_WORDS
+from .vocabulary import EVAL_WORDS, LABEL_WORDS, RATE_WORDS, TRAIN_WORDS
 
 _CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
 _MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,60},?\Z""")
@@ -22,6 +22,7 @@ _WORD_OPTION = re.compile(r"[\w'\"][:=] ?(?:None|True|False|\[|\.{0,2}/)")
 _WORDS_SIDE_BY_SIDE = 5
 """So many options on one line have a value that no measure has."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_RATES = RATE_WORDS | {"learning", "rate"}
 _OPTION = re.compile(
     r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t)\s{0,40}"
     r"(?P<value>[^\s:=]\S{0,160}+|['\"][^\n]{0,160}['\"]|[\[({][^\n]{0,160}[\])}]|[^\d:=]{1,80})\s{0,40}"
@@ -53,9 +54,12 @@ def planned_among(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading
 
 
 def planned_alone(grammar: str, option: Pair) -> LineReading | None:
-    """What one option on a line of its own plans: ``"epochs": 30,``."""
-    epochs = option.counted if option.name.role is Role.EPOCHS else None
-    return None if epochs is None else LineReading(grammar, Counters(epochs=epochs), plan=True)
+    """What one option on a line of its own plans: ``"epochs": 30,``, ``"lr": 0.001,``."""
+    epochs, words = option.counted if option.name.role is Role.EPOCHS else None, words_of(option.key)
+    rate = option.measured if words and _RATES.issuperset(words) and option.value else None
+    if epochs is rate is None:
+        return None
+    return LineReading(grammar, Counters(epochs=epochs), learning_rate=rate, plan=True)
 
 
 def are_settings(named: Sequence[Pair]) -> bool:

@@ -227,7 +227,8 @@ class Tracker:
         if self._evaluated.begins_anew(reading):
             return True
         series = self._begun(reading.series)
-        if self._opened and (reading.loss is not None or reading.learning_rate is not None):
+        evaluates = reading.phase is Phase.EVAL and reading.counters.epoch is not None
+        if self._opened and (reading.loss is not None or reading.learning_rate is not None or evaluates):
             main, now = self.primary, reading.counters
             if main and not reading.bar and reopens(main, now if now.positioned else self.current):
                 return True

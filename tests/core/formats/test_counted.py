@@ -47,3 +47,10 @@ def test_lines_that_still_wait_at_the_end_are_read() -> None:
     reader = LogReader()
     reader.feed(b"loss of passage 1: 1.5\nloss of passage 2: 1.25\n")
     assert len(reader.close()) == 2
+
+
+def test_a_record_without_a_loss_is_counted_too_where_it_tells_the_rate() -> None:
+    form = "0:0{n}:1{n} -   {n}00 -  267.1{n} words/s - ARITH:  0.6{n} - LR: 1.0e-04\n"
+    found = read("".join(form.format(n=n) for n in range(1, 8)))
+    assert (found.epoch, found.step, found.learning_rate) == (None, 700, 1e-4)
+    assert "ARITH" in found.metrics

@@ -220,3 +220,11 @@ def test_a_measure_behind_the_loss_of_an_evaluation_is_read() -> None:
 def test_a_name_that_a_number_begins_is_whole_behind_another_value() -> None:
     lines = "".join(f"Epoch {n} loss: 1.{n}  1-shot: 5{n}.25  5-shot: 7{n}.25\n" for n in (6, 7, 9, 8))
     assert shown(lines) == {"1-shot", "5-shot"}
+
+
+def test_the_best_of_no_named_measure_is_none_beside_one() -> None:
+    assert shown("val/accuracy reached: 0.25\nMetric improved. New best score: 0.25\n") == {"val/accuracy reached"}
+
+
+def test_what_is_named_by_its_split_is_measured() -> None:
+    assert shown("train/ctc: 2.43\neval/ctc: 5.26\n") == {"train/ctc", "eval/ctc"}

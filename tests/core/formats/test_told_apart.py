@@ -324,3 +324,42 @@ def test_chinese_totals_are_the_loss_and_counts_of_parameters_no_metric() -> Non
 
 def test_the_initial_learning_rate_has_no_curve() -> None:
     assert read("initial learning rate: 0.01\n" + lines("epoch {n} loss 1.{n}")).metrics == ("loss",)
+
+
+def test_the_first_record_below_testing_is_no_loss_of_training_and_the_next_one_is() -> None:
+    once = "Testing the model ...\nepoch: 0, loss: 2.75\nepoch: 0, loss: 1.25\n"
+    later = "epoch: {n}, loss: 1.{n}5\nTesting the model ...\nepoch: {n}, loss: 2.{n}5\nNow training ..."
+    found = read(once + lines(later))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (1.25, 1.35, 4)
+
+
+def test_only_evaluations_behind_the_opening_line_are_another_run() -> None:
+    opening = "Starting with options {'path': '/data/x', " + "'layers': 3, " * 40 + "'name': 'net'}\n"
+    first = opening + "Training Epoch: 1, loss: 0.25\n" + lines("Validating Epoch: {n}, accuracy: 0.9{n}")
+    crashed = opening * 10
+    found = read(first + crashed + opening + lines("Validating Epoch: {n}, accuracy: 0.8{n}", 2))
+    assert found.train_loss is None
+    assert (found.epoch, found.runs) == (2, 2)
+
+
+def test_numbered_headings_of_what_a_program_does_are_no_steps() -> None:
+    found = read("[1/3] Reading the buffers ...\n[2/3] Drawing 5 samples ...\n" + lines("ep={n}: loss=0.{n}5"))
+    assert (found.epoch, found.step, found.steps) == (3, None, None)
+    assert read("[20/300] steps done\n").step == 20
+
+
+@pytest.mark.parametrize("option", ["valid=dev", "phase=val", "split=test"])
+def test_an_option_that_names_the_split_says_whose_values_follow(option: str) -> None:
+    reader = LogReader()
+    points = reader.feed(lines(f"ep=0{{n}} loss=2.{{n}}5 err=0.{{n}} {option} loss=1.{{n}}5 err=0.4{{n}}").encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last) == (2.15, 2.35)
+    assert sorted(points[-1].eval_metrics.values()) == [0.43, 1.35]
+
+
+def test_the_rate_in_a_printed_dictionary_is_the_planned_one() -> None:
+    options = '{\n  "batch_size": 512,\n  "lr": 0.0001,\n  "lr_min": -1.0,\n  "epochs": 40\n}\n'
+    found = read(options + lines("epoch: {n} loss: 0.{n}5"))
+    assert (found.learning_rate, found.epochs) == (0.0001, 40)
