@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 
 _LONGEST_LOOK_SECONDS = 2.0
+_COMPUTES_FROM = 0.2
+"""Of a core: who waits and looks again every so often takes less."""
 _TRY_SECONDS, _MOST_TRIES = 0.0003, 300
 
 
@@ -26,6 +28,7 @@ class Awake:
         self._ending: Callable[[], object] | None = None
         self._places: list[tuple[int, int]] = []
         self._moved_at = 0.0
+        self._worked, self._looked_at = time.process_time(), 0.0
         os.register_at_fork(before=self._pause)
 
     def stands_still(self, now: float) -> float:
@@ -37,6 +40,12 @@ class Awake:
         if places != self._places:
             self._places, self._moved_at = places, now
         return now - self._moved_at
+
+    def computes(self, now: float) -> bool:
+        """Whether the program was at work since this was asked last, not only somewhere else in its code."""
+        worked, before, since = time.process_time(), self._worked, self._looked_at
+        self._worked, self._looked_at = worked, now
+        return worked - before > _COMPUTES_FROM * (now - since)
 
     def end(self) -> None:
         """Let the second thread end for good, and wait for it."""

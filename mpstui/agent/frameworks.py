@@ -55,7 +55,7 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
             return (("Learner", "fine_tune", fastai.before_fine_tune, None),)
         return (("Learner", "__call__", fastai.before_event, None), ("Learner", "save", None, fastai.after_save))
     if package in ("gymnasium", "gym"):
-        return tuple((owner, "reset", watch.before_reset, None) for owner in ("Env", "Wrapper"))
+        return tuple((owner, "reset", watch.scalars.before_reset, None) for owner in ("Env", "Wrapper"))
     if package == "stable_baselines3":
         algorithm = _shared(StableBaselines, watch)
         if module.endswith(".logger"):

@@ -29,6 +29,12 @@ class Scalars:
         self._waiting: deque[tuple[Optional[int], dict[str, float]]] = deque(maxlen=_MOST_POINTS)
         self._step = 0
         self._planned = 0
+        self.acts = False
+        """The steps that the program counts are those of its environments."""
+
+    def before_reset(self, *args: Any, **kwargs: Any) -> None:
+        """Before ``Env.reset`` of gymnasium."""
+        self.acts = True
 
     def after_scalar(
         self, result: Any, writer: Any, tag: Any, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any

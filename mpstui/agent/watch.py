@@ -71,7 +71,6 @@ class Watch:
         self._pace = Pace()
         self._points = StepPoints()
         self._fetching_at = 0.0
-        self._acts = False
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
         """The same, switched off for good at its first surprise: a guest must not break the house."""
@@ -195,7 +194,8 @@ class Watch:
             now: when the newest step was made.
             phase: what begins behind it, and after how many ``seconds`` of silence one may wonder.
         """
-        assert self._reporter is not None
+        assert self._reporter is not None and self._awake is not None
+        self._awake.start()  # a fork has ended it
         told = self.trainer() if self.trainer is not None else {}
         step = self.steps.count if not told else told["step"]
         at = (step or 0) + 1 if told.pop("counts_behind", 0) and phase == "train" and not last else step  # of a loss
@@ -209,7 +209,7 @@ class Watch:
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
         anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
         counted = not told and step is not None
-        acts = "updates" if counted and self._acts else None
+        acts = "updates" if counted and self.scalars.acts else None
         facts = {
             "step_from": "process" if counted and anew and not self.steps.before else acts,
             "loss_seen": "trainer" if told and (by_trainer or loss is not None) else "backward",
@@ -289,10 +289,6 @@ class Watch:
         """Before ``__next__`` of a data loader."""
         self._fetching_at = self._monotonic()
 
-    def before_reset(self, *args: Any, **kwargs: Any) -> None:
-        """Before ``Env.reset`` of gymnasium: the steps that such a program counts are those of its environments."""
-        self._acts = True
-
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
         """Behind ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
         self.passes.fetched(batch, iterator)
@@ -327,10 +323,12 @@ class Watch:
                 self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **known)
 
     def _stay_awake(self) -> None:
-        """On a thread of its own: beats on while a long evaluation without a data loader moves through the program."""
+        """On a thread of its own: beats on while an evaluation without a loader moves, or a silent one."""
         now, worked_at = self._monotonic(), self._worked_at
-        evaluates = self._phase == "eval" or (self._phase == "train" and self._evaluates(now))
-        if not evaluates or self._off or self._awake is None or self._reporter is None:
+        if self._off or self._awake is None or self._reporter is None or self._phase not in ("eval", "train"):
+            return
+        silent = self._trains and now - worked_at > self._pace.patience / 2 and self._awake.computes(now)
+        if not (silent if self._eval_at is None else self._phase == "eval" or self._evaluates(now)):
             return
         try:
             if self._awake.stands_still(now) < 5 * BEAT_SECONDS and self._writing.acquire(False):

@@ -99,6 +99,26 @@ def test_a_step_made_while_the_other_thread_tells_of_an_evaluation_has_the_last_
     assert ran(TELL + script, tmp_path)[0] == "True train\n"
 
 
+def test_a_long_silence_that_computes_is_an_evaluation_though_nobody_says_so(tmp_path: Path) -> None:
+    """Neither ``eval()`` nor a loader: `estimate_loss` of a program's own. One that only waits may hang."""
+    script = SCRIPT + (
+        "def evaluate():\n"
+        "    with torch.no_grad(): net(x).sum()\n"
+        "step(); step()\n"
+        "watch = sys.modules['_mpstui_private.agent.hooks']._watches[0]\n"
+        "looks, look = [], watch._awake._look\n"
+        "watch._awake._look = lambda: (look(), looks.append(told()['phase']))\n"
+        "watch._worked_at -= 40\n"
+        "until = time.monotonic() + 60\n"
+        "while len(looks) < 3 and time.monotonic() < until: time.sleep(0.01)\n"  # it waits for something
+        "print(looks[1:3])\n"
+        "wait_for('eval', evaluate); seen = told()['seq']\n"
+        "while told()['seq'] < seen + 2: evaluate()\n"
+        "step(); print(told()['phase'])\n"
+    )
+    assert ran(TELL + script, tmp_path)[0] == "['train', 'train']\neval\ntrain\n"
+
+
 @pytest.mark.parametrize("says_eval", ["net.eval()", "pass"])
 def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval: str) -> None:
     script = SCRIPT + (
