@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..formats.reader import LogReader
     from ..model.kept import Kept
 
-PREVIEW_BYTES = 1 << 19
+PREVIEW_BYTES = SLICE_BYTES
 """A longer log is understood from its end first; the rest follows in slices."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mpstui.cli.ps import list_rows
-from mpstui.core.follow import Budget
+from mpstui.core.follow import SLICE_BYTES, Budget
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.home import Home
 from mpstui.core.runs import external
@@ -172,6 +172,16 @@ def test_of_a_long_log_that_has_grown_the_end_is_read(tmp_path: Path) -> None:
     for _ in range(2):
         found = look(path, notes_in(tmp_path), seconds=0.0)
         assert (found.newest["step"], found.newest["loss"], found.newest["epochs"]) == (999999, 0.25, 3)
+
+
+def test_a_log_that_cannot_be_read_in_one_look_shows_its_end_and_never_its_middle(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    for slices in (1.5, 2.5):
+        count = round(slices * SLICE_BYTES / len("step 123456 loss 0.123\n"))
+        path.write_text("".join(f"step {at:6} loss {at / count:.3f}\n" for at in range(count + 1)))
+        found = look(path, seconds=0.0)
+        assert not found.complete
+        assert (found.newest["step"], found.newest["loss"]) == (count, 1.0)
 
 
 def test_live_runs_are_noted_and_ended_ones_forgotten(tmp_path: Path) -> None:
