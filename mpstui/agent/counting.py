@@ -8,6 +8,8 @@ from typing import Any
 
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
 """What checkpoints call the optimizer steps that are done."""
+_FEW = 8
+"""Weights that are looked at."""
 
 
 class Steps:
@@ -39,6 +41,7 @@ class Steps:
         self._trained: dict[int, tuple[weakref.ref[Any], int]] = {}
         """The parameters of each network."""
         self._one_by_one = True
+        self._first = _Written([], None)
         self._newest: weakref.ref[Any] | None = None
         self._resumed = self._read_optimizer = False
         self.may_go_on = False
@@ -81,6 +84,8 @@ class Steps:
         trained = self.seen or not self._resumed  # else the count may be one that was loaded
         # One that is made within the first step takes part in it: some make one for each parameter.
         if trained and (self.count or 0) > self._earlier + 1:
+            if self._seen is not None and len(self._networks) == 1 and self._first.anew(self._seen, self.before or 0):
+                self._trained.clear()
             self._earlier, self._optimizers = self.count or 0, []
             self._seen = None if self._seen is None else self._earlier
             self._round.clear()
@@ -151,6 +156,7 @@ class Steps:
         self._count_of_networks = max(self._count_of_networks, number + 1)
         self._trained = trained | {key: (weakref.ref(one), number) for key, one in weights.items()}
         self._networks[id(optimizer)] = number
+        self._first = _Written(list(weights.values()), self._seen)
         return number
 
     def _alive(self) -> list[Any]:
@@ -166,6 +172,30 @@ class Steps:
             return known or 0
         of_epochs = self.epochs_before * epoch_steps if self.epochs_before and epoch_steps else None
         return self._told or known or of_epochs
+
+
+class _Written:
+    """How often the weights of a network were written, as torch counts it for its graphs: no value is looked at.
+
+    Each step of an optimizer writes a weight as often. Where that is not so, another one has, by all weights alike: a
+    fold of a cross-validation begins anew with the same network.
+    """
+
+    def __init__(self, weights: list[Any], seen: int | None) -> None:
+        """Behind the first step, ``seen`` steps after the beginning; None: this is that of the process."""
+        self._known = [(weakref.ref(one), _times(one)) for one in weights[:_FEW]]
+        self._seen = seen
+
+    def anew(self, seen: int, before: int) -> bool:
+        """Whether something else has written them all by the step ``seen``, ``before`` of which were made elsewhere."""
+        steps = seen - 1 - (before if self._seen is None else self._seen)
+        alive = ((ref(), version) for ref, version in self._known)
+        written = [_times(one) - version for one, version in alive if one is not None]
+        return steps > 1 and bool(written) and all(times % steps for times in written)
+
+
+def _times(weight: Any) -> int:
+    return int(getattr(weight, "_version", 0))
 
 
 def _count_of(optimizer: Any) -> int | None:

@@ -194,7 +194,8 @@ class Watch:
             now: when the newest step was made.
             phase: what begins behind it, and after how many ``seconds`` of silence one may wonder.
         """
-        assert self._reporter is not None and self._awake is not None
+        assert self._reporter is not None
+        assert self._awake is not None
         self._awake.start()  # a fork has ended it
         told = self.trainer() if self.trainer is not None else {}
         step = self.steps.count if not told else told["step"]

@@ -57,6 +57,23 @@ def _resumed(
     return steps, made
 
 
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+def test_the_same_network_begun_anew_is_another_training_and_with_a_new_optimizer_alone_none(kind: Any) -> None:
+    """As folds of a cross-validation, or repeated runs, have it; a schedule may make a new optimizer, too."""
+    steps = Steps()
+    net, optimizer = _made(kind, steps)
+    told = []
+    kept = {name: value.clone() for name, value in net.state_dict().items()}
+    for begin in (lambda: None, lambda: None, net.reset_parameters, lambda: net.load_state_dict(kept)):
+        begin()
+        optimizer = kind(net.parameters(), lr=0.01)
+        steps.made(optimizer)
+        for _ in range(4):
+            _step((net, optimizer), steps)
+        told.append((steps.network(optimizer), steps.training, steps.count))
+    assert told == [(0, 1, 4), (0, 1, 8), (1, 2, 12), (2, 3, 16)]
+
+
 def test_of_steps_that_are_compiled_at_times_the_optimizer_tells() -> None:
     steps = Steps()
     made = _made(torch.optim.Adam, steps)
