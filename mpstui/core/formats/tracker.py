@@ -393,6 +393,7 @@ class Tracker:
             of_samples=reading.of_samples,
             format=reading.grammar,
             part=reading.part,
+            undescribed=reading.bar and reading.rank < 2,
             first_epoch=0 if self._ends.zeroth_epoch else 1,
             epoch_done=counters.epoch is not None and counters.epoch == self._ends.epoch,
             epoch_length=first_known(self._epoch_steps.length, self._passes.length),

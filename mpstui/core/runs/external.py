@@ -285,6 +285,8 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
         whole_epoch = counters.epoch is not None and counters.epoch % 1 == 0
         alone = point.series.endswith("@e") or counters.shown_step is None
         known["along_steps"] = not (whole_epoch and alone)
+    if counters.positioned:
+        known["undescribed"] = point.undescribed
     if counters.step is None and counters.epoch_step is not None:
         known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

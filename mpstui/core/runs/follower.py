@@ -38,6 +38,7 @@ REPORT = "report"
 _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _PLACES = ("step", "epoch", "epoch_step", "loss")
 """Told by a program that trains; a rate alone may be a setting."""
+_COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
 _PAUSES = 30
 """Of its output, of which the usual one is told."""
@@ -191,7 +192,9 @@ class RunFollower:
         points = self.points.newest if self.points is not None else {}
         points = points if points.get("attempt", attempt) in (attempt, 0) else {}
         printed = external.newest if external is not None else {}
-        if self._says_all:
+        if self._waits:  # what is counted before the first step is no training
+            printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
+        elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
         numbers = NumberWitnesses(
             Witness(self.own_name, said(own, points)),
@@ -210,6 +213,12 @@ class RunFollower:
             numbers = replace(numbers, told_by={**numbers.told_by, **seen})
         numbers = with_facts(numbers, own, program, printed)
         return timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether all that is known is a bar of something, and the agent has seen no step."""
+        told = self.external.newest if self.external is not None else {}
+        return told.get("undescribed") is True and "loss" not in told and self.heartbeats.agent_waits
 
     @property
     def own_name(self) -> str:
@@ -283,7 +292,7 @@ class RunFollower:
         )
         signs = replace(
             heard,
-            steps_done=counted or heard.steps_done,
+            steps_done=(counted and not self._waits) or heard.steps_done,
             step_age=age(steps.advanced_at),
             usual_step_seconds=steps.seconds_per_step,
             output_age=age(self._moved),

@@ -170,6 +170,11 @@ class Heartbeats:
         return self._own.beat if self._own else None
 
     @property
+    def agent_waits(self) -> bool:
+        """Whether the agent is there, in a process that has loaded torch, and has seen nothing of a training."""
+        return self.own is None and self._folder is not None and self._folder.stack_signal.exists()
+
+    @property
     def program(self) -> Heartbeat | None:
         """The newest one of the program's own file, once there is one of this attempt."""
         beat = self._external.beat if self._external else None

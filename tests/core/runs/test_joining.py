@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.core.present import epoch_text
 from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
@@ -59,6 +59,27 @@ def test_a_loss_that_is_printed_along_the_steps_goes_before_the_one_the_agent_se
         }
     assert shown.series["loss (agent)"].axis == "optimizer step"
     assert as_json(shown, full=True)["told_by"]["loss"] == "output.log"
+    run.release()
+
+
+@pytest.mark.parametrize("with_agent", [True, False])
+def test_a_bar_that_comes_before_the_first_step_the_agent_sees_is_none_of_training(
+    home: Home, with_agent: bool
+) -> None:
+    """It scans the masks, tokenizes, or caches: an undescribed bar may be anything, and the agent knows of no step."""
+    run = run_of(home)
+    if with_agent:
+        run.run.attempt(1).stack_signal.write_text("10 77 5\n")
+    bars = "".join(f"\r {at * 5 // 3}%|##  | {at}/60 [00:{at // 4:02}<00:05,  4.00it/s]" for at in range(1, 50))
+    run.output(bars)
+    for shown in both(home, run):
+        numbers = shown.numbers
+        assert (numbers.step, numbers.steps) == ((None, None) if with_agent else (48, 60))
+        if with_agent:
+            assert shown.health is Health.WARMING
+            assert (numbers.eta_seconds, numbers.steps_per_second, numbers.samples_per_second) == (None, None, None)
+    run.output("\nepisode step 300 of 6000, reward 1.5\n")
+    assert {shown.numbers.step for shown in both(home, run)} == {300}, "a line says what it counts"
     run.release()
 
 
