@@ -77,7 +77,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             counters = counters._replace(step=pair.counted)  # ``Total iterations: 12238 iterations completed``
             continue
         if so_far:
-            counters = Counters(step=pair.counted, steps=pair.planned)
+            outer = has_loss and _counts_within(pairs[index + 1 : index + 2])
+            told = pair.counted, pair.planned
+            counters = Counters(*told) if outer else Counters(step=told[0], steps=told[1])
             continue
         first, nested = pairs[0], index == 1 and pair.name.role in (Role.STEP, Role.BATCH)
         if nested and pair.planned and first.planned and first.bracketed and not first.key:
@@ -104,6 +106,11 @@ def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> boo
         return any(other.name.role is Role.EPOCHS and other.marked and not other.total for other in pairs)
     # ``Epoch 19 | loss 0.5 | best 0.4 (Epoch 18)``
     return pair.name.role is Role.EPOCH and any(map(_is_epoch, pairs[:index]))
+
+
+def _counts_within(following: Sequence[Pair]) -> bool:
+    """Whether what stands behind ``Overall Progress: [2/16]`` counts faster: ``Batch [20/50]``."""
+    return any(pair.total and (pair.name.role in (Role.STEP, Role.BATCH) or not pair.key) for pair in following)
 
 
 def _field_of(pair: Pair, line: str) -> str:

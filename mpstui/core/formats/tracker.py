@@ -289,6 +289,8 @@ class Tracker:
         self._moves += reading.loss is not None or reading.counters.positioned
         if reading.loss is not None or reading.counters.positioned or reading.eval_metrics:
             self._ends.survive()
+        if isinstance(reading.counters.epoch, int) and reading.counters.epochs is None:
+            self._plan.take(Counters(epochs=self._bars.epochs_at(reading.counters.epoch)))
         if reading.bar:
             self._bars.draw(reading)
             if reading.counters.shown_step is None:  # it counts epochs: what is drawn below it are their steps
@@ -296,8 +298,6 @@ class Tracker:
         else:
             if self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
                 self._bars.turn(reading.counters)
-            if isinstance(reading.counters.epoch, int) and reading.counters.epochs is None:
-                self._plan.take(Counters(epochs=self._bars.epochs_at(reading.counters.epoch)))
         if reading.phase is Phase.EVAL:
             now = reading.counters
             self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)

@@ -59,6 +59,15 @@ def silent(epoch: int) -> str:
     return frames(epoch) + "\n" + validated()
 
 
+def test_a_bar_around_those_of_the_epochs_tells_how_many_there_are() -> None:
+    def epoch(number: int) -> str:
+        outer = bar(number - 1, 16, "Overall Progress: ") + "\n"
+        return outer + frames(number, title=f"Epoch {number}: ") + "\n"
+
+    found = read("".join(map(epoch, range(1, 7))))[-1].counters
+    assert (found.epoch, found.epochs, found.epoch_step, found.epoch_steps) == (6, 16, 30, 30)
+
+
 def read(log: str) -> list[MetricPoint]:
     return LogReader().feed(log.encode())
 
