@@ -32,6 +32,8 @@ _RATE_MAY_BE_OFF = 0.1
 _SETTLED_SECONDS = 8.0
 """Of training, before a rate is looked at."""
 _STEP_LAG_SECONDS = 4.0
+_TOLD_SECONDS = 1.5
+"""Between two heartbeats."""
 _WITNESS = Path(__file__).parent / "step_witness"
 
 Seen = Mapping[str, Any]
@@ -57,8 +59,8 @@ class Ran:
     listed: Seen
     events: Sequence[Seen]
     looks: Sequence[Look]
-    steps_at: Sequence[tuple[float, int]]
-    """Of the witness: when, and how many steps of optimizers were done."""
+    steps_at: Sequence[tuple[float, int, float]]
+    """Of the witness: when, how many steps of optimizers were done, and for how many seconds it had evaluated."""
     was_stopped: bool = False
     """Its time was up: it has not finished."""
 
@@ -169,7 +171,7 @@ def run_program(entry: Mapping[str, Any], folder: Path, command: str) -> Ran:
         listed=next(one for one in json.loads(ask("ps", "--json")) if one["run"] == run),
         events=[json.loads(line) for line in ask("follow", "--once", "--json", run).splitlines()],
         looks=looks[:-1],
-        steps_at=[(at, done) for at, done in map(json.loads, _lines(steps))],
+        steps_at=[(at, done, away) for at, done, away in map(json.loads, _lines(steps))],
         was_stopped=until == math.inf,
     )
 
@@ -232,7 +234,7 @@ def _by_the_clock(ran: Ran, each: int) -> Iterator[Verdict]:
         rates.append((rate, true / each))
         if rate is not None:
             off.append(rate * each / true)
-        done = [count / each for at, count in ran.steps_at if look.begun - _STEP_LAG_SECONDS <= at <= look.time]
+        done = [count / each for at, count, _ in ran.steps_at if look.begun - _STEP_LAG_SECONDS <= at <= look.time]
         if done:
             behind.append(step is not None and done[0] - 1 <= step <= done[-1] + 1)
     if rates:
@@ -246,9 +248,9 @@ def _by_the_clock(ran: Ran, each: int) -> Iterator[Verdict]:
         yield Verdict("step while it runs", RIGHT if share >= 0.9 else WRONG, round(share, 2), 1.0)
 
 
-def _rate_at(steps_at: Sequence[tuple[float, int]], moment: float) -> float | None:
+def _rate_at(steps_at: Sequence[tuple[float, int, float]], moment: float) -> float | None:
     """Steps a second of the newest seconds, without evaluations between them; None: it made too few."""
-    near = [(at, done) for at, done in steps_at if moment - _RATE_SECONDS <= at <= moment]
+    near = [(at - away, done) for at, done, away in steps_at if moment - _RATE_SECONDS <= at <= moment]
     pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(near) if b[1] > a[1]]
     if len(pieces) < 3:
         return None
@@ -285,13 +287,24 @@ def _true(wanted: Any, ran: Ran) -> Any:
     if not isinstance(wanted, Mapping):
         return wanted
     if "witness" in wanted:
-        return ran.steps_at[-1][1] // wanted["witness"] if ran.steps_at else None
+        return _counted(ran, wanted["witness"])
     found = [match.group(1) for match in re.finditer(wanted["printed"], ran.output, re.MULTILINE)]
     take = wanted.get("take", "last")
     if take == "count":
         return len(found)
     chosen = {"last": found[-1:], "min": sorted(found, key=float)[:1], "max": sorted(found, key=float)[-1:]}[take]
     return Printed(chosen[0]) if chosen else None
+
+
+def _counted(ran: Ran, each: int) -> Any:
+    """What the witness counted; of a run that was stopped the last second is its and the agent's own."""
+    if not ran.steps_at:
+        return None
+    end, done, _ = ran.steps_at[-1]
+    if not ran.was_stopped:
+        return done // each
+    before = next(count for at, count, _ in ran.steps_at if at >= end - _TOLD_SECONDS)
+    return tuple(range(before // each, (2 * done - before) // each + 1))
 
 
 class Printed(float):
