@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MOST_POINTS = 1000
 _MOST_NAMES = 500
 _SEEN_ANYWAY = frozenset(("loss", "lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
+_COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
 _TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
 """``--total-timesteps 20000``: what an environment does is counted, where the steps are logged as such."""
 
@@ -33,8 +34,10 @@ class Scalars:
         """The steps that the program counts are those of its environments."""
 
     def before_reset(self, *args: Any, **kwargs: Any) -> None:
-        """Before ``Env.reset`` of gymnasium."""
+        """Before ``Env.reset`` of gymnasium: the main script may count what its environments do."""
         self.acts = True
+        if self._watch.trainer is None and _counted_by_script():
+            self._watch.trainer = self.read
 
     def after_scalar(
         self, result: Any, writer: Any, tag: Any, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any
@@ -49,7 +52,8 @@ class Scalars:
         if self._planned > 0 and step is not None:
             self._step, watch.trainer = max(self._step, step), self.read
         else:
-            step = watch.steps.count if watch.steps.count is not None else step
+            counted = watch.steps.count if watch.trainer is None else _counted_by_script()
+            step = counted if counted is not None else step
         if name not in _SEEN_ANYWAY and (name in self._names or len(self._names) < _MOST_NAMES):
             self._names.add(name)
             self._waiting.append((step, {name: float(scalar_value)}))
@@ -61,8 +65,16 @@ class Scalars:
 
     def read(self) -> dict[str, Any]:
         """Fields of a heartbeat of a program that counts what its environments do."""
+        self._step = max(self._step, _counted_by_script())
         planned = self._planned if self._planned >= self._step else None
         return {"step": self._step, "steps": planned, "points": self.take()}
+
+
+def _counted_by_script() -> int:
+    """Steps of environments, as the main script counts them in a variable of that name; 0: it does not."""
+    names = vars(sys.modules["__main__"])
+    counts = (names.get(name) for name in _COUNTS)
+    return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
 def _asked_timesteps(argv: list[str]) -> int:

@@ -309,6 +309,21 @@ def test_the_steps_of_a_program_that_acts_in_an_environment_are_told_as_updates(
     assert (printed.split(), beat["step"], beat["step_from"]) == (["3"], 2, "updates")
 
 
+@pytest.mark.parametrize("name", ["global_step", "total_numsteps"])
+def test_a_script_that_counts_the_steps_of_its_environments_itself_has_those_up_to_the_last(
+    tmp_path: Path, name: str
+) -> None:
+    """Public programs of reinforcement learning are one script; what they did behind the last print is told, too."""
+    _written(tmp_path, "gymnasium.core", "class Env:\n    def reset(self): pass\n")
+    program = (
+        f"{name} = 0\nwalk = gymnasium.core.Env()\n"
+        f"for episode in range(3):\n    walk.reset(); step(); {name} += 100\n{name} += 7\n"
+    )
+    _, beat = ran("import gymnasium.core\n" + SCRIPT + program, tmp_path)
+    assert (beat["step"], beat.get("step_from")) == (307, None)
+    assert [point["step"] for point in _points(tmp_path)][-1] == 307
+
+
 def test_a_training_of_fastai_that_begins_with_a_later_epoch_goes_on_counting(tmp_path: Path) -> None:
     _written(tmp_path, "fastai.learner", "class Learner:\n    def __call__(self, event): pass\n")
     program = """
