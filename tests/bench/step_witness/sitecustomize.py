@@ -17,7 +17,8 @@ class _Witness:
         self._path = path
         self._pid = os.getpid()
         self._done = self._told = 0
-        self._away, self._left = 0.0, None
+        self._away = 0.0
+        self._left: float | None = None
         threading.Thread(target=self._look, daemon=True).start()
         atexit.register(self._tell)
 
