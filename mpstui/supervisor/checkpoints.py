@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..wire import liveness, storage
-from ..wire.checkpoints import is_best, lacks_parts, matching, owner_of, told
+from ..wire.checkpoints import is_best, lacks_parts, matching, owner_of, tellers, told
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import RunDir
 from .machine import Clock
@@ -204,10 +204,11 @@ class Owners:
         self._run, self._place = run, _place(template)
         self._lives = lives(run)
         self._others: dict[str, list[Life]] | None = None
+        self._tellers: dict[str, str] | None = None
 
     def claim(self, item: Found) -> Claim:
         """Whether a file is this run's, and who else's it may be."""
-        named = owner_of(item.path)
+        named = owner_of(item.path) or self._told().get(str(item.path))
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
         moment = item.time + EARLY_SECONDS
@@ -220,6 +221,12 @@ class Owners:
 
         other = next((name for name, found in self._neighbours().items() if any(map(rivals, found))), None)
         return Claim(perhaps and (other is None or surely), other)
+
+    def _told(self) -> dict[str, str]:
+        """Whose agent saw each path being saved."""
+        if self._tellers is None:
+            self._tellers = tellers(self._run.path.parent)
+        return self._tellers
 
     def _neighbours(self) -> dict[str, list[Life]]:
         """The lives of the other runs that save into the same folder, the newest run first."""

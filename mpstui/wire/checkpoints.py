@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from . import storage
 
@@ -88,23 +89,41 @@ def told(events: Path) -> list[Path]:
 
     Weights alone, which the agent has seen being saved, are nothing that a training is known to go on from.
     """
+    found = dict.fromkeys(path for path, record in _saved(events) if record.get("weights_only") is not True)
+    return [path for path in map(Path, found) if storage.stat_of(path)]
+
+
+def tellers(runs: Path) -> dict[str, str]:
+    """Of each path the run that was the last to say that it has saved there, by itself or by the agent in it."""
+    try:
+        names = sorted(os.listdir(runs))  # noqa: PTH208 - names are enough
+    except OSError:
+        return {}
+    found: dict[str, tuple[float, str]] = {}
+    for name in names:
+        for path, record in _saved(runs / name / "events.jsonl"):
+            time = record.get("time")
+            if isinstance(time, (int, float)):
+                found[path] = max(found.get(path, (0.0, "")), (float(time), name))
+    return {path: run for path, (_, run) in found.items()}
+
+
+def _saved(events: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The checkpoints that a run's events tell of, the newest first."""
     try:
         with storage.open_file(events) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             lines = file.read().splitlines()
     except OSError:
-        return []
-    found: dict[Path, None] = {}
+        return
     for line in reversed(lines):
         try:
             record = storage.load_object(line) if b'"checkpoint"' in line else {}
         except storage.UnreadableRecord:
             continue
         path = record.get("path")
-        whole = record.get("event") == "checkpoint" and record.get("weights_only") is not True
-        if whole and isinstance(path, str) and os.path.isabs(path):  # noqa: PTH117
-            found.setdefault(Path(path))
-    return [path for path in found if storage.stat_of(path)]
+        if record.get("event") == "checkpoint" and isinstance(path, str) and os.path.isabs(path):  # noqa: PTH117
+            yield path, record
 
 
 def matching(root: Path, pattern: str) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from mpstui.supervisor.checkpoints import LATE_SECONDS, ByOwner, split_by_owner
 from mpstui.wire import liveness, storage
 from mpstui.wire.checkpoints import mark, owner_of
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
-from mpstui.wire.rundir import RunDir
+from mpstui.wire.rundir import RunDir, event
 
 START = 1_700_000_000.0
 
@@ -90,6 +90,21 @@ def test_where_nobody_can_tell_it_is_taken_and_said(folder: Path) -> None:
     found, own = looked(first, folder)
     assert own == ["e.pt"]
     assert found.remark(found.own[0]) == "run b saved there at the same time and may have written it"
+
+
+def test_of_two_that_trained_at_once_those_that_the_agent_in_each_saw_being_saved_are_its_own(folder: Path) -> None:
+    first, second = lived(folder, "a", (100, 900)), lived(folder, "b", (110, 900))
+    for run, name, after in ((first, "mine.pt", 500), (second, "theirs.pt", 600), (first, "both.pt", 650)):
+        saved_at = str(saved(folder, name, after))
+        storage.append_line(
+            run.events, event(START + after, 1, "checkpoint", "saved", path=saved_at, weights_only=True)
+        )
+    saved(folder, "both.pt", 700)  # and anew by the other one
+    both = str(folder / "out" / "both.pt")
+    storage.append_line(second.events, event(START + 700, 1, "checkpoint", "saved", path=both))
+    assert looked(first, folder)[1] == ["mine.pt"]
+    assert looked(second, folder)[1] == ["both.pt", "theirs.pt"]
+    assert looked(second, folder)[0].doubtful == {}
 
 
 def test_a_run_whose_end_nobody_saw_has_what_no_other_can_have_written(folder: Path) -> None:

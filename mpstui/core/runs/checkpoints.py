@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from ...wire import storage
-from ...wire.checkpoints import is_best, lacks_parts, matching, owner_of, told
+from ...wire.checkpoints import is_best, lacks_parts, matching, owner_of, tellers, told
 from ...wire.heartbeat import CheckpointNote
 from ...wire.records import LaunchTemplate
 from ...wire.storage import UnreadableRecord
@@ -18,6 +18,8 @@ from ..model.snapshot import Checkpoint, RunEvent
 from .state import RunWitnesses
 
 MOST_CHECKPOINTS = 300
+_MOST_QUESTIONS = 12
+"""For whose a new file is: who has just written one tells of it a moment later."""
 LOOK_SECONDS = 5.0
 _STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
 _STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
@@ -33,6 +35,10 @@ class CheckpointScanner:
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
         """By path, size and time: whether it is whole, and the run it says it is of."""
+        self._strangers: tuple[Checkpoint, ...] = ()
+        """Those of the last look of which this run has not told."""
+        self._tellers: dict[str, str] = {}
+        self._questions = 0
 
     def of_run(
         self, run: Path, seen: RunWitnesses, newest: CheckpointNote | None, events: Iterable[RunEvent]
@@ -47,7 +53,19 @@ class CheckpointScanner:
         said = _told(events) or dict.fromkeys(told(run / "events.jsonl"), False)
         if newest is not None and Path(newest.path).is_absolute():  # its event comes with the next step
             said.setdefault(Path(newest.path), False)
-        return self.scan(template.checkpoints if template else None, folders, steps_told(newest, events), said)
+        pattern, steps = template.checkpoints if template else None, steps_told(newest, events)
+        return self._with_owners(run, self.scan(pattern, folders, steps, said), said)
+
+    def _with_owners(
+        self, run: Path, found: tuple[Checkpoint, ...], said: Mapping[Path, bool]
+    ) -> tuple[Checkpoint, ...]:
+        """With the run of each file that another one has told of."""
+        strangers = tuple(one for one in found if one.owner is None and one.path not in said)
+        self._questions = self._questions + 1 if strangers == self._strangers else 0
+        if strangers and self._questions < _MOST_QUESTIONS:
+            self._tellers = tellers(run.parent)
+        self._strangers = strangers
+        return tuple(one._replace(owner=self._tellers.get(str(one.path))) if one in strangers else one for one in found)
 
     def scan(
         self,

@@ -84,6 +84,20 @@ def test_those_that_the_training_tells_of_are_there_wherever_they_lie(tmp_path: 
     assert len(CheckpointScanner().of_run(run, RunWitnesses(), None, events)) == 2
 
 
+def test_a_file_that_another_run_has_saved_into_the_same_folder_is_said_to_be_of_that_one(tmp_path: Path) -> None:
+    home, clock = make_home(tmp_path), FakeClock()
+    out = tmp_path / "out"
+    out.mkdir()
+    runs = [RunBuilder(home, f"run {at}").status("running").launch().hold() for at in range(2)]
+    for at, run in enumerate(runs):
+        run.respec(launch=run.spec.launch._replace(checkpoints=str(out / "*.pt")))
+        (out / f"{at}.pt").write_bytes(zipped())
+        run.event("checkpoint", "saved", path=str(out / f"{at}.pt"), step=at)
+    found = make_monitor(home, clock).refresh(runs[0].run.run)
+    shown = next(one for one in found if one.run == runs[0].run.run)
+    assert {one.path.name: one.owner for one in shown.checkpoints} == {"0.pt": None, "1.pt": runs[1].run.run}
+
+
 def test_a_folder_is_a_checkpoint_too(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-500"
     folder.mkdir()
