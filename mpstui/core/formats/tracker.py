@@ -295,9 +295,8 @@ class Tracker:
             self._bars.draw(reading)
             if reading.counters.shown_step is None:  # it counts epochs: what is drawn below it are their steps
                 self._passes.tell(reading.counters, self._plan.steps, None)
-        else:
-            if self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
-                self._bars.turn(reading.counters)
+        elif self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
+            self._bars.turn(reading.counters)
         if reading.phase is Phase.EVAL:
             now = reading.counters
             self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)
