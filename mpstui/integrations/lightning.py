@@ -1,6 +1,7 @@
 """Lightning: ``Trainer(callbacks=[MpstuiCallback()])``, with or without ``logger=MpstuiLogger()``.
 
-Tried with lightning 2.6. The callback reports all that the module logs; the logger is for who wants a logger.
+Tried with lightning 2.6, also as pytorch_lightning: a program that has imported that one, or has no other, gets
+callbacks of its kind. The callback reports all that the module logs; the logger is for who wants a logger.
 """
 
 from __future__ import annotations
@@ -8,15 +9,22 @@ from __future__ import annotations
 import math
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
-
-from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.loggers.logger import Logger
 
 from ..reporting import report
 from .requests import clear_cache_if_asked, harmless, number
+
+NAMES = ("lightning", "pytorch_lightning")
+if (NAMES[1] in sys.modules and "lightning.pytorch" not in sys.modules) or find_spec(NAMES[0]) is None:
+    from pytorch_lightning.callbacks import Callback
+    from pytorch_lightning.loggers.logger import Logger
+else:
+    from lightning.pytorch.callbacks import Callback
+    from lightning.pytorch.loggers.logger import Logger
 
 EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 _LOSSES = ("train_loss_step", "train_loss", "loss_step", "loss", "train/loss_step", "train/loss", "training_loss")
@@ -66,7 +74,7 @@ class MpstuiCallback(Callback):
         self._batch, self._step = _batch_size(trainer), trainer.global_step
         self._tell_of_checkpoints(trainer)
         self._tell_of_metrics(trainer)
-        if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith("lightning"):
+        if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith(NAMES):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its own raises an error; it is restored behind the fit
         validates = ("evaluate",) if trainer.enable_validation else ()
         report.takes("save", "clear_cache", "stop", *validates)

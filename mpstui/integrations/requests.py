@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from ..reporting import report
@@ -19,13 +19,15 @@ def harmless(kind: C) -> C:
     What a framework raises to end a training is its own and goes on. Hooks that are off return None, or what the class
     has as ``goes_on``.
     """
+    bases = {base.__module__.partition(".")[0] for base in kind.__mro__[1:]} - {"builtins"}
+    frameworks = {kind.__module__.rpartition(".")[2], *bases}
     for name, method in list(vars(kind).items()):
         if callable(method) and (name.startswith("_on_") or not name.startswith("_")):
-            setattr(kind, name, _guarded(method, kind.__module__.rpartition(".")[2]))
+            setattr(kind, name, _guarded(method, frameworks))
     return kind
 
 
-def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
+def _guarded(method: Callable[..., Any], frameworks: Collection[str]) -> Callable[..., Any]:
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(self, "_mpstui_off", False):
@@ -33,7 +35,7 @@ def _guarded(method: Callable[..., Any], framework: str) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] == framework or type(error).__name__.startswith("Cancel"):
+            if type(error).__module__.partition(".")[0] in frameworks or type(error).__name__.startswith("Cancel"):
                 raise  # fastai makes its own anew, in a module of another name
             self._mpstui_off = True
             report.leaves(forgets=True)

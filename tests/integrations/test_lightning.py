@@ -58,6 +58,23 @@ def test_a_training_of_lightning(
     assert again["step"] > stopped["step"] >= 20
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_training_of_the_package_under_its_old_name(
+    is_alone: bool, example: Callable[[str, str], str], train: Callable[[str, str], Training]
+) -> None:
+    """``pytorch_lightning``, installed alone, or beside the new one, whose classes are none of its own."""
+    program = example("Lightning", GIVEN.replace("LOG", "pass").replace("lightning.pytorch", "pytorch_lightning"))
+    hidden = "import sys; sys.modules['lightning'] = None\n" if is_alone else ""
+    same = "from pytorch_lightning.callbacks import Callback\nassert issubclass(MpstuiCallback, Callback)\n"
+    program = program.replace("trainer = ", f"{same}trainer = ")
+    training = train("pytorch_lightning", f"{hidden}{program}")
+    shown = training.until_told("step", "steps", "epoch", "epochs", "loss", "lr")
+    assert shown["steps"] == 600
+    training.ask("save")
+    stopped, again = training.stop_and_go_on()
+    assert again["step"] > stopped["step"]
+
+
 @pytest.mark.parametrize(("monitored", "bests"), [("", 0), ('monitor="train_loss", ', 1)])
 def test_a_best_checkpoint_is_one_that_was_compared(
     monitored: str, bests: int, example: Callable[[str, str], str], train: Callable[[str, str], Training]

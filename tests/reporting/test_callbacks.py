@@ -62,3 +62,17 @@ def test_what_a_framework_raises_to_end_a_training_is_its_own(run: RunDir) -> No
 
     with pytest.raises(CancelFitError):
         Stops().on_step()
+
+
+def test_a_framework_is_what_a_callback_is_made_of(run: RunDir) -> None:
+    """The name of the file may be another one: transformers' stands in huggingface.py."""
+    base = type("TrainerCallback", (), {"__module__": "transformers.callback"})
+    its_own = type("Refused", (Exception,), {"__module__": "transformers.trainer"})
+
+    @harmless
+    class Stops(base):  # type: ignore[misc, valid-type]
+        def on_step(self) -> None:
+            raise its_own
+
+    with pytest.raises(its_own):
+        Stops().on_step()
