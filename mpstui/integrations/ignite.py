@@ -14,11 +14,12 @@ EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 
 
 def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkpoint: Any = None) -> None:
-    """Report a training, and save, clear the cache or stop when somebody asks the run to.
+    """Report a training, and save, evaluate, clear the cache or stop when somebody asks the run to.
 
     Args:
         trainer: its output is the loss, or a mapping with ``loss`` in it.
-        evaluator: its metrics are reported as ``val_...``, and as ``train_...`` where it is run on the training's data.
+        evaluator: its metrics are reported as ``val_...``, and as ``train_...`` where it is run on the training's data;
+            once it has run it is run on request, on the same data.
         optimizer: tells the learning rate.
         checkpoint: a ``Checkpoint`` handler, which is called on request.
     """
@@ -40,6 +41,7 @@ class _Handlers:
         self._evaluator, self._optimizer, self._checkpoint = evaluator, optimizer, checkpoint
         self._saved = ""
         self._trained_on: Any = None
+        self._evaluated_on: Any = None
 
     def started(self, engine: Any) -> None:
         self._trained_on = engine.state.dataloader
@@ -65,6 +67,8 @@ class _Handlers:
         report({**told, **state.metrics}, step=state.iteration, epoch_step=within, lr=lr)
         self._tell_of_checkpoint(state.iteration)
         clear_cache_if_asked()
+        if self._evaluated_on is not None and report.requested("evaluate"):
+            self._evaluator.run(self._evaluated_on)
         stops = report.requested("stop")
         if self._checkpoint is not None and (report.requested("save") or stops):
             with report.phase("saving", expect_seconds=SAVING_SECONDS):
@@ -81,6 +85,9 @@ class _Handlers:
         numbers = {f"{data}_{name}": number(value) for name, value in engine.state.metrics.items()}
         report({name: value for name, value in numbers.items() if value is not None})
         report.phase("training")
+        if data == "val":
+            self._evaluated_on = engine.state.dataloader
+            report.takes("evaluate")
 
     def _tell_of_checkpoint(self, step: int) -> None:
         """If one was saved since the last look."""

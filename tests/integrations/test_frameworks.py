@@ -135,6 +135,8 @@ def test_a_training(heading: str, example: Callable[[str, str], str], train: Cal
     shown = training.until_told("step", "steps", "loss")
     assert one.metrics <= shown["metrics"].keys()
     training.until(lambda shown: shown["eta_seconds"], "a remaining time")
+    if one.epochs:  # else a timestep is a sample
+        training.until(lambda shown: shown["samples_per_second"], "samples a second")
     if one.saves:
         training.ask("save")
     training.ask("clear-cache", by=one.clears)
@@ -160,6 +162,24 @@ trainer.run(train, max_epochs=2)
         "train_accuracy": 2,
         "val_accuracy": 2,
     }
+
+
+def test_an_evaluator_that_has_run_is_run_on_request(train: Callable[[str, str], Training]) -> None:
+    program = f"""{IGNITE}
+from ignite.engine import Events, create_supervised_evaluator
+from ignite.metrics import Accuracy
+from mpstui.integrations.ignite import attach
+trainer = Engine(train_step)
+evaluator = create_supervised_evaluator(model, {{"accuracy": Accuracy()}})
+attach(trainer, evaluator=evaluator)
+trainer.add_event_handler(Events.STARTED, lambda engine: evaluator.run(validation))
+trainer.run(train, max_epochs=3)
+"""
+    training = train("ignite", "import sys, time\n" + program)
+    shown = training.until(lambda shown: (shown["step"] or 0) > 20, "twenty steps")
+    training.ask("evaluate")
+    training.until(lambda now: now["metrics"]["val_accuracy"]["count"] == 2, "another evaluation")
+    training.until(lambda now: now["step"] > shown["step"] + 20 and now["health"] == "training", "going on")
 
 
 def test_totals_among_the_settings_of_accelerate_are_those_of_the_run(
