@@ -106,14 +106,15 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
     if confidence < THRESHOLD:
         return None
     clues = dict.fromkeys((*fired, *(clue for clue in speaking if rule.clues[clue] > 0)))
+    shown = (*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues))
     return Finding(
         id=rule.id,
         title=rule.title,
         kind=rule.kind,
         confidence=round(min(confidence, 0.99), 3),
-        evidence=(*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues)),
+        evidence=shown,
         cause=rule.cause,
-        remedy=rule.remedy.in_project(case.project).left_in(case.environment),
+        remedy=rule.remedy.in_project(case.project).left_in(case.environment, shown),
         restart_on_cpu_helps=_cpu_helps(rule, case.clues),
         numbers=_numbers(rule, case.text),
     )

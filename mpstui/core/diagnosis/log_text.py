@@ -17,9 +17,16 @@ from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
 _WARNING = re.compile(
-    r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b|^(?:\[rank\d{1,9}\]: ?)?W\d{4} \d\d:\d\d:\d\d",
+    r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b|^(?:\[rank\d{1,9}\]: ?)?W\d{4} \d\d:\d\d:\d\d"
+    r"|\b(?:PASSED|SKIPPED|XFAIL)\b",  # a test that wants the error it names
     re.MULTILINE,
 )
+_HANDLED = re.compile(
+    r"[,;:.)] {1,2}(?:(?:re)?trying|skipp(?:ing|ed)|continuing|casting|falling back"
+    r"|(?:training|running) .{1,30} instead)\b|(?-i:\b(?:PASSED|SKIPPED|XFAIL)\b)",
+    re.IGNORECASE,
+)
+"""Behind a message: what the program did about it, which therefore went on."""
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
 SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end
 CHAIN_REACH = 400  # lines that a chain of tracebacks may span
@@ -84,9 +91,11 @@ class SearchText:
 
     def in_warning(self, offset: int) -> bool:
         """Whether ``offset`` lies behind the word that makes its line a warning (Python's, a logger's, a compiler's),
-        or in an exception that Python ignored."""
+        before the words that say what was done about it, or in an exception that Python ignored."""
         index = self.line_index(offset)
-        return index in self._ignored or _WARNING.search(self.text, self._starts[index], offset) is not None
+        if index in self._ignored or _WARNING.search(self.text, self._starts[index], offset) is not None:
+            return True
+        return _HANDLED.search(self.text, offset, self._starts[index] + len(self.lines[index].text)) is not None
 
     def excerpt(self, index: int, offset: int) -> str:
         """Return the line at ``index``, cut to what surrounds ``offset`` when it is very long."""

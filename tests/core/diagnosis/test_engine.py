@@ -11,6 +11,7 @@ from mpstui.core.diagnosis.log_text import SearchText, compiled, screen_lines
 from mpstui.core.diagnosis.model import Evidence, Finding, HeartbeatEvidence, LogLine
 from mpstui.core.diagnosis.rules import all_rules
 
+FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB, max allowed: 20.40 GB)."
 LEAK = "resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects"
 TRAINING = [f"epoch 2 step {step} loss 0.4{step} 3.1 it/s" for step in range(20)]
@@ -198,12 +199,25 @@ def test_an_exception_is_shown_with_the_place_that_raised_it() -> None:
 
 def test_a_variable_that_was_set_already_is_not_advised_again() -> None:
     text = "NotImplementedError: The operator 'aten::_linalg_svd.U' is not currently implemented for the MPS device."
-    for environment, advised in (({}, True), ({"PYTORCH_ENABLE_MPS_FALLBACK": "1"}, False)):
+    for environment, advised in (({}, True), ({FALLBACK: "1"}, False)):
         evidence = Evidence(lines=lines(text), exit_code=1, environment=environment)
         (found,) = [one for one in diagnose(evidence) if one.id == "mps_op_missing"]
         assert ("Start again with PYTORCH_ENABLE_MPS_FALLBACK=1" in found.remedy.text) == advised
         assert ("was set already and did not help. Run it on the CPU" in found.remedy.text) != advised
-        assert found.can_be_cured == advised
+        assert (found.remedy.env, found.remedy.device) == (({FALLBACK: "1"}, None) if advised else ({}, "cpu"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NotImplementedError: Could not run 'aten::empty.memory_format' with arguments from the 'SparseMPS' backend.",
+        "NotImplementedError: convolution_overrideable not implemented. You are likely triggering this with",
+    ],
+)
+def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) -> None:
+    found = diagnose(Evidence(lines=lines(text), exit_code=1))[0]
+    assert (found.id, found.remedy.env, found.remedy.device) == ("mps_op_missing", {}, "cpu")
+    assert found.remedy.text.startswith(f"{FALLBACK}=1 does not reach")
 
 
 def test_a_very_long_line_is_cut_around_what_matters() -> None:

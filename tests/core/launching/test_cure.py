@@ -196,7 +196,12 @@ def test_what_the_failed_attempt_had_already_is_not_offered_again(profile_of: Bu
     run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path, text=NO_OPERATOR)  # recipe safe sets it
     found = diagnose_run(run.path)
     assert f"{FALLBACK}=1 was set already and did not help." in found[0].remedy.text
-    assert cure_of(run, found, ENVIRON, run.path / "kept") is None
+    assert not cured(run).works  # this program cannot be told to use the CPU
+    told = TEXT.replace("[roles]", 'cpu = ["--device", "cpu"]\n[roles]')
+    (tmp_path / "told").mkdir()
+    assert said(cured(crashed(LaunchChoice(profile_of(told)), tmp_path / "told", text=NO_OPERATOR))) == [
+        "device mps -> cpu"
+    ]
     classic = crashed(LaunchChoice(profile_of(TEXT), recipe="classic", env={FALLBACK: "0"}), tmp_path, text=NO_OPERATOR)
     assert said(cured(classic)) == [f"{FALLBACK} 0 -> 1"]
 

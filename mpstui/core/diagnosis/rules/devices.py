@@ -33,7 +33,6 @@ RULES = (
             r"can't convert (?:mps|cuda)(?::\d+)? device type tensor to numpy",
             r"self must be on the same device",
             r"is on (?:the )?(?:cpu|mps),? .{0,60}is on (?:the )?(?:mps|cpu)\b",
-            r"Placeholder tensor is empty",
             r"should be on (?:mps|cuda|cpu)(?::\d+)?,? but (?:found|got|is)",
             r"expected (?:device )?\W?mps(?::\d+)?\W? but (?:found|got) \W?(?:device )?\W?cpu",
             r"device of .{0,40}does not match",

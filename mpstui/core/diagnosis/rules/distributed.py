@@ -26,6 +26,27 @@ RULES = (
         outranks=("segfault",),
     ),
     Rule(
+        id="dist_unreachable",
+        title="The processes of this training did not find each other",
+        cause="They meet at the address of the first one (MASTER_ADDR, MASTER_PORT). Its name is not known on this "
+        "machine, nothing listens there yet or any more, or a firewall stands between.",
+        remedy=Remedy(
+            text="On one machine use torchrun --standalone, or MASTER_ADDR=127.0.0.1. On several see that the first is "
+            "started, that its name is known on the others (`ping`) and that its port is open there."
+        ),
+        sources=("torch/csrc/distributed/c10d/socket.cpp",),
+        patterns=(
+            r"Error: The client socket has (?:timed out|failed to connect)",
+            r"DistNetworkError: .{0,60}(?:failed to (?:connect|recv)|timed out|Connection (?:reset|refused))",
+            r"RendezvousConnectionError: ",
+            r"RendezvousTimeoutError",
+            r"connection to the C10d store has failed",
+            r"connectFullMesh failed",
+        ),
+        confidence=0.92,
+        outranks=("dist_timeout", "no_network", "server_refused"),
+    ),
+    Rule(
         id="port_taken",
         title="The port that the processes meet at is taken",
         cause="The processes of a training find each other at a port, 29500 where nobody names one. Another training "
@@ -42,7 +63,7 @@ RULES = (
         ),
         numbers=((r"port:? `?(\d{2,5})\b", "port {0}"),),
         confidence=0.92,
-        outranks=("dist_timeout",),
+        outranks=("dist_timeout", "dist_unreachable"),
     ),
     Rule(
         id="ddp_unused",

@@ -160,7 +160,7 @@ RULES = (
         patterns=(
             r"operator torchvision::nms does not exist",
             r"undefined symbol: _Z\w+",
-            r"Symbol not found: \(?_{1,2}Z\w+",
+            r"Symbol not found: \(?_{1,2}(?:Z|torch_|aoti_|c10_|Py)\w+",
             r"cannot import name \W\w{1,80}\W from \W?(?:transformers|huggingface_hub|accelerate|peft|diffusers)\b",
             r"cannot import name \W\w{1,80}\W from \W?(?:datasets|tokenizers|trl|torchvision|torchaudio|timm)\b",
             r"cannot import name \W\w{1,80}\W from \W?(?:torchmetrics|(?:pytorch_)?lightning|sklearn|scipy|keras)\b",

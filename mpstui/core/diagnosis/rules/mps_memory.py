@@ -71,8 +71,8 @@ RULES = (
     DeviceRule(
         id="mps_internal_assert",
         title="An internal check of torch's MPS backend failed",
-        cause="A bug in torch's MPS backend (the allocator's garbage collection in 1.13.1 is the best known) "
-        "tripped one of its own checks.",
+        cause="torch's MPS backend tripped one of its own checks: the allocator's garbage collection in 1.13.1 is the "
+        "best known, another refuses tensors without any element.",
         remedy=Remedy(
             text="Upgrade torch; until then run on CPU.",
             device="cpu",
@@ -82,6 +82,7 @@ RULES = (
             r"INTERNAL ASSERT FAILED at \S{0,200}(?:/mps/|MPS)\S{0,80}",
             r"m_(?:low|high)_watermark_limit INTERNAL ASSERT FAILED",
             r"mps\S{0,80} INTERNAL ASSERT FAILED",
+            r"Placeholder tensor is empty",
         ),
         weak_patterns=(r"INTERNAL ASSERT FAILED",),
         outranks=("mps_oom",),

@@ -100,6 +100,8 @@ RULES = (
             r"index \w+ is out of bounds for dimension",
             r"Assertion \W?srcIndex < srcSelectDimSize",
             r"indexSelect(?:Large|Small)Index: block",
+            r"\bidx < data_size\b",
+            r"Index \d+ is out of bounds: -?\d+, range",
             r"Assertion \W?.{0,60}index out of bounds",
         ),
         weak_patterns=(r"IndexError: (?!list|tuple|string|pop|deque|range|bytes).{0,40}out of (?:range|bounds)",),

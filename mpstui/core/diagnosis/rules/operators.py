@@ -11,7 +11,12 @@ RULES = (
             text="Start again with PYTORCH_ENABLE_MPS_FALLBACK=1: that one operator then runs on CPU (slower, with "
             "a copy there and back). It must be set before Python starts. A newer torch may have the kernel.",
             env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"},
+            defeated_by=(
+                r"SparseMPS|convolution_overrideable",
+                "PYTORCH_ENABLE_MPS_FALLBACK=1 does not reach sparse tensors, nor what torch answers itself",
+            ),
             otherwise="Run it on the CPU, or with a newer torch that has the kernel.",
+            otherwise_device="cpu",
         ),
         sources=("pytorch/pytorch#77764", "pytorch/pytorch#141287", "pytorch/pytorch#77754"),
         patterns=(
@@ -38,6 +43,7 @@ RULES = (
         patterns=(
             r"channels > 65536 not supported",
             r"Adaptive pool MPS",
+            r"MPS\w{0,8} does not support tensor dims larger than",
             r"not (?:yet |currently |fully )?(?:supported|implemented) (?:on|at|by|for|in|with) "
             r"(?:the )?\W?MPS\b(?! (?:now|backend and|accelerator))",
             r"MPS (?:backend |device |framework )?(?:does not|doesn't) (?:yet |currently )?(?:support|implement)",
