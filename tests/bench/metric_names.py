@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpstui.core.formats.files import detect
+from mpstui.core.formats.files.console_log import ConsoleLog
 from mpstui.core.formats.points import ParsedLog, Point, PointColumns
 from mpstui.core.formats.reader import LogReader
 
@@ -107,6 +109,19 @@ def read(data: bytes) -> Reading:
     for start in range(0, len(data), _CHUNK):
         points += reader.take(data[start : start + _CHUNK])
     points += reader.close()
+    return _told(points, reader.summary())
+
+
+def read_file(path: Path) -> Reading:
+    """Read a log, or a metric file by its own format."""
+    source = detect(path)
+    if isinstance(source, ConsoleLog):
+        return read(path.read_bytes())
+    points: list[Point] = [*source.poll(), *source.close()]
+    return _told(points, source.summary())
+
+
+def _told(points: Sequence[Point], summary: ParsedLog) -> Reading:
     newest = max((point.newest.run for point in points), default=0)
     names: set[str] = set()
     evaluated: dict[str, float] = {}
@@ -115,7 +130,7 @@ def read(data: bytes) -> Reading:
         if last.run == newest:
             names.update(point.values if isinstance(point, PointColumns) else (), last.metrics, last.eval_metrics)
             evaluated.update(last.eval_metrics)
-    return Reading(reader.summary(), frozenset(names), evaluated)
+    return Reading(summary, frozenset(names), evaluated)
 
 
 def score(entry: Entry, found: Reading) -> Score:
@@ -275,7 +290,7 @@ def measure(folder: Path) -> Iterable[tuple[str, Score]]:
         ValueError: the index is no JSON.
     """
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
-        yield entry["file"], score(entry, read((folder / entry["file"]).read_bytes()))
+        yield entry["file"], score(entry, read_file(folder / entry["file"]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -75,7 +75,12 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(pairs, told)
     in_a_row = strict and not stray_words and _are_in_a_row(named, line)
-    says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
+    says_more = (
+        in_a_row
+        or (strict and not stray_words and _are_all_of(named, pairs, line))
+        or _is_split(named)
+        or any(_is_said(pair, line) for pair in named)
+    )
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
@@ -145,6 +150,12 @@ def _are_in_a_row(named: Sequence[Pair], line: str) -> bool:
     return len(named) >= _FEWEST_IN_A_ROW and len(between) == 1 and measured and not between.pop()[1].isalnum()
 
 
+def _are_all_of(named: Sequence[Pair], pairs: Sequence[Pair], line: str) -> bool:
+    """Whether a line is nothing but names of one word and their numbers: ``Episode 3 reward -16.0 eps 0.99``."""
+    measured = len(named) > 1 and any("." in pair.text and is_measure(pair.key) for pair in named)
+    return measured and line.split() == [word for pair in pairs for word in (pair.key, f"{pair.text}{pair.unit}")]
+
+
 def _are_samples(line: str, counters: Counters) -> bool:
     return or_zero(counters.epoch_steps) >= _FEWEST_SAMPLES and _SAMPLES.search(line) is not None
 
@@ -160,7 +171,7 @@ def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, floa
         for p in named
         if _is_named(p) and _of_evaluation(p)
     }
-    twins = [name for name in metrics if name.startswith("v_")]
+    twins = [name for name in metrics if name.lower().startswith("v_")]
     if not any(name[2:] in metrics for name in twins):
         twins = [name for name in metrics if _is_twin(name, metrics)]
     eval_metrics.update((name, metrics.pop(name)) for name in twins)
@@ -169,9 +180,10 @@ def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, floa
 
 def _is_twin(name: str, names: Container[str]) -> bool:
     """Whether a name is that of an evaluation, by that of training beside it: ``vloss`` with ``loss`` or ``tloss``."""
-    return name[:1] == "v" and (name[1:] in names or f"t{name[1:]}" in names)
+    return name[:1] in ("v", "V") and (name[1:] in names or f"{_TRAINED[name[0]]}{name[1:]}" in names)
 
 
+_TRAINED = {"v": "t", "V": "T"}
 _LONGEST_VALUES = 80
 """Characters of three values of a list, with all their decimals."""
 

@@ -52,7 +52,8 @@ _OF = (
 )
 _NAMED = re.compile(
     rf"(?i)(?:^|\A- |[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}"
-    r"(?:(?:device|accelerator)(?:[ _](?:type|name))?|(?:使用|训练|运行|当前)?设备|(?:使用)?デバイス|(?:사용 )?장치)"
+    r"(?:(?:device|accelerator)(?:[ _](?:type|name))?|(?:使用|训练|运行|当前)?设备|(?:使用)?デバイス|(?:사용 )?장치|"
+    r"Устройство|Gerät|Dispositivo|Dispositif|Appareil|Périphérique|Urządzenie|Cihaz)"
     r"(?:'(?=: (?:cuda|mps|cpu)\b))?"
     rf"\s{{0,24}}(?:is set to|set to|(?:is|was)(?: ?:)?|:|=|->|→|：)\s{{0,24}}{_VALUE}"
 )

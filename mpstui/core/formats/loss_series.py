@@ -53,7 +53,7 @@ class LossSeries:
     @property
     def believable(self) -> bool:
         """Whether it is one: what nothing counts may be any sentence, or a report, until it has come some times."""
-        counted = self.counters != NOWHERE or self.start != NOWHERE
+        counted = (self.counters != NOWHERE or self.start != NOWHERE) and "final" not in self.name
         return counted or self.count >= (_UNCOUNTED_NEEDED if self.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
 
     @property

@@ -95,6 +95,9 @@ _PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
 """Behind a counter: ``num_steps_trained`` is no plan."""
 _ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
+_SO_MANY = ("数", "數", "수")
+"""Behind what is counted, where other languages say "number of" in front of it."""
+_JOINING = ("d", "de", "di", "do", "der", "des")
 _MAX_NAME = 80
 _EPOCH = sorted("epoch")
 _RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?")
@@ -163,12 +166,16 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
         return Name(Role.BATCH, scope)
     if words in (["num", "updates"], ["acc", "iter"], ["total", "t"]):
         return Name(Role.STEP, scope)  # counts of what is done, of fairseq, of OpenPCDet and of TD3
+    if words[0] in ("start", "begin") and "_" in text:
+        return None  # ``START_EPOCH: 1`` is a setting, "Start epoch 1" a heading
     if words[-1] == "total":
         words = ["total", *words[:-1]]  # ``timesteps_total``
     if len(words) == 3 and words[:2] == ["end", "of"]:
         words = words[2:]  # ``End of epoch 3 / 200``; an "end epoch" is a setting
-    head, last = words[:-1], words[-1]
-    if last == "num" or (len(words) == 2 and last in _ORDINALS and head[0] in BATCH_WORDS | STEP_WORDS | EPOCH_WORDS):
+    head, last = [word for word in words[:-1] if word not in _JOINING], words[-1]
+    if last in _SO_MANY and head:
+        head, last = ["num", *head[:-1]], head[-1]  # ``総ステップ数``, ``총 스텝 수``
+    elif last == "num" or (len(words) == 2 and last in _ORDINALS and head[0] in BATCH_WORDS | STEP_WORDS | EPOCH_WORDS):
         head, last = (["num"] if last == "num" else []), words[0]
     elif words == ["batch", "count"]:
         head, last = [], "batch"

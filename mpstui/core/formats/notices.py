@@ -46,6 +46,7 @@ _ORIGIN = re.compile(
 )
 _BASIC = re.compile(r"([A-Za-z_][\w.]{1,60}):(?=[^\s\d])")
 _RANK_OF = re.compile(r"\(\d{1,4}/\d{1,4}\) (?=Epoch|epoch|Train|train)")
+_BEHIND_LEVEL = re.compile(rf"\[?{_STAMP}\]?[\s|:;,-]{{1,8}}")
 _LEVEL_REACH = 140
 
 
@@ -62,6 +63,8 @@ def strip_prefix(line: str) -> str:
     only_prefix = not any(map(before.__contains__, "={")) and len(before.split()) <= 8 and "loss" not in before.lower()
     if level is not None and only_prefix:
         line = line[level.end() :]
+        stamp = _BEHIND_LEVEL.match(line)  # ``[INFO] 2024-01-02 03:04:05 Episode 3``
+        line = line[stamp.end() :] if stamp is not None else line
         origin = _ORIGIN.match(line)
         word = origin.group().strip(" :|-") if origin is not None else ""
         basic = _BASIC.match(line) if origin is None else None  # ``INFO:name:text``, as Python's logging has it

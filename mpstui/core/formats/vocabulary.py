@@ -28,18 +28,19 @@ EVAL_WORDS = word_set(
 EPOCH_WORDS = word_set(
     """
     epoch epoche epoca época époque epochs ep epo epch epok epoka
-    エポック 轮 轮次 轮数 輪 輪次 回合 周期 에폭 에포크 에폭수 эпоха эпохи
+    エポック 轮 轮次 轮数 輪 輪次 回合 周期 에폭 에포크 에폭수 эпоха эпохи эпох
     épocas epocas époques epoque epoques epochen dönem
     """
 )
 """Name an epoch."""
-EPOCH_PLURALS = word_set("epochs épocas epocas époques epoques epochen 轮数")
+EPOCH_PLURALS = word_set("epochs épocas epocas époques epoques epochen эпох 轮数")
 """Name how many epochs are planned."""
 STEP_WORDS = word_set(
     """
     step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步
     次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
-    nupdates iterazione iterazioni iteração iterações iterationen итерация итерации
+    шагов шаги passos pasos schritte étapes nupdates iterazione iterazioni iteração iterações iterationen
+    итерация итерации
     """
 )
 """Name an optimizer step."""
@@ -70,7 +71,12 @@ NUMBERED_WORDS = word_set(
     "fold client class head seed gpu rank worker layer trial part member task shot level group correct right"
 )
 """In front of a number that goes up: it says which of several, or how many, not where the training stands."""
-PLAN_WORDS = word_set("num number total max n planned of nb count 総 总 合計 totales")
+PLAN_WORDS = word_set(
+    """
+    num number total max n planned of nb count 総 总 總 合計 총 전체 totales totais totali всего
+    макс количество число anzahl nombre número numero
+    """
+)
 """In front of a counter: how many are planned."""
 LOSS_WORDS = word_set(
     """

@@ -181,3 +181,27 @@ def test_names_and_values_in_a_row_need_no_sign_between_them() -> None:
     assert {"kl_loss", "prior_ent", "model_grad_norm"} <= set(found.metrics)
     assert found.step == 58474
     assert not read(lines("It took 0.{n} seconds to load 3{n} files from 2 folders")).metrics
+
+
+@pytest.mark.parametrize(
+    "plan",
+    ["총 학습 스텝 수: 900", "総ステップ数: 900", "Всего шагов: 900", "Anzahl Schritte: 900", "макс. шагов: 900"],
+)
+def test_how_many_steps_are_planned_in_other_languages(plan: str) -> None:
+    found = read(plan + "\n" + lines("step {n} loss 0.{n}5"))
+    assert (found.step, found.steps) == (4, 900)
+
+
+@pytest.mark.parametrize("name", ["Устройство", "Gerät", "Dispositivo", "Appareil"])
+def test_the_device_in_other_languages(name: str) -> None:
+    assert read(f"10:00:01 | INFO | {name}: cpu\n" + lines("step {n} loss 0.{n}5")).standing.device == "cpu"
+
+
+def test_a_time_behind_the_level_is_none_of_the_record() -> None:
+    found = read(lines("[INFO] 2025-01-02 03:04:0{n} Episode {n} reward -1{n}.500 eps 0.9{n}"))
+    assert {"reward", "eps"} <= set(found.metrics)
+
+
+@pytest.mark.parametrize("sentence", ["Found 3 images 2.5 each", "it took 3 of 4.5", "images 3 kept 2"])
+def test_names_and_numbers_of_no_measure_are_no_record(sentence: str) -> None:
+    assert read(lines(sentence + "{n}")).metrics == ()

@@ -114,3 +114,8 @@ def test_the_name_of_an_evaluation_may_be_that_of_training() -> None:
     entry = {"expected": {}, "metrics": ["loss", "acc"], "validation": {"acc": 0.75}}
     found = metric_names.score(entry, metric_names.read(b"epoch 1 loss: 0.5 acc: 0.5 val_acc: 0.75\n"))
     assert (found.names_right, found.names, found.validations_right) == (3, 3, 1)
+
+
+def test_a_metric_file_is_read_by_its_own_format(tmp_path: Path) -> None:
+    (tmp_path / "progress.csv").write_text("step,loss,acc\n1,2.5,0.25\n2,1.5,0.5\n")
+    assert metric_names.read_file(tmp_path / "progress.csv").value("n_train_loss_points") == 2

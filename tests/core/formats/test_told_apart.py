@@ -363,3 +363,27 @@ def test_the_rate_in_a_printed_dictionary_is_the_planned_one() -> None:
     options = '{\n  "batch_size": 512,\n  "lr": 0.0001,\n  "lr_min": -1.0,\n  "epochs": 40\n}\n'
     found = read(options + lines("epoch: {n} loss: 0.{n}5"))
     assert (found.learning_rate, found.epochs) == (0.0001, 40)
+
+
+@pytest.mark.parametrize("form", ["T_Loss 1.{n}5 | V_Loss 2.{n}5", "t_loss 1.{n}5 | v_loss 2.{n}5"])
+def test_of_two_losses_told_apart_by_a_letter_that_of_training_is_the_loss(form: str) -> None:
+    found = read(lines("Epoch: {n} | " + form))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (1.15, 1.35, 3)
+
+
+def test_a_final_loss_that_is_told_once_is_no_training() -> None:
+    report = "{{'steps': {n}00, 'tokens_per_second': 14{n}.5, 'final_loss': 0.{n}}}"
+    assert read("step=500 confidence=0.75\n" + lines(report, 1)).train_loss is None
+    assert read(lines("step {n} part_a 0.{n} final_loss 0.{n}5", 4)).train_loss is not None
+
+
+def test_the_iterations_of_a_test_are_none_of_training() -> None:
+    split = '{{"cur_iter": "{n}00", "eta": "0:08:24", "split": "test_iter", "time_diff": 0.2}}'
+    found = read("Testing model for 2365 iterations\n" + lines("json_stats: " + split))
+    assert (found.step, found.steps) == (None, None)
+
+
+def test_where_a_program_starts_is_a_setting() -> None:
+    assert read("SOLVER:\n  START_EPOCH: 1\n  MAX_EPOCH: 200\n" + lines("loss: 0.{n}5")).epoch is None
+    assert read("Start epoch 4 ====\n").epoch == 4

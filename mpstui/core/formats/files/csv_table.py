@@ -6,15 +6,18 @@ Lightning and Stable-Baselines3 rewrite the whole file when a column is added, s
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
+from ..measures import is_measure
 from ..names import Role, classify
 from ..points import Priority, as_float
 from ..records import ALIASES, IGNORED
 from . import GrowingLines
 
 _MAX_COLUMNS = 1000
+_FIRST_ROWS, _FEWEST_ROWS = 6, 3
 
 
 class CsvTable(GrowingLines):
@@ -31,13 +34,18 @@ class CsvTable(GrowingLines):
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """A header that names a counter or a loss, and a first row that fits it (or none yet)."""
-        lines = start.split(b"\n", 3)
+        """A header that names a counter or a loss, and a first row that fits it (or none yet).
+
+        One that names a measure will do where rows of numbers alone are counted.
+        """
+        lines = start.split(b"\n", _FIRST_ROWS + 1)
         delimiter, columns = _header(lines[0])
-        if not columns:
-            return False
         rows = [_cells(line, delimiter) for line in lines[1:-1] if line.strip()]
-        return all(len(row) == len(columns) and any(as_float(cell) is not None for cell in row) for row in rows)
+        if not columns or not all(len(row) == len(columns) for row in rows):
+            return False
+        if any(ALIASES.get(name.lower(), IGNORED) != IGNORED or classify(name).role is Role.LOSS for name in columns):
+            return all(any(as_float(cell) is not None for cell in row) for row in rows)
+        return any(map(is_measure, columns)) and _are_counted(rows)
 
     def start_over(self) -> None:
         super().start_over()
@@ -61,11 +69,19 @@ def _header(line: bytes) -> tuple[str, list[str]]:
     """The delimiter and column names of a header line; no names when it is none."""
     for delimiter in (",", "\t", ";"):
         columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
-        known = (ALIASES.get(name.lower(), IGNORED) != IGNORED or classify(name).role is Role.LOSS for name in columns)
-        if 2 <= len(columns) <= _MAX_COLUMNS and any(known):
+        if 2 <= len(columns) <= _MAX_COLUMNS:
             are_names = all(as_float(name) is None and "=" not in name and ": " not in name for name in columns)
             return delimiter, columns if are_names else []
     return ",", []
+
+
+def _are_counted(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows hold numbers alone, and one of these goes up by the same from each row to the next."""
+    if len(rows) < _FEWEST_ROWS or any(cell and as_float(cell) is None for row in rows for cell in row):
+        return False
+    whole = ([int(cell) for cell in column] for column in zip(*rows, strict=True) if all(map(str.isdigit, column)))
+    strides = ({after - before for before, after in pairwise(column)} for column in whole)
+    return any(len(stride) == 1 and min(stride) > 0 for stride in strides)
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:

@@ -34,7 +34,7 @@ _TOLD = re.compile(
 )
 _REACH = 40
 """In front of a dictionary: it is of settings, ``loss_weights: {'bce': 1, 'dice': 1}``."""
-_COUNTED = {"epoch", "step", "global_step", "iteration", "iter"}
+_COUNTED = {"epoch", "step", "global_step", "iteration", "iter", "cur_iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
 _PLANNED = {"epochs", "num_epochs", "num_epoch", "max_epochs", "max_epoch", "n_epochs", "nb_epochs", "num_train_epochs"}
 _WORDS = 3

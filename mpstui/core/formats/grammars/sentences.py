@@ -59,7 +59,7 @@ _OPTION = re.compile(
 )
 """Of a command line that a program prints."""
 _NOT_A_PLAN = re.compile(
-    r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4}|completed|finished|performed)\b|loss"
+    r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|(?:eval|validat|infer)\w{0,8}|testing|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4}|completed|finished|performed)\b|loss"
 )
 _LONGEST_PLAN = 240
 _NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|POCH|poca|poque|step|iter|updates|轮|エポック|에폭"

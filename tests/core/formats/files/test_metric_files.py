@@ -96,6 +96,17 @@ def test_keras_csv_and_other_delimiters(tmp_path: Path) -> None:
     assert (found.epoch, found.train_loss.last) == (1, 0.8)
 
 
+def test_rows_that_are_counted_beside_a_measure_are_a_metric_file(tmp_path: Path) -> None:
+    path = tmp_path / "returns.csv"
+    path.write_text("frame,mean reward,value\n" + "".join(f"{n}640,-1{n}.5,0.{n}25\n" for n in range(1, 5)))
+    assert detect(path).name == "csv"
+    assert "mean reward" in read_log(path).metrics
+    path.write_text("id,score,word\n" + "".join(f"{n},1{n}.5,abc\n" for n in range(1, 5)))
+    assert detect(path).name == "log"
+    path.write_text("user,score\n" + "".join(f"{n * n},1{n}.5\n" for n in range(1, 5)))
+    assert detect(path).name == "log"
+
+
 def test_a_csv_of_something_else_is_no_metric_file(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("name,age,time\nAda,36,1\n")
