@@ -74,13 +74,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(pairs, told)
-    in_a_row = strict and not stray_words and _are_in_a_row(named, line)
-    says_more = (
-        in_a_row
-        or (strict and not stray_words and _are_all_of(named, pairs, line))
-        or _is_split(named)
-        or any(_is_said(pair, line) for pair in named)
-    )
+    in_a_row = strict and not stray_words and _are_in_a_row(named, pairs, line)
+    says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
@@ -143,17 +138,18 @@ def _is_split(named: Sequence[Pair]) -> bool:
     return bare == {NameScope.TRAIN, NameScope.EVAL}
 
 
-def _are_in_a_row(named: Sequence[Pair], line: str) -> bool:
-    """Whether names and values alternate with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``."""
+def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str) -> bool:
+    """Whether names and values alternate with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``.
+
+    None is needed where the line is nothing but names of one word and their numbers, one of them that of a measure:
+    ``Episode 3 reward -16.0 eps 0.99``.
+    """
     between = {line[pair.end : pair.end + _SIGN] for pair in named[:-1]}
     measured = any("." in pair.text for pair in named)
-    return len(named) >= _FEWEST_IN_A_ROW and len(between) == 1 and measured and not between.pop()[1].isalnum()
-
-
-def _are_all_of(named: Sequence[Pair], pairs: Sequence[Pair], line: str) -> bool:
-    """Whether a line is nothing but names of one word and their numbers: ``Episode 3 reward -16.0 eps 0.99``."""
-    measured = len(named) > 1 and any("." in pair.text and is_measure(pair.key) for pair in named)
-    return measured and line.split() == [word for pair in pairs for word in (pair.key, f"{pair.text}{pair.unit}")]
+    if len(named) >= _FEWEST_IN_A_ROW and len(between) == 1 and measured and not between.pop()[1].isalnum():
+        return True
+    known = len(named) > 1 and any("." in pair.text and is_measure(pair.key) for pair in named)
+    return known and line.split() == [word for pair in pairs for word in (pair.key, f"{pair.text}{pair.unit}")]
 
 
 def _are_samples(line: str, counters: Counters) -> bool:
