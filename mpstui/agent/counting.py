@@ -8,8 +8,10 @@ from typing import Any
 
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
 """What checkpoints call the optimizer steps that are done."""
-_FEW = 8
+_MOST = 1000
 """Weights that are looked at."""
+_FEW = 3
+"""How often a weight is written where a network is begun anew."""
 
 
 class Steps:
@@ -177,13 +179,14 @@ class Steps:
 class _Written:
     """How often the weights of a network were written, as torch counts it for its graphs: no value is looked at.
 
-    Each step of an optimizer writes a weight as often. Where that is not so, another one has, by all weights alike: a
-    fold of a cross-validation begins anew with the same network.
+    Each step of an optimizer writes a weight as often. Where that is not so for all weights, something else has written
+    them: a fold of a cross-validation begins anew with the same network. A few times more for some weights will do, as
+    others may be written behind torch's back (``weight.data``); those that take no part in each step lack more.
     """
 
     def __init__(self, weights: list[Any], seen: int | None) -> None:
         """Behind the first step, ``seen`` steps after the beginning; None: this is that of the process."""
-        self._known = [(weakref.ref(one), _times(one)) for one in weights[:_FEW]]
+        self._known = [(weakref.ref(one), _times(one)) for one in weights[:_MOST]]
         self._seen = seen
 
     def anew(self, seen: int, before: int) -> bool:
@@ -191,7 +194,10 @@ class _Written:
         steps = seen - 1 - (before if self._seen is None else self._seen)
         alive = ((ref(), version) for ref, version in self._known)
         written = [_times(one) - version for one, version in alive if one is not None]
-        return steps > 1 and bool(written) and all(times % steps for times in written)
+        if steps < 2 or not written:
+            return False
+        few = steps > 2 * _FEW and any(times > steps and 0 < times % steps <= _FEW for times in written)
+        return few or all(times % steps for times in written)
 
 
 def _times(weight: Any) -> int:

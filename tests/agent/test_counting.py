@@ -74,6 +74,28 @@ def test_the_same_network_begun_anew_is_another_training_and_with_a_new_optimize
     assert told == [(0, 1, 4), (0, 1, 8), (1, 2, 12), (2, 3, 16)]
 
 
+def test_a_network_is_begun_anew_also_where_half_of_it_is_written_past_the_count() -> None:
+    """``weight.data.uniform_()``, as graph networks do it. A layer that takes part now and then is no sign of it."""
+    steps, told = Steps(), []
+    parts = [torch.nn.Linear(3, 1) for _ in range(3)]
+    net = torch.nn.ModuleList(parts)
+    for fold in range(3):
+        if fold == 2:
+            parts[0].weight.data.uniform_()
+            parts[1].reset_parameters()
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        steps.made(optimizer)
+        for number in range(12):
+            optimizer.zero_grad()
+            loss: Any = sum(part(torch.ones(2, 3)).sum() for part in parts[: 3 if number % 2 else 2])
+            loss.backward()
+            optimizer.step()
+            steps.network(optimizer)
+            steps.stepped(optimizer, None)
+        told.append(steps.training)
+    assert told == [1, 1, 2]
+
+
 def test_of_steps_that_are_compiled_at_times_the_optimizer_tells() -> None:
     steps = Steps()
     made = _made(torch.optim.Adam, steps)
