@@ -64,6 +64,8 @@ class ExternalMetrics:
         self._restarts = 0
         self._reader: ConsoleSource | MetricSource | None = None
         self._previewed = False
+        self._finished_at = 0
+        """Where it ended when nobody wrote on."""
         self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
         self._held: tuple[float, object, dict[str, SeriesView]] = (0.0, None, {})
@@ -167,17 +169,27 @@ class ExternalMetrics:
                 break
             records = self._add(points, timed=before > 0 and self.complete)
             if not self._previewed or self.complete:
-                for record in records:
-                    # Of loss and steps a later point counts also where it says that they are not known.
-                    known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
-                    if "epoch" in known and known["epoch"] != self.newest.get("epoch"):
-                        self.newest.pop("epoch_step", None)  # it was that of another one
-                    self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
+                self._learn(records)
                 self._take_standing(self._reader.standing)
                 fresh.extend(records)
             if budget.spent or self.file.offset == before:
                 break
         return fresh
+
+    def finish(self) -> None:
+        """Nobody writes on: what stands behind the last end of a line is a whole one, too."""
+        if isinstance(self._reader, ConsoleSource) and self.complete and self._finished_at != self.file.offset:
+            self._finished_at = self.file.offset
+            self._learn(self._add(self._reader.finish(), timed=False))
+
+    def _learn(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Show what they say as the newest."""
+        for record in records:
+            # Of loss and steps a later point counts also where it says that they are not known.
+            known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
+            if "epoch" in known and known["epoch"] != self.newest.get("epoch"):
+                self.newest.pop("epoch_step", None)  # it was that of another one
+            self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name; the one to chart is called ``loss``."""

@@ -267,6 +267,8 @@ class RunReader(RunFollower):
         if full:
             self._continue_attempts()
         self._read_external(budget, anyway=first)  # what reads logs may have taken all the time to import
+        if ended and self.external is not None:
+            self.external.finish()
 
     def _choose_external(self) -> None:
         """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.
@@ -286,7 +288,8 @@ class RunReader(RunFollower):
 
     def _opened(self, path: Path) -> ExternalMetrics:
         found = ExternalMetrics(path, self.machine.clock, self._pattern, store=SeriesStore(capacity=self.capacity))
-        note = self._notes.find(self.run.run, path, self._pattern) if self._notes is not None else None
+        notes = self._notes if self.witnesses.exit.value is None else None  # of an ended one all is read
+        note = notes.find(self.run.run, path, self._pattern) if notes is not None else None
         if note is not None:
             found.recall(note)
         return found

@@ -22,6 +22,7 @@ PREVIEW_BYTES = SLICE_BYTES
 """A longer log is understood from its end first; the rest follows in slices."""
 
 
+_HEAD_BYTES = 1 << 14
 WIDE, WIDE_SLICE_BYTES = 1000, 1 << 21
 """Of so many metrics a slice of the usual size holds two rows, and each column costs as much as one of a hundred."""
 
@@ -54,9 +55,18 @@ class ConsoleSource:
         """Points at the end of a file that is too long to be read at once; none otherwise."""
         if self._file.size <= PREVIEW_BYTES:
             return ()
-        reader = self._previewer = self._new_reader()
+        reader = self._previewer = self._new_reader(from_zero=self._begins_with_zero())
         points = reader.take(bytes_at(self._file.path, self._file.size - PREVIEW_BYTES, PREVIEW_BYTES))
         return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
+
+    def _begins_with_zero(self) -> bool:
+        """Whether the first epoch is called 0, as only the beginning of the file tells."""
+        points = self._new_reader().take(bytes_at(self._file.path, 0, _HEAD_BYTES))
+        return any(point.newest.epoch is not None and point.newest.first_epoch == 0 for point in points)
+
+    def finish(self) -> Sequence[Point]:
+        """The points of a last line that nothing ends, where nobody writes on."""
+        return self._reader.close()
 
     def count_from_zero(self) -> None:
         """The first epoch is called 0, as an earlier attempt has told: a continued one has no such line."""
@@ -73,11 +83,11 @@ class ConsoleSource:
             self._reader.failure = f"{type(error).__name__}: {error}"
             return ()
 
-    def _new_reader(self) -> LogReader:
+    def _new_reader(self, *, from_zero: bool = False) -> LogReader:
         from ..formats.grammars import Declared, all_grammars
         from ..formats.reader import LogReader
 
-        pattern, from_zero = self._pattern, self._from_zero
+        pattern, from_zero = self._pattern, from_zero or self._from_zero
         if pattern is None:
             return LogReader(from_zero=from_zero)
         return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero)

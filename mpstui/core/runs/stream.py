@@ -223,7 +223,8 @@ class RunStream:
             if self._printed is None or (self._printed.path, self._begun) != (path, parts):
                 self._printed, self._begun = self._opened(path, chosen.pattern), parts
                 self._counted, self._known = 0, told if number == attempt else 0
-            for record in self._taken(self._printed):
+            over = run is not None and (number < newest or not seen.state.active)
+            for record in self._taken(self._printed, over):
                 if self._counted > self._known and (point := _point(record)):
                     yield {**point, "attempt": number if run else 1 + point.get("attempt", 0) // each}
             self.place["printed"] = [number, max(self._counted, self._known)]
@@ -240,12 +241,14 @@ class RunStream:
         """Nothing renames what a run of ours writes to; of hundreds none is held open."""
         return HeldFile(path, start=start) if self._run is None else _Ours(path, start=start)
 
-    def _taken(self, printed: ExternalMetrics) -> Iterator[Told]:
-        """The points that were added to a file, counted as the file has them."""
+    def _taken(self, printed: ExternalMetrics, over: bool) -> Iterator[Told]:
+        """The points that were added to a file, counted as the file has them; ``over``: nobody writes on."""
         while True:
             before = printed.file.offset, printed.file.restarts
             printed.poll()
             printed.read(Budget(GLANCE_SECONDS))
+            if over:
+                printed.finish()
             if printed.file.restarts != before[1]:
                 self._counted = self._known = 0
             taken, self._points.taken = self._points.taken, []

@@ -83,6 +83,17 @@ def test_a_bar_that_comes_before_the_first_step_the_agent_sees_is_none_of_traini
     run.release()
 
 
+def test_the_last_line_of_a_run_that_has_ended_counts_though_nothing_ends_it(home: Home) -> None:
+    """It was drawn over and over with a carriage return in front."""
+    run = run_of(home)
+    run.output("".join(f"\r[Epoch 0/2] [Batch {at}/8] [D loss: 0.{at}52855] [G loss: 1.{at}37074]" for at in range(8)))
+    assert {shown.series["D loss"].last for shown in both(home, run)[1:]} == {0.652855}
+    run.exit(code=0).release()
+    for shown in both(home, run):
+        assert shown.numbers.metrics["D loss"] == 0.752855
+    assert (shown.series["D loss"].count, shown.series["D loss"].last) == (8, 0.752855)
+
+
 def test_the_mean_of_an_epoch_is_a_curve_beside_the_loss_of_its_steps(home: Home) -> None:
     run = run_of(home)
     for epoch in range(1, 5):

@@ -184,6 +184,23 @@ def test_a_log_that_cannot_be_read_in_one_look_shows_its_end_and_never_its_middl
         assert (found.newest["step"], found.newest["loss"]) == (count, 1.0)
 
 
+def test_what_ends_with_the_run_and_with_no_line_is_listed_too(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    run = RunBuilder(home).status("running").launch().output("epoch 1 loss 0.500\nepoch 2 loss 0.250").hold()
+    assert list_rows(home, None)[0][0].json["loss"] == 0.5
+    run.exit(code=0).release()
+    assert list_rows(home, None)[0][0].json["loss"] == 0.25
+
+
+def test_the_end_of_a_long_log_has_its_epochs_numbered_as_its_beginning_does(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    line = "Epoch {epoch} step {step:5}/10000 loss 0.500\n"
+    path.write_text("".join(line.format(epoch=at // 5000, step=at % 5000) for at in range(20_000)))
+    assert path.stat().st_size > 2 * SLICE_BYTES
+    found = look(path, seconds=0.0)
+    assert (found.complete, found.newest["epoch"], found.newest["first_epoch"]) == (False, 3, 0)
+
+
 def test_live_runs_are_noted_and_ended_ones_forgotten(tmp_path: Path) -> None:
     home: Home = make_home(tmp_path)
     run = RunBuilder(home).status("running").launch().output("epoch 1/3 step 1 loss 0.5\n").hold()

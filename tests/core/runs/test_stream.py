@@ -70,6 +70,21 @@ def test_each_line_is_told_once_and_another_process_goes_on(home: Home) -> None:
     assert [(one["run"], one["state"]) for one in told(again, "state")] == [(other.run.run, "failed")]
 
 
+def test_the_last_line_of_a_run_is_told_when_it_has_ended_though_nothing_ends_the_line(home: Home) -> None:
+    run = (
+        RunBuilder(home, created=NOW - 1e8)
+        .status("running")
+        .launch()
+        .output("step 1 loss 0.500\nstep 2 loss 0.250")
+        .hold()
+    )
+    streams = at_once(Streams(home, [run.run.run]))
+    assert [one["step"] for one in told(streams, "point")] == [1]
+    run.exit(code=0).release()
+    assert [one["step"] for one in told(streams, "point")] == [2]
+    assert told(streams, "point") == []
+
+
 def test_only_what_comes_is_told_where_that_is_asked(home: Home) -> None:
     run = RunBuilder(home, created=1e9).status("running").launch().output("step 1 loss 0.5\nstep 2 loss 0.4\n").hold()
     old = RunBuilder(home, "old").status("ended").launch().exit(code=0).points(point(1, loss=0.5))
