@@ -17,7 +17,8 @@ from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
 _WARNING = re.compile(
-    r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b|^(?:\[rank\d{1,9}\]: ?)?W\d{4} \d\d:\d\d:\d\d"
+    r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b"
+    r"|^(?:\[rank\d{1,9}\]: ?)?(?:W\d{4} \d\d:\d\d:\d\d|\[W(?:\d{4})? )"
     r"|\b(?:PASSED|SKIPPED|XFAIL)\b",  # a test that wants the error it names
     re.MULTILINE,
 )

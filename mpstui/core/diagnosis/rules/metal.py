@@ -128,6 +128,7 @@ RULES = (
         sources=("huggingface/transformers#38819",),
         patterns=(
             r"XPC_ERROR_CONNECTION_(?:INVALID|INTERRUPTED)",
+            r"Cannot re-initialize MPS in forked subprocess",
             r"Compiler encountered .{0,20}XPC",
             r"MTLCompilerService",
             r"compiler (?:service )?(?:is )?no longer (?:active|available)",

@@ -23,6 +23,7 @@ RULES = (
             r"\bloss\b.{0,60} (?:is|was|are|became) " + _NONFINITE,
             _NONFINITE + r"(?: (?:or|and) \w+)? (?:train(?:ing)? )?loss",
             r"\bgrad(?:ient)?s?(?: norm)? (?:is|are|became) (?:now )?" + _NONFINITE,
+            _NONFINITE + r" grad(?:ient)?s?(?: norm)?\b.{0,120}\b(?:stop|abort|exit|terminat|halt)",
             r"is non-finite, so it cannot be clipped",
             r"The total norm of order .{1,20} for gradients from",
             r"TerminateOnNan: Output",

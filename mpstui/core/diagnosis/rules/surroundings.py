@@ -173,9 +173,11 @@ RULES = (
             r"PermissionError: \[Errno (?:1|13)\]",
             r"\[Errno 30\] Read-only file system",
             r"(?:line \d+|\bsh|bash|zsh): [\w./~+-]{1,120}: Permission denied",
+            r"\bexecl failed: Permission denied",  # torch's own helper lost its x, as in an archive that was unpacked
         ),
         confidence=0.88,
         codes=(1, 126),
+        outranks=("dl_share_mps",),
     ),
     Rule(
         id="hub_busy",
