@@ -95,11 +95,24 @@ RULES = (
             r"(?:OSError|error): .{0,30}Inappropriate ioctl for device",
             r"stdin.{0,20} (?:isn't|is not) a terminal",
             r"the input device is not a TTY",
-            r"EOFError: EOF when reading a line",
             r"_curses\.error: (?:setupterm|cbreak|nocbreak)",
         ),
         confidence=0.88,
         outranks=("shape_bug",),
+    ),
+    Rule(
+        id="asks_a_question",
+        title="The program asks for an answer",
+        cause="It waits for a line to be typed, most often whether something old may go. Under mpstui nobody sits at "
+        "its standard input.",
+        remedy=Remedy(
+            text="Give the answer with the command, where it has an option for that, or do beforehand what it asks "
+            "about (remove or rename the old folder). `mpstui run -- sh -c 'yes | COMMAND'` says yes to everything."
+        ),
+        sources=("docs.python.org/3/library/functions.html#input", "yinboc/prototypical-network-pytorch utils.py"),
+        patterns=(r"EOFError: EOF when reading a line",),
+        confidence=0.9,
+        outranks=("no_terminal", "shape_bug"),
     ),
     Rule(
         id="wandb_login",
@@ -119,7 +132,7 @@ RULES = (
             r"wandb\.errors\.\S{0,40}AuthenticationError",
         ),
         confidence=0.95,
-        outranks=("no_terminal", "no_network"),
+        outranks=("no_terminal", "asks_a_question", "no_network"),
     ),
     Rule(
         id="hub_login",
