@@ -145,12 +145,13 @@ def main() -> int:
     parser.add_argument("events", type=Path)
     parser.add_argument("--python", type=Path, required=True)
     parser.add_argument("--screens", action="store_true")
+    parser.add_argument("--metric", default="m17", help="waited for on both screens, by its name or a part of it")
     args = parser.parse_args()
     wandb, right = args.python.with_name("wandb"), True
     if args.screens:
         here = Path(sys.executable).with_name("mpstui")
         for name, command in (("LEET", [wandb, "leet", "run", args.log]), ("mpstui", [here, "watch", args.log.parent])):
-            painted, told, megabytes = screen(list(map(str, command)), b"m17")
+            painted, told, megabytes = screen(list(map(str, command)), args.metric.encode())
             print(f"{name}: first paint {painted:.2f} s, a metric by name {told:.2f} s, {megabytes:.0f} MB")
     read, lasted = ours(args.log)
     mine = {name: rows for name, rows in read.items() if not name.startswith("system/")}
