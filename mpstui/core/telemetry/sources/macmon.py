@@ -2,8 +2,9 @@
 
 One JSON object a line; the first comes after one interval. Field names by version: ``gpu_usage`` [MHz, ratio] since
 0.4 is scaled by clock and is no busy share; ``gpu_active_ratio`` since 0.8.0 is, comparable with ioreg's. Ratios are
-0 to 1. A temperature or ``sys_power`` of 0 means that the sensor could not be read. ``macmon serve`` listens on all
-interfaces and is never started.
+0 to 1. A temperature, clock, size of used memory, ``sys_power`` or ``cpu_power`` of 0 means that it could not be read
+(a chip newer than this macmon), and without the CPU's power the GPU's 0 says nothing either; beside it that is a GPU
+which sleeps. ``macmon serve`` listens on all interfaces and is never started.
 """
 
 from __future__ import annotations
@@ -100,21 +101,22 @@ class Macmon(Source):
 
 def _facts(record: Mapping[str, Any]) -> Facts:
     active = _number(record, "gpu_active_ratio")
+    cpu_power, gpu_power = _number(record, "cpu_power") or None, _number(record, "gpu_power")
     host = HostFacts(
         memory_total_bytes=_bytes(record, "memory", "ram_total"),
-        memory_used_bytes=_bytes(record, "memory", "ram_usage"),
+        memory_used_bytes=_bytes(record, "memory", "ram_usage") or None,
         swap_total_bytes=_bytes(record, "memory", "swap_total"),
         swap_used_bytes=_bytes(record, "memory", "swap_usage"),
         cpu_temperature_celsius=_number(record, "temp", "cpu_temp_avg") or None,
-        cpu_power_watts=_number(record, "cpu_power"),
+        cpu_power_watts=cpu_power,
         power_watts=_number(record, "sys_power") or None,
     )
     gpu = GpuSample(
         vendor="apple",
         busy_percent=None if active is None else active * 100,
         temperature_celsius=_number(record, "temp", "gpu_temp_avg") or None,
-        power_watts=_number(record, "gpu_power"),
-        clock_mhz=_number(record, "gpu_freq_mhz") or _number(record, "gpu_usage", 0),
+        power_watts=None if gpu_power == 0 and cpu_power is None else gpu_power,
+        clock_mhz=_number(record, "gpu_freq_mhz") or _number(record, "gpu_usage", 0) or None,
     )
     scaled_only = {} if active is not None else {"gpu0.busy_percent": "this macmon gives the load scaled by clock only"}
     return Facts(host=host, gpus=(gpu,), reasons=scaled_only)

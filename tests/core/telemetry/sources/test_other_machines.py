@@ -9,6 +9,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.core.telemetry.model import GpuSample, HostFacts
 from mpstui.core.telemetry.source import SourceRequest
 from mpstui.core.telemetry.sources import ioreg, macmon, sysctl, vm_stat
 from mpstui.core.telemetry.sources.host import HostMemory
@@ -94,6 +95,19 @@ def test_macmon_sizes_may_be_written_as_decimals_and_null_is_unknown() -> None:
     odd = macmon.parse_line('{"memory":{"ram_total":NaN,"ram_usage":1e400,"swap_total":0.5}}')
     assert odd is not None
     assert (odd.host.memory_total_bytes, odd.host.memory_used_bytes, odd.host.swap_total_bytes) == (None, None, None)
+
+
+def test_macmon_that_reads_no_counters_of_a_newer_chip_tells_no_zeros() -> None:
+    power = '"cpu_power": 0.0, "gpu_power": 0.0, "sys_power": 0.0, "gpu_usage": [0, 0.0], "gpu_freq_mhz": 0'
+    facts = macmon.parse_line(f'{{{power}, "temp": {{"cpu_temp_avg": 0.0}}, "memory": {{"ram_usage": 0}}}}')
+    assert facts is not None
+    assert (facts.host, facts.gpus) == (HostFacts(), (GpuSample(vendor="apple"),))
+
+
+def test_macmon_of_an_idle_gpu_tells_its_zero_watts() -> None:
+    facts = macmon.parse_line('{"cpu_power": 0.2, "gpu_power": 0.0, "gpu_active_ratio": 0.0, "gpu_freq_mhz": 338}')
+    assert facts is not None
+    assert (facts.gpus[0].power_watts, facts.gpus[0].busy_percent, facts.gpus[0].clock_mhz) == (0.0, 0.0, 338)
 
 
 def test_a_kernel_without_smaps_rollup_says_so(tmp_path: Path) -> None:
