@@ -24,7 +24,8 @@ _WARNING = re.compile(
 )
 _HANDLED = re.compile(
     r"[,;:.)] {1,2}(?:(?:re)?trying|skipp(?:ing|ed)|continuing|casting|falling back"
-    r"|(?:training|running) .{1,30} instead)\b|(?-i:\b(?:PASSED|SKIPPED|XFAIL)\b)",
+    r"|using (?:the )?(?:cpu|mps|fp32|float32)|(?:training|running) .{1,30} instead)\b"
+    r"|(?-i:\b(?:PASSED|SKIPPED|XFAIL)\b)",
     re.IGNORECASE,
 )
 """Behind a message: what the program did about it, which therefore went on."""
