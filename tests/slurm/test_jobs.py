@@ -163,8 +163,10 @@ def test_however_a_training_ends_whose_job_is_cancelled_it_was_cancelled(
     assert (found.state, found.exit.action, found.exit.requested_by) == (State.KILLED, CANCEL, "Slurm")
     assert found.reason == f"its Slurm job was cancelled through the scheduler, not by mpstui: {how}"
     cluster.set("10", state="CANCELLED")
-    found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.CANCELLED)
-    assert found.reason == "Slurm job 10 was cancelled through the scheduler, not by mpstui"
+    reason = "Slurm job 10 was cancelled through the scheduler, not by mpstui"  # a look behind the job's own phase
+    found = runs.wait(run, lambda seen: seen.reason == reason)
+    assert found.job is not None
+    assert found.job.phase is JobPhase.CANCELLED
     assert (badge(found), found.end_word) == (CANCELLED, "cancelled")
     assert not failed_or_stuck(found)
     assert found.events[-1].text == f"{how}, after its job was cancelled through Slurm"
