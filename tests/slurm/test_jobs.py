@@ -388,7 +388,7 @@ def test_a_requeued_job_can_be_called_off(runs: Cluster, cluster: FakeCluster) -
     actions = Actions(dict(os.environ))
     answer = answered(actions, seen.dir, actions.send(seen, "kill").id)
     assert answer.ok
-    assert runs.wait(run, lambda seen: not seen.state.active).state is State.KILLED
+    runs.wait(run, lambda seen: seen.state is State.KILLED)  # a look before it may see how the attempt itself ended
     assert cluster.job("10")["state"] == "CANCELLED"
 
 
