@@ -137,7 +137,7 @@ def _add_device(group: argparse._ArgumentGroup) -> None:
         "--replay",
         choices=("auto", "off"),
         default="auto",
-        help="record a step's kernels and issue them as one (CUDA, one process, not fp16); the numbers stay the same",
+        help="record a step's kernels and issue them as one (CUDA, not fp16); the numbers stay the same",
     )
     group.add_argument(
         "--deterministic",
@@ -161,7 +161,9 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         "--report-every", type=whole, default=0, metavar="STEPS", help="0: about once a second (default)"
     )
     group.add_argument("--eval-every", type=positive, default=1, metavar="EPOCHS")
-    group.add_argument("--save-every", type=whole, default=1, metavar="EPOCHS", help="0: only at the end")
+    group.add_argument(
+        "--save-every", type=whole, default=1, metavar="EPOCHS", help="0: at the end, a new best, and when asked"
+    )
     group.add_argument("--save-steps", type=whole, default=0, metavar="STEPS", help="checkpoints inside an epoch too")
     group.add_argument("--keep", type=whole, default=3, metavar="K", help="newest checkpoints to keep (best.pt stays)")
     group.add_argument(
