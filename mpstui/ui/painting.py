@@ -4,7 +4,7 @@ Textual knows which regions may have changed and renders them whole. :class:`Pai
 compares, and writes only those that differ, with the shortest movements and changes of colour between them. Where the
 rows of a region are the earlier ones moved up, as in a growing log, the terminal is asked to scroll (DECSTBM, line
 feeds) if that takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered:
-it heals what another program may have left on the terminal. docs/screen.md, "Measured", has the figures.
+it heals what another program may have left on the terminal. docs/screen-internals.md, "Measured", has the figures.
 
 Charts in pixels (``graphics.py``) go behind the cells of its frame, strip by strip; where text erases pixels, what a
 frame has written upon is shown again.

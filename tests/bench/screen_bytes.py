@@ -2,7 +2,7 @@
 
 Bytes a second are what an SSH session has to carry. Each row is the real program on a pseudo-terminal, looking at real
 runs of a script that prints some lines a second; `deflated` is what ``ssh -C`` would send of it, `bursts` how many
-writes a second there are. Prints the table of docs/screen.md, "Measured".
+writes a second there are. Prints the table of docs/screen-internals.md, "Measured".
 """
 
 from __future__ import annotations
