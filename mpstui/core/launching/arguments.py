@@ -141,7 +141,9 @@ def known_arguments(
     if text is not None and not _PARSER.search(text):
         return _settings(text) if _SETTINGS.search(text) else ()
     stamp = str(storage.stamp(file)) if file else ""
-    name = hashlib.sha256("\0".join((python, str(cwd), *words)).encode()).hexdigest()[:32]
+    # Typed as `python` it is the interpreter that a launch names in full: one answer serves both.
+    interpreter = (shutil.which(python, path=environ.get("PATH")) if "/" not in python else None) or python
+    name = hashlib.sha256("\0".join((interpreter, str(cwd), *words)).encode()).hexdigest()[:32]
     kept = cache / f"{name}.json" if cache and stamp else None
     with contextlib.suppress(UnreadableRecord, OSError, LookupError, TypeError, AttributeError):
         record = storage.read_json(kept) if kept else None

@@ -26,6 +26,7 @@ from .editing import recorded_choice
 from .preflight import script_of
 from .record import read_run
 
+_ASKS = "It was not asked for its arguments yet: `mpstui restart RUN --fix` does that."
 AS_SURE = 0.8
 """A less probable cause is treated only where it is about as probable as the first."""
 
@@ -68,7 +69,7 @@ class Cure:
             roles = f"{', '.join(most)} or {last}" if most else last
             sentences.append(f"Which argument sets {roles} is not known; a profile can name it in [roles].")
         if self.could_ask and (not self.works or self.risk != self.finding.remedy.risk):
-            sentences.append("`mpstui restart RUN --fix` asks the program itself.")
+            sentences.append(_ASKS)
         return " ".join(sentences)
 
     def with_sets(self, sets: Mapping[str, str]) -> Cure:

@@ -72,6 +72,15 @@ def test_the_answer_is_remembered_until_the_file_changes(ask: Ask, tmp_path: Pat
     assert ("lr" in first, "rate" in again) == (True, True)
 
 
+def test_what_was_asked_as_it_was_typed_is_known_of_the_launch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    options: dict[str, Any] = {"cwd": tmp_path, "environ": environ, "cache": tmp_path / "cache"}
+    typed = known_arguments((Path(sys.executable).name, "train.py"), **options)
+    full = known_arguments((sys.executable, "train.py"), **options, ask=False)
+    assert full == typed != ()
+
+
 @pytest.mark.parametrize(
     "command",
     [
