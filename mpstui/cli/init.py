@@ -48,8 +48,10 @@ def run(args: argparse.Namespace) -> int:
         cwd = profile.cwd
         if profile.path is not None:
             hint = f"`mpstui profiles save {found.run} NAME` saves its changes as another"
+            hint += "; `mpstui init --replace -- COMMAND` writes it anew"
             raise UsageError(f"{found.run} was launched from a profile: {profile.path}", hint)
-    given = recorded_choice(found).env if found else {}
+    choice = recorded_choice(found) if found else None
+    given = {**choice.profile.env, **choice.env} if choice else {}
     if found is not None:
         environ = {**environment_of(found, environ, this_machine()), **given}
     file = session.cwd / Path(args.to).expanduser() if args.to else None
@@ -83,4 +85,4 @@ def _tell(made: Proposal, file: Path, run: str | None, *, as_json: bool) -> None
     known += f" (of its arguments: {made.complaint})" if made.sources and made.complaint else ""
     say(f"made from {known}; start it with `mpstui launch {file}`")
     if run is None:
-        say("no run of this command was found: after one, `mpstui init RUN --replace` adds its checkpoints")
+        say("no run of it was found: after one, the same `mpstui init` with --replace adds what it saves")

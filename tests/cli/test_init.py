@@ -47,6 +47,16 @@ def test_a_run_becomes_a_profile_that_resumes(folder: Path) -> None:
     assert told("show", run)["profile"] == "net"
 
 
+def test_what_a_launch_of_the_profile_saved_is_added_to_it(folder: Path) -> None:
+    command = ["--", sys.executable, "net.py", "--epochs", "2"]
+    assert "with --replace adds what it saves" in ok("init", *command, cwd=folder)
+    assert "# checkpoints" in (folder / "profiles" / "net.toml").read_text()
+    run = ok("launch", "net", cwd=folder).strip()
+    ok("wait", run, "--timeout", "90")
+    assert json.loads(ok("init", "--replace", "--json", *command, cwd=folder))["run"] == run
+    assert '\ncheckpoints = "out/net_*.pt"\n' in (folder / "profiles" / "net.toml").read_text()
+
+
 def test_a_file_that_is_there_is_kept_and_options_may_follow_the_run(folder: Path) -> None:
     env = ["--env", "DATA=here", "--env", "HF_TOKEN=hf_secret"]
     run = ok("run", "--name", "mine", *env, "--", sys.executable, "net.py", cwd=folder).strip()

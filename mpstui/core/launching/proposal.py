@@ -125,16 +125,21 @@ def _typed(command: Sequence[str], known: Sequence[Argument], cwd: Path, name: s
 
 
 def earlier_run(command: Sequence[str], cwd: Path, home: Home) -> RunDir | None:
-    """The newest run that `mpstui run` started of the same program in the same folder."""
-    wanted = profile_of_command(tuple(command), cwd=cwd).command
+    """The newest run of the same program in the same folder, started as a command or from a profile."""
+    wanted = _same_program(profile_of_command(tuple(command), cwd=cwd).command)
     for run in sorted(run_dirs(home.runs), key=lambda one: one.run, reverse=True)[:200]:
         try:
             profile = recorded_choice(run).profile
         except OperationError:
             continue
-        if profile.path is None and (profile.command, profile.cwd) == (wanted, cwd):
+        if (_same_program(profile.command), profile.cwd) == (wanted, cwd):
             return run
     return None
+
+
+def _same_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A command without the name of its Python, which a profile leaves open."""
+    return command[1:] if command[:1] == ("{python}",) or is_python(command[0]) else command
 
 
 def command_of(run: RunDir) -> tuple[tuple[str, ...], Profile]:
