@@ -74,9 +74,21 @@ def run_diagnose(args: argparse.Namespace) -> int:
         session = Session()
         cure = cure_of(RunDir(path), findings, session.environ, session.home.arguments)
     unknown = unexplained(findings, evidence)
+    unknown = (_not_ended(path) or unknown) if unknown else None
     cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
     say_lines("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
     return 0
+
+
+def _not_ended(path: Path) -> str | None:
+    """The sentence for a run of ours that still goes on."""
+    from ..core.runs.monitor import Monitor
+
+    home = Session().home
+    state = Monitor(home).snapshot(path.name).state if path.parent == home.runs else None
+    if state is None or not state.active:
+        return None
+    return f"It has not ended: it is {state.replace('_', ' ')}, and its output names no failure that is known."
 
 
 def _evidence_of_others(folder: Path) -> Evidence:

@@ -12,7 +12,9 @@ import pytest
 from mpstui.cli.main import main
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.profiles.model import profile_of_command
+from tests.cli.programs import STEPS, ok, told
 from tests.core.launching.test_cure import crashed
+from tests.waiting import wait_until
 
 OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB)"
 
@@ -117,6 +119,17 @@ def test_a_run_is_found_by_name(
     (run / "spec.json").write_text(json.dumps({"name": "toy"}))
     assert main(["diagnose", "toy", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["id"] == "mps_oom"
+
+
+def test_a_run_that_has_not_ended_is_said_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(STEPS)
+    run = ok("run", "--no-agent", "--", sys.executable, "steps.py", cwd=tmp_path).strip()
+    try:
+        wait_until(lambda: told("show", run)["state"] == "running")
+        assert ok("diagnose", run).startswith("It has not ended: it is running")
+    finally:
+        ok("kill", run)
+    assert "asked for a kill: there is no crash to explain" in ok("diagnose", run)
 
 
 def test_what_does_not_exist_is_wrong_use(
