@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .names import PART
+from .names import PART, classify
 from .points import NOWHERE, Counters, LineReading, LossSummary, Number
 
 _UNCOUNTED_NEEDED, _UNCOUNTED_AVERAGES_NEEDED = 3, 5
+_MAX_SERIES = 64
 
 
 @dataclass(slots=True)
@@ -37,12 +37,19 @@ class LossSeries:
         self.run, self.start, self.counters, self.epoch = run, start, start, start.epoch
         self.epochs_announced = self.count = 0
 
-    def extend(self, values: Sequence[float]) -> None:
-        """More readings, in order."""
+    def extend(self, values: Sequence[float], newest: Counters, epoch: Number | None, announced: int) -> None:
+        """More readings, in order.
+
+        Args:
+            newest: where the last of them stands.
+            epoch: the one that holds there, on its own line or above it.
+            announced: how many epochs lines have told until then.
+        """
         if self.count == 0:
             self.first = values[0]
         self.last = values[-1]
         self.count += len(values)
+        self.counters, self.epoch, self.epochs_announced = newest, epoch, announced
 
     def replace_last(self, value: float) -> None:
         """The newest reading was drawn again with another value."""
@@ -59,6 +66,60 @@ class LossSeries:
     @property
     def summary(self) -> LossSummary:
         return LossSummary(self.first, self.last, self.count)
+
+
+class LossBook:
+    """All series of one log, by name, and which of them belong to the newest run."""
+
+    def __init__(self) -> None:
+        self.run = 0
+        """The number of the newest run."""
+        self._series: dict[str, LossSeries] = {}
+
+    def begun(self, name: str) -> LossSeries | None:
+        """The series of that name, if it has losses of the newest run."""
+        series = self._series.get(name)
+        return series if series is not None and series.run == self.run and series.count else None
+
+    @property
+    def primary(self) -> LossSeries | None:
+        """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
+        return leader([s for s in self._series.values() if s.count and s.run == self.run and s.believable])
+
+    @property
+    def first_format(self) -> str | None:
+        """Of the series that was met first, in whatever run."""
+        return next((series.format for series in self._series.values()), None)
+
+    def count(self, reading: LineReading, at: Counters, epoch: Number | None, announced: int, *, redrawn: bool) -> bool:
+        """Add the loss of a reading to its series; False when this very reading is known already.
+
+        Args:
+            at: where it stands.
+            epoch: the one that holds, where ``at`` tells none.
+            announced: how many epochs lines have told until now.
+            redrawn: whether a bar that stands still is drawn again, rather than a new one.
+        """
+        series = self._series.get(reading.series)
+        if series is None:
+            if len(self._series) >= _MAX_SERIES:
+                return True
+            rank = classify(reading.loss_name).rank
+            series = LossSeries(reading.series, reading.grammar, reading.bar, rank)
+            self._series[reading.series] = series
+        loss = float(reading.loss) if reading.loss is not None else 0.0
+        now, before = reading.counters, series.counters
+        # Drawn again where it stood; an average that runs through an epoch stands still in it.
+        stands_still = now.epoch == before.epoch and (reading.running or now == before)
+        if series.run != self.run or series.count == 0:
+            series.begin(self.run, at)
+        elif reading.bar and stands_still and redrawn:
+            series.replace_last(loss)
+            return True
+        elif at.shown_step is not None and (at, str(loss)) == (before, str(series.last)):
+            return False  # compared as text, for which NaN is NaN
+        series.extend((loss,), at, first_known(at.epoch, epoch), announced)
+        return True
 
 
 def leader(rivals: Sequence[LossSeries]) -> LossSeries | None:
@@ -127,85 +188,3 @@ def first_known(*values: Number | None) -> Number | None:
 def or_zero(value: Number | None) -> Number:
     """For comparisons alone: an unknown counter compares like the very start."""
     return 0 if value is None else value
-
-
-_TOLERANCE = 0.02
-"""Share of all steps by which a plan and what becomes of it may differ."""
-
-
-class EpochSteps:
-    """Watches the counters of one program's training lines."""
-
-    def __init__(self, steps: int | None = None) -> None:
-        """``steps``: of the whole run, where that is known from elsewhere; a step out of so many is one of these."""
-        self._steps_of_run = steps
-        self.anew = False
-        """Whether each epoch counts from its start."""
-        self.through = False
-        """Whether the steps were seen to go on from one epoch to the next."""
-        self.length: Number | None = None
-        """Steps of an epoch where no line tells them, as far as one was seen to go."""
-        self._last = NOWHERE
-        self._distance: Number = 1
-        """Between the last two steps that were printed."""
-        self._alone = False
-        """Whether no other step of its epoch came before the last one."""
-        self._open = False
-        """Whether the newest steps may be those of the epoch or of the run."""
-
-    def forget_place(self) -> None:
-        """Another launch of the program follows."""
-        self._last = NOWHERE
-
-    def watch(self, counters: Counters, lines: int = 1) -> None:
-        """Take in the counters of a training line.
-
-        Args:
-            lines: how many lines after the one taken in before it stands; above 1, all between are of the same epoch.
-        """
-        step, epoch, before = counters.shown_step, counters.epoch, self._last
-        if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
-            return
-        self._last, fell, alone = counters, False, self._alone
-        self._alone = epoch != before.epoch or (alone and step == before.shown_step)
-        if before.shown_step is not None and before.epoch is not None:
-            # A count of the run cannot stand still for a whole epoch; where it was printed twice at its end, it may.
-            fell = epoch > before.epoch and (step < before.shown_step or (alone and step == before.shown_step))
-            if fell and counters.steps is None:
-                # What is printed is seldom every step, and the last one may stand between two of those.
-                self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)
-            self.through = self.through or (epoch > before.epoch and step > before.shown_step)
-            if epoch == before.epoch and step > before.shown_step:
-                self._distance = max(1, (step - before.shown_step) // lines)
-        steps, epochs = counters.steps, counters.epochs
-        if steps and epochs and counters.step is not None and math.isfinite(epoch):
-            # Out of place among the steps of the run, whether epochs are counted from 0 or from 1.
-            in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
-            fell = fell or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
-        self.anew = self.anew or fell
-
-    def read(self, counters: Counters) -> Counters:
-        """The counters as they are meant.
-
-        ``epoch 1/5 step 3/20`` counts the steps of an epoch more often than those of the run: so it is read until they
-        go on into the second.
-        """
-        if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
-            return counters
-        first = counters.epoch in (0, 1) or not counters.epochs
-        likely = counters.steps and isinstance(counters.epoch, int) and first
-        of_run = self._steps_of_run is not None and counters.steps == self._steps_of_run
-        if not self.anew and (self.through or of_run or not likely):
-            return counters
-        self._open = not self.anew and _may_be_of_run(counters)
-        return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
-
-    def beyond_doubt(self, counters: Counters) -> Counters:
-        """Without a total that may be that of an epoch or of the run, until a late step or the second epoch tells."""
-        return counters._replace(epoch_steps=None) if self._open and counters.epoch_steps else counters
-
-
-def _may_be_of_run(now: Counters) -> bool:
-    """Whether a step of the first epoch may be counted out of those of the run: epochs divide these."""
-    epochs, steps = or_zero(now.epochs), or_zero(now.steps)
-    return epochs > 1 and steps % epochs == 0 and or_zero(now.step) <= steps / epochs

@@ -10,15 +10,16 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from .labels import told_apart
-from .measures import is_duration, is_measure, is_never_a_metric
+from .measures import is_measure, is_never_a_metric
 from .names import Name, NameScope, Role, classify, words_of
+from .namings import named_by
 from .points import Number, parse_count, parse_number
+from .scopes import Scope, scopes_of
 from .spelling import NUMBER, respelt
-from .vocabulary import EVAL_WORDS, NOT_THE_STEP, TRAIN_WORDS
+from .vocabulary import NOT_THE_STEP
 
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
 _RATE_UNIT = (
@@ -51,21 +52,7 @@ def _token(first: str, number: str) -> re.Pattern[str]:
 _TOKEN = _token(r"-+−.\dnNiI", rf"{NUMBER}|{_SPECIAL}")
 _DIGITS_TOKEN = _token(r"-+−.\d", NUMBER)
 _SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
-_IN_NAME = r"[\w./@*%#&'^+\x2d]"
-_OPENS = r"[\[('\"`{$*×#№]{0,2}"
-_OF_SHOTS = r"(?:tohs|yaw|marg)-\d{1,2}"  # ``1-shot``
-_REVERSED_KEY = re.compile(
-    rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarr[aA](?:eciveD)?|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
-    r"(?P<mark>(?<=\s):?(?:si|saw)(?=\s{1,24}['\"`*)])|=:|>=|>-|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
-    r"['\"`*]{0,2}(?:[)\]](?:(?P<beside>[^()\[\]=:]{0,24})[(\[]\s|[^()\[\]=:]{0,12} [^()\[\]=:]{0,12}[(\[]))?"
-    r"(?P<name>(?:\)(?:[^()\s=:]{1,12}|\)[^()\s=:]{1,8}\([^()\s=:]{0,8})\((?=\w))?(?:[\d.e+-]{1,16} (?:[*×] )?)?"
-    rf"(?:{_IN_NAME}{{0,40}}(?:[^\W\d_]|{_OF_SHOTS})[ _]){{0,5}}(?:{_OF_SHOTS}(?![\w-])|{_IN_NAME}{{0,60}}[^\W\d])"
-    r"(?:\*|\d(?=[\s,;|(\[]|\Z))?)"
-)
-"""A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
-a search for it from the front would try every word of a sentence."""
 _REACH = 100
-_TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
 _COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
 """Behind a whole number: what there are so many of."""
@@ -80,34 +67,13 @@ _SHARES = re.compile(r"(?i)\bacc|correct")
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _VALUES_BESIDE = re.compile(r"(?:/[-+]?\d{0,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,12}(?![\w./])")
 """Behind a value: those of its other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
-_COUNTED_THINGS = (" steps ", " batches ", " iters ", " iterations ", " samples ", " examples ", " images ")
 _MOST_PADDED = len(" (   ")
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
-_SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _MEASURED = (Role.OTHER, Role.LOSS)
-_SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
-"""A point behind an abbreviation (``mem avg. loss``) ends none."""
-_OPENING_WORDS = re.compile(
-    r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:finished|completed|done|ended) (?=with ))?"
-    r"(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)"
-)
-_CLAUSES = " and the "  # "is done and the best AP is 0.5"
 _CURRENCIES = ("$", "€", "£")
-_INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
-_UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
-_BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
-"""In brackets behind a name: units, and whose value it is."""
 _ABBREVIATED = ("L", "l")
 """A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
-_HEADS = re.compile(
-    r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
-)
-"""Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
-_PHASE_OPTION = re.compile(r"(?i)(?:\A|[\s\[(,;|])(?:phase|mode|split|stage|subset|val(?:id)?|dev)=\Z")
-"""In front of a word of an evaluation or of training that is a value: ``mode=val loss=0.5``."""
-_WORD = re.compile(r"[^\W\d_]{2,14}")
-_CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
 
 class Pair(NamedTuple):
@@ -165,7 +131,7 @@ class Pair(NamedTuple):
 def read_pairs(line: str) -> list[Pair]:
     """Every number of ``line`` with its name and scope."""
     line = respelt(line)
-    scopes = _scopes(line)
+    scopes = scopes_of(line)
     pairs: list[Pair] = []
     end = 0
     for match in (_TOKEN if _SPELT.search(line) else _DIGITS_TOKEN).finditer(line):
@@ -270,9 +236,9 @@ def _of_the_whole(pairs: list[Pair]) -> list[Pair]:
     return kept
 
 
-def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) -> Pair:
+def _pair(line: str, match: re.Match[str], previous: int, scopes: list[Scope]) -> Pair:
     start, end = match.span()
-    named = _named_by(line[max(previous, start - _REACH) : start])
+    named = named_by(line[max(previous, start - _REACH) : start])
     if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
         if NOT_THE_STEP.isdisjoint(words_of(named.key)):  # ``adam epoch 5 ...``: whose epoch it is
             named = named._replace(key=labelled[1], name=classify(labelled[1]))
@@ -282,7 +248,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) 
         and is_measure(named.key)
         and not (match["total"] or "est" in named.key)
     ):
-        named = _named_by(f"{named.key[:-3]}: ")  # ``Inception score of 4.5``
+        named = named_by(f"{named.key[:-3]}: ")  # ``Inception score of 4.5``
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")
     unit = unit or match["times"]
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
@@ -308,85 +274,3 @@ def _names_what_follows(line: str, pair: Pair) -> bool:
         return False
     named = bool(pair.key) and pair.name.role is not Role.THROUGHPUT and not pair.key.lower().endswith(_SPEEDS)
     return named and _VALUE_BEHIND.match(line, pair.end) is not None
-
-
-class _Scope(NamedTuple):
-    """A word that says whose values follow it."""
-
-    start: int
-    scope: NameScope
-    word: str
-    heads: bool
-    """Whether it stands over the rest of the line; one within a name (``Val loss``) over measures alone."""
-
-
-class _Named(NamedTuple):
-    """What the text in front of a number says of it."""
-
-    key: str
-    name: Name
-    marked: bool
-    bracketed: bool
-    of_two: bool
-    """Whether the name may be that of two losses side by side."""
-
-
-@lru_cache(maxsize=8192)
-def _named_by(gap: str) -> _Named:
-    """The name at the end of the text in front of a number, whether a sign joins it, whether a bracket opens.
-
-    The texts between the numbers of a log are few and come again with every line.
-    """
-    if gap.startswith(_COUNTED_THINGS):
-        gap = gap.lstrip().partition(" ")[2]  # ``6629 of 6629 steps Loss: 0.5``
-    found = _REVERSED_KEY.match(gap[::-1]) if gap and not gap.isspace() else None
-    bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
-    if found is None:
-        return _Named("", classify(""), False, bracketed, False)
-    key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
-    key = key.rpartition(_CLAUSES)[2]
-    if " " in key and gap[len(gap) - found.end() - 1 : len(gap) - found.end()] == "=":
-        key = key.partition(" ")[2]  # ``method=net_mse seeds=1``: its first word is a value
-    key = _INDEX.sub("", _OPENING_WORDS.sub("", key))
-    clause, _, measured = key.rpartition(" with ")
-    if clause and is_measure(measured) and not is_measure(clause):
-        key = measured  # ``best model saved with BLEU-2: 65.8``
-    name, said = classify(key), False
-    if key.endswith((" is", " was", " are")):
-        bare = key.rpartition(" ")[0]  # ``val loss is 0.5``, ``Epoch is [1/20]``
-        meant = classify(bare)
-        said = meant.role is not Role.OTHER or is_measure(bare) or is_duration(bare)
-        key, name = (bare, meant) if said else (key, name)
-    beside = (found["beside"] or "")[::-1]
-    if beside.replace("_", "").isalnum() and beside.lower() not in _BESIDE_A_NAME and is_measure(key):
-        key = f"{key} ({beside})"  # ``F1 (macro): 0.5``, ``Loss (policy): 0.5``
-        name = classify(key)
-    of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
-    return _Named(key, name, bool(found["mark"]) or said, bracketed, of_two)
-
-
-def _scopes(line: str) -> list[_Scope]:
-    """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
-    found: list[_Scope] = []
-    said = map(str.lower, _WORD.findall(line))
-    for match in () if line.isascii() and _SCOPE_WORDS.isdisjoint(said) else _WORD.finditer(line):
-        if match.group().lower() not in _SCOPE_WORDS:
-            continue
-        before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
-        ends = after in ("_", "/", "-", "=") or (after == "." and not line[match.end() + 1 : match.end() + 2].isspace())
-        ends = ends or (before == "=" and _PHASE_OPTION.search(line[max(0, match.start() - 9) : match.start()]) is None)
-        if before not in ("_", "/", ".", "-") and not ends:
-            heads = _HEADS.match(line, match.end()) is not None
-            found.append(_Scope(match.start(), _scope_word(match.group()), match.group(), heads))
-    tag = _TAG.match(line) if "[" in line[:6] else None
-    words = [] if tag is None else [word for word in _WORD.findall(tag.group()) if word.lower() in EVAL_WORDS]
-    if words:  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
-        found.insert(0, _Scope(0, NameScope.EVAL, words[0], heads=True))
-    if not found or not line.isascii():
-        found += [_Scope(m.start(), _scope_word(m.group()), m.group(), True) for m in _CJK_SCOPE.finditer(line)]
-        found.sort()
-    return found
-
-
-def _scope_word(word: str) -> NameScope:
-    return NameScope.EVAL if word.lower() in EVAL_WORDS else NameScope.TRAIN

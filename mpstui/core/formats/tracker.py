@@ -13,22 +13,20 @@ from .bare_values import BareValues
 from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
+from .epoch_steps import EpochSteps
 from .evaluations import Banner, Evaluated
 from .facts import Fact
-from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, next_stage, or_zero, reopens
+from .launches import Launches
+from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
 from .metric_names import MetricNames
-from .names import classify
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
-
-_MAX_SERIES = 64
 
 
 class Tracker:
     """Places readings in runs and keeps the state of each."""
 
     def __init__(self, *, from_zero: bool = False, steps: int | None = None) -> None:
-        self.run = 0
         self._banner = Banner()
         self.current = Counters()
         self._line = Counters()
@@ -37,7 +35,8 @@ class Tracker:
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None
-        self._series: dict[str, LossSeries] = {}
+        self._losses = LossBook()
+        self._launches = Launches(self._losses)
         self.names = MetricNames()
         self._late: list[MetricPoint] = []
         """Points of values that were kept back until they proved to be metrics."""
@@ -48,8 +47,6 @@ class Tracker:
         self._epoch_steps = EpochSteps(steps)
         self._epochs_announced = 0
         self._trained = self._of_samples = False
-        self._resumed = self._opened = False
-        """Whether a line has said so since the last reading that is counted."""
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
@@ -59,7 +56,7 @@ class Tracker:
         return self._place(reading)
 
     def _place(self, reading: LineReading) -> MetricPoint | None:
-        series = self._begun(reading.series)
+        series = self._losses.begun(reading.series)
         below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
         reading = self._as_meant(self._evaluated.of(below))
         if reading.brief:
@@ -78,7 +75,7 @@ class Tracker:
             return self._evaluated_anew(self.names.of(reading, self._moves, self.current))
         if reading.bar and reading.counters.shown_step == 0 and self._is_cleared(reading):
             return None
-        if self._starts_run(reading):
+        if self._begins_run(reading):
             self._begin_run(reading)
             reading = self._as_meant(self._evaluated.of(below))  # what the run before has told holds no more
         self._evaluated.learn(reading)
@@ -111,21 +108,19 @@ class Tracker:
 
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
-        series = self._begun(first.series)
+        series = self._losses.begun(first.series)
         if series is None or self._banner.phase is Phase.EVAL:
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
-        if self._starts_run(first) or not follows(first.counters, series.counters):
+        if self._begins_run(first) or not follows(first.counters, series.counters):
             return None
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return None
         self._evaluated.learn(last)
         last = self.names.of(last, self._moves, self.current)
         self._remember(last)
-        series.epoch = first_known(last.counters.epoch, self.current.epoch)
-        series.extend(losses)
-        series.counters = self._placed(last)
-        series.epochs_announced = self._epochs_announced
+        at = self._placed(last)
+        series.extend(losses, at, first_known(at.epoch, self.current.epoch), self._epochs_announced)
         if not first.bar:
             self._bars.vote(len(losses))
         return self.point(last)
@@ -137,16 +132,14 @@ class Tracker:
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
         self._ends.learn(fact, self.current, self._at_end())
-        self._resumed = self._resumed or fact.resumed
-        self._opened = self._opened or fact.opened
+        self._launches.learn(fact)
 
     # -- what holds now ------------------------------------------------------------------------------------------
 
     @property
     def primary(self) -> LossSeries | None:
-        """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
-        rivals = [s for s in self._series.values() if s.count and s.run == self.run and s.believable]
-        return leader(rivals)
+        """The series to chart."""
+        return self._losses.primary
 
     @property
     def standing(self) -> Standing:
@@ -172,7 +165,7 @@ class Tracker:
             epoch = own.epoch  # evaluations go through older epochs when all is done
         planned = self._plan.at(Counters(epoch=epoch, step=step)).epochs
         return ParsedLog(
-            format=main.format if main else next((series.format for series in self._series.values()), "key-value"),
+            format=main.format if main else self._losses.first_format or "key-value",
             epoch=epoch,
             epochs=first_known(own.epochs, self.current.epochs, planned),
             step=step,
@@ -181,7 +174,7 @@ class Tracker:
             metrics=tuple(self.names.shown),
             learning_rate=first_known(self._rate, self._planned_rate),
             throughput=self._throughput,
-            runs=self.run + 1,
+            runs=self._losses.run + 1,
             of_samples=self._of_samples,
             standing=self.standing,
         )
@@ -210,7 +203,7 @@ class Tracker:
 
     def _is_cleared(self, bar: LineReading) -> bool:
         """Whether a bar is set back for the next epoch: still under the title and with the loss of the last."""
-        series = self._begun(bar.series)
+        series = self._losses.begun(bar.series)
         return series is not None and (series.last, series.counters.epoch) == (bar.loss, bar.counters.epoch)
 
     def _forget_bar(self, bar: LineReading) -> None:
@@ -218,46 +211,13 @@ class Tracker:
         if not self._trained and self._bars.forget(bar):
             self.current = self.current._replace(step=None, steps=None)
 
-    def _begun(self, name: str) -> LossSeries | None:
-        """The series of that name, if it has losses of this run."""
-        series = self._series.get(name)
-        return series if series is not None and series.run == self.run and series.count else None
-
-    def _starts_run(self, reading: LineReading) -> bool:
-        if self._evaluated.begins_anew(reading):
-            return True
-        series = self._begun(reading.series)
-        evaluates = reading.phase is Phase.EVAL and reading.counters.epoch is not None
-        if self._opened and (reading.loss is not None or reading.learning_rate is not None or evaluates):
-            main, now = self.primary, reading.counters
-            if main and not reading.bar and reopens(main, now if now.positioned else self.current):
-                return True
-            self._opened = False
-        main = self.primary if reading.loss is not None and not reading.bar else None
-        fell = main is not None and not main.bar and reading.counters.epoch is None and self._epoch_fell(main)
-        fell = fell and not self._resumed
-        if series is None:
-            return fell or next_stage(main, reading)
-        resumed, self._resumed = self._resumed, False
-        if resumed:
-            return False
-        if fell or reading.restart or (reading.counters.epoch is None and self._epoch_fell(series)):
-            return True
-        new_epoch = series.epochs_announced != self._epochs_announced
-        return goes_back(series, reading.counters, new_epoch=new_epoch)
-
-    def _epoch_fell(self, series: LossSeries) -> bool:
-        """Whether the epoch on a line above has returned to its start since the last reading of a series."""
-        now, before = self.current.epoch, series.epoch
-        return now is not None and before is not None and now < before and now <= max(1, or_zero(series.start.epoch))
+    def _begins_run(self, reading: LineReading) -> bool:
+        return self._evaluated.begins_anew(reading) or self._launches.begins(
+            reading, self.current, self._epochs_announced
+        )
 
     def _begin_run(self, reading: LineReading) -> None:
-        series = self._begun(reading.series)
-        announced = self._opened or (series is not None and self._epoch_fell(series))
-        held = self.current if announced and reading.counters.epoch is None else Counters()
-        self._opened = False
-        self.run += 1
-        self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
+        self.current, self._line = self._launches.begin(reading, self.current), Counters()
         self._rate = None
         for part in (self._ends, self._bars, self._passes, self._plan):
             part.begin_run()
@@ -338,28 +298,9 @@ class Tracker:
 
     def _count(self, reading: LineReading) -> bool:
         """Add the loss to its series; False when this very reading is known already."""
-        series = self._series.get(reading.series)
-        if series is None:
-            if len(self._series) >= _MAX_SERIES:
-                return True
-            rank = classify(reading.loss_name).rank
-            series = LossSeries(reading.series, reading.grammar, reading.bar, rank)
-            self._series[reading.series] = series
-        loss = float(reading.loss) if reading.loss is not None else 0.0
-        counters, now, before = self._placed(reading), reading.counters, series.counters
-        # Drawn again where it stood; an average that runs through an epoch stands still in it.
-        stands_still = now.epoch == before.epoch and (reading.running or now == before)
-        if series.run != self.run or series.count == 0:
-            series.begin(self.run, counters)
-        elif reading.bar and stands_still and not self._bars.reopened:
-            series.replace_last(loss)
-            return True
-        elif counters.shown_step is not None and (counters, str(loss)) == (before, str(series.last)):
-            return False  # compared as text, for which NaN is NaN
-        series.epoch = first_known(counters.epoch, self.current.epoch)
-        series.extend((loss,))
-        series.counters = counters
-        series.epochs_announced = self._epochs_announced
+        redrawn, at = not self._bars.reopened, self._placed(reading)
+        if not self._losses.count(reading, at, self.current.epoch, self._epochs_announced, redrawn=redrawn):
+            return False
         self._trained = True
         if not reading.bar:
             self._bars.vote()
@@ -380,7 +321,7 @@ class Tracker:
         counters = counters._replace(step=first_known(reading.told_step, counters.step))
         self._ends.zeroth_epoch = self._ends.zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
-            run=self.run,
+            run=self._losses.run,
             counters=counters,
             phase=reading.phase,
             loss=reading.loss,

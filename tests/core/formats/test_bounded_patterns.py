@@ -32,7 +32,7 @@ REASONS = {
     **dict.fromkeys(("ultralytics._HEADER", "notices._LAUNCHER", "notices._ORIGIN", "engine._RANK"), AT_THE_START),
     **dict.fromkeys(("reader._OTHER_RANK", "reader._FIRST_RANK", "log_text._STACK_FRAME"), AT_THE_START),
     **dict.fromkeys(
-        ("line._FRAME_OF_TRACEBACK", "line._BLANK", "metric_names._CURRENT", "pairs._OPENING_WORDS"), AT_THE_START
+        ("line._FRAME_OF_TRACEBACK", "line._BLANK", "metric_names._CURRENT", "namings._OPENING_WORDS"), AT_THE_START
     ),
     **dict.fromkeys(("bars._OTHER_WORK", "boosting._KNOWN", "boosting._RISING", "names._DIGITS"), SHORT_TEXT),
     **dict.fromkeys(("facts._NAMED", "facts._USED", "names._THROUGHPUT", "reader._TRAILING_NUMBER"), SHORT_TEXT),

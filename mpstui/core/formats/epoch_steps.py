@@ -1,0 +1,93 @@
+"""Steps that an epoch counts from its start, on lines that name both: ``epoch 1/5 step 3/20``.
+
+Whether these are of the epoch or of the run shows only when the second epoch begins; counts on lines that name no epoch
+are those of `epoch_passes`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .loss_series import or_zero
+from .points import NOWHERE, Counters, Number
+
+_TOLERANCE = 0.02
+"""Share of all steps by which a plan and what becomes of it may differ."""
+
+
+class EpochSteps:
+    """Watches the counters of one program's training lines."""
+
+    def __init__(self, steps: int | None = None) -> None:
+        """``steps``: of the whole run, where that is known from elsewhere; a step out of so many is one of these."""
+        self._steps_of_run = steps
+        self.anew = False
+        """Whether each epoch counts from its start."""
+        self.through = False
+        """Whether the steps were seen to go on from one epoch to the next."""
+        self.length: Number | None = None
+        """Steps of an epoch where no line tells them, as far as one was seen to go."""
+        self._last = NOWHERE
+        self._distance: Number = 1
+        """Between the last two steps that were printed."""
+        self._alone = False
+        """Whether no other step of its epoch came before the last one."""
+        self._open = False
+        """Whether the newest steps may be those of the epoch or of the run."""
+
+    def forget_place(self) -> None:
+        """Another launch of the program follows."""
+        self._last = NOWHERE
+
+    def watch(self, counters: Counters, lines: int = 1) -> None:
+        """Take in the counters of a training line.
+
+        Args:
+            lines: how many lines after the one taken in before it stands; above 1, all between are of the same epoch.
+        """
+        step, epoch, before = counters.shown_step, counters.epoch, self._last
+        if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
+            return
+        self._last, fell, alone = counters, False, self._alone
+        self._alone = epoch != before.epoch or (alone and step == before.shown_step)
+        if before.shown_step is not None and before.epoch is not None:
+            # A count of the run cannot stand still for a whole epoch; where it was printed twice at its end, it may.
+            fell = epoch > before.epoch and (step < before.shown_step or (alone and step == before.shown_step))
+            if fell and counters.steps is None:
+                # What is printed is seldom every step, and the last one may stand between two of those.
+                self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)
+            self.through = self.through or (epoch > before.epoch and step > before.shown_step)
+            if epoch == before.epoch and step > before.shown_step:
+                self._distance = max(1, (step - before.shown_step) // lines)
+        steps, epochs = counters.steps, counters.epochs
+        if steps and epochs and counters.step is not None and math.isfinite(epoch):
+            # Out of place among the steps of the run, whether epochs are counted from 0 or from 1.
+            in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
+            fell = fell or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
+        self.anew = self.anew or fell
+
+    def read(self, counters: Counters) -> Counters:
+        """The counters as they are meant.
+
+        ``epoch 1/5 step 3/20`` counts the steps of an epoch more often than those of the run: so it is read until they
+        go on into the second.
+        """
+        if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
+            return counters
+        first = counters.epoch in (0, 1) or not counters.epochs
+        likely = counters.steps and isinstance(counters.epoch, int) and first
+        of_run = self._steps_of_run is not None and counters.steps == self._steps_of_run
+        if not self.anew and (self.through or of_run or not likely):
+            return counters
+        self._open = not self.anew and _may_be_of_run(counters)
+        return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
+
+    def beyond_doubt(self, counters: Counters) -> Counters:
+        """Without a total that may be that of an epoch or of the run, until a late step or the second epoch tells."""
+        return counters._replace(epoch_steps=None) if self._open and counters.epoch_steps else counters
+
+
+def _may_be_of_run(now: Counters) -> bool:
+    """Whether a step of the first epoch may be counted out of those of the run: epochs divide these."""
+    epochs, steps = or_zero(now.epochs), or_zero(now.steps)
+    return epochs > 1 and steps % epochs == 0 and or_zero(now.step) <= steps / epochs

@@ -1,0 +1,62 @@
+"""Where one launch of a program ends in a log and the next begins: several may share a file."""
+
+from __future__ import annotations
+
+from .facts import Fact
+from .loss_series import LossBook, LossSeries, goes_back, next_stage, or_zero, reopens
+from .points import Counters, LineReading, Phase
+
+
+class Launches:
+    """Knows what lines have said of it since the last reading that counted."""
+
+    def __init__(self, losses: LossBook) -> None:
+        self._losses = losses
+        self._resumed = self._opened = False
+        """Whether a line has said so."""
+
+    def learn(self, fact: Fact) -> None:
+        """A line has said something of the run as a whole."""
+        self._resumed = self._resumed or fact.resumed
+        self._opened = self._opened or fact.opened
+
+    def begins(self, reading: LineReading, current: Counters, announced: int) -> bool:
+        """Whether a reading can only be the first of another run.
+
+        Args:
+            current: the counters that hold.
+            announced: how many epochs lines have told until now.
+        """
+        series = self._losses.begun(reading.series)
+        evaluates = reading.phase is Phase.EVAL and reading.counters.epoch is not None
+        if self._opened and (reading.loss is not None or reading.learning_rate is not None or evaluates):
+            main, now = self._losses.primary, reading.counters
+            if main and not reading.bar and reopens(main, now if now.positioned else current):
+                return True
+            self._opened = False
+        main = self._losses.primary if reading.loss is not None and not reading.bar else None
+        fell = main is not None and not main.bar and reading.counters.epoch is None and _epoch_fell(main, current)
+        fell = fell and not self._resumed
+        if series is None:
+            return fell or next_stage(main, reading)
+        resumed, self._resumed = self._resumed, False
+        if resumed:
+            return False
+        if fell or reading.restart or (reading.counters.epoch is None and _epoch_fell(series, current)):
+            return True
+        return goes_back(series, reading.counters, new_epoch=series.epochs_announced != announced)
+
+    def begin(self, reading: LineReading, current: Counters) -> Counters:
+        """Another run begins with a reading: of the counters that held, those that hold on in it."""
+        series = self._losses.begun(reading.series)
+        announced = self._opened or (series is not None and _epoch_fell(series, current))
+        self._opened = False
+        self._losses.run += 1
+        holds_on = announced and reading.counters.epoch is None
+        return Counters(epoch=current.epoch, epochs=current.epochs) if holds_on else Counters()
+
+
+def _epoch_fell(series: LossSeries, current: Counters) -> bool:
+    """Whether the epoch on a line above has returned to its start since the last reading of a series."""
+    now, before = current.epoch, series.epoch
+    return now is not None and before is not None and now < before and now <= max(1, or_zero(series.start.epoch))

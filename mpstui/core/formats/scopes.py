@@ -1,0 +1,57 @@
+"""Whose values a line holds: words such as "train" and "val" that stand alone in it, in front of the names."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .names import NameScope
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
+
+_SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
+_HEADS = re.compile(
+    r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
+)
+"""Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
+_PHASE_OPTION = re.compile(r"(?i)(?:\A|[\s\[(,;|])(?:phase|mode|split|stage|subset|val(?:id)?|dev)=\Z")
+"""In front of a word of an evaluation or of training that is a value: ``mode=val loss=0.5``."""
+_WORD = re.compile(r"[^\W\d_]{2,14}")
+_CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
+
+
+class Scope(NamedTuple):
+    """A word that says whose values follow it."""
+
+    start: int
+    scope: NameScope
+    word: str
+    heads: bool
+    """Whether it stands over the rest of the line; one within a name (``Val loss``) over measures alone."""
+
+
+def scopes_of(line: str) -> list[Scope]:
+    """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
+    found: list[Scope] = []
+    said = map(str.lower, _WORD.findall(line))
+    for match in () if line.isascii() and _SCOPE_WORDS.isdisjoint(said) else _WORD.finditer(line):
+        if match.group().lower() not in _SCOPE_WORDS:
+            continue
+        before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
+        ends = after in ("_", "/", "-", "=") or (after == "." and not line[match.end() + 1 : match.end() + 2].isspace())
+        ends = ends or (before == "=" and _PHASE_OPTION.search(line[max(0, match.start() - 9) : match.start()]) is None)
+        if before not in ("_", "/", ".", "-") and not ends:
+            heads = _HEADS.match(line, match.end()) is not None
+            found.append(Scope(match.start(), _scope_word(match.group()), match.group(), heads))
+    tag = _TAG.match(line) if "[" in line[:6] else None
+    words = [] if tag is None else [word for word in _WORD.findall(tag.group()) if word.lower() in EVAL_WORDS]
+    if words:  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
+        found.insert(0, Scope(0, NameScope.EVAL, words[0], heads=True))
+    if not found or not line.isascii():
+        found += [Scope(m.start(), _scope_word(m.group()), m.group(), True) for m in _CJK_SCOPE.finditer(line)]
+        found.sort()
+    return found
+
+
+def _scope_word(word: str) -> NameScope:
+    return NameScope.EVAL if word.lower() in EVAL_WORDS else NameScope.TRAIN
