@@ -109,8 +109,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     score = Score()
     for entry in json.loads((chosen.folder / "index.json").read_text(encoding="utf-8")):
         if chosen.only is None or re.search(chosen.only, entry["name"]):
+            command = str(Path(chosen.mpstui).absolute())  # each program runs in a folder of its own
             kept = chosen.folder / "ran" / f"{entry['name']}.json"
-            ran = _kept(kept) if chosen.judge_again else run_program(entry, chosen.folder, chosen.mpstui)
+            ran = _kept(kept) if chosen.judge_again else run_program(entry, chosen.folder, command)
             kept.parent.mkdir(exist_ok=True)
             kept.write_text(json.dumps(vars(ran), default=vars), encoding="utf-8")
             score.by_program[entry["name"]] = list(judged(entry["expected"], ran))
@@ -283,7 +284,7 @@ def _plain(name: str) -> str:
 def _true(wanted: Any, ran: Ran) -> Any:
     """What is true: a value of the index, or what the program printed."""
     if isinstance(wanted, list):
-        return tuple(wanted)
+        return tuple(_true(one, ran) for one in wanted)
     if not isinstance(wanted, Mapping):
         return wanted
     if "witness" in wanted:
@@ -325,11 +326,14 @@ def _verdict(fact: str, shown: Any, true: Any) -> Verdict:
     if shown is None:
         may_be_none = isinstance(true, tuple) and None in true
         return Verdict(fact, RIGHTLY_NONE if may_be_none else MISSING, shown, true)
-    if isinstance(true, tuple):
-        return Verdict(fact, RIGHT if shown in true else WRONG, shown, true)
-    near = true.half if isinstance(true, Printed) else 0.0
-    alike = math.isclose(shown, true, abs_tol=near) if isinstance(true, (int, float)) else shown == true
-    return Verdict(fact, RIGHT if alike else WRONG, shown, true)
+    ones = true if isinstance(true, tuple) else (true,)
+    return Verdict(fact, RIGHT if any(_alike(shown, one) for one in ones) else WRONG, shown, true)
+
+
+def _alike(shown: Any, true: Any) -> bool:
+    if not isinstance(shown, (int, float)) or not isinstance(true, (int, float)):
+        return bool(shown == true)
+    return math.isclose(shown, true, abs_tol=true.half if isinstance(true, Printed) else 0.0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Two values of one name on a line, told apart by the words in front of them: ``G: loss 0.5, D: loss 0.3``."""
+"""Values of one name on a line: told apart by the words in front of them, ``G: loss 0.5, D: loss 0.3``, or named once
+for all of them, ``accuracy train: 0.98 test: 0.91``."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .measures import is_measure
 from .names import NameScope, Role, classify
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 if TYPE_CHECKING:
     from .pairs import Pair
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"(?:^|(?<=[\s,;|\[(]))([A-Za-z][\w-]{0,24})\]?\s{0,2}[:|\]]\s{0,2}[\[(]?(?=[A-Za-z])")
 """A word with a sign behind it that joins it to no number, but to the next name."""
 _MEASURED = (Role.OTHER, Role.LOSS)
+_WHOSE = TRAIN_WORDS | EVAL_WORDS
 
 
 def told_apart(line: str, pairs: list[Pair]) -> list[Pair]:
@@ -31,6 +35,20 @@ def told_apart(line: str, pairs: list[Pair]) -> list[Pair]:
         for place, label in zip(places, nearest, strict=True):
             key = f"{labels[label][1]} {pairs[place].key}"
             found[place] = pairs[place]._replace(key=key, name=classify(key))
+    return found
+
+
+def named_once(pairs: list[Pair]) -> list[Pair]:
+    """The pairs; one that tells only whose value it is has the name of that before it."""
+    found: list[Pair] = []
+    for pair in pairs:
+        before = found[-1] if found else None
+        if before is not None and pair.key.lower() in _WHOSE and not pair.bracketed and before.unit == pair.unit:
+            measured, _, whose = before.key.rpartition(" ")
+            if whose.lower() in _WHOSE and (is_measure(measured) or classify(measured).role is Role.LOSS):
+                key = f"{measured} {pair.key}"
+                pair = pair._replace(key=key, name=classify(key))
+        found.append(pair)
     return found
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .labels import told_apart
+from .labels import named_once, told_apart
 from .measures import is_measure, is_never_a_metric
 from .names import Name, NameScope, Role, classify, words_of
 from .namings import named_by
@@ -159,6 +159,7 @@ def read_pairs(line: str) -> list[Pair]:
         end = match.end()
     pairs = _without_counts_of(pairs) if "/" in line else pairs
     pairs = _of_the_whole(pairs) if scopes and "(" in line else pairs
+    pairs = named_once(pairs) if len(scopes) > 1 else pairs
     names = [pair.key for pair in pairs if pair.key]
     return told_apart(line, pairs) if len(set(names)) < len(names) else pairs
 

@@ -38,6 +38,28 @@ def test_each_of_two_losses_keeps_its_own_value() -> None:
     assert dict(point.metrics) == {"A loss": 0.5, "B loss": 0.25}
 
 
+@pytest.mark.parametrize(
+    ("form", "metrics"),
+    [
+        ("accuracy train: 0.{n}4 test: 0.{n}2", {"accuracy train": 0.34, "accuracy test": 0.32}),
+        ("MAE train: 1.{n} val: 2.{n} test: 3.{n}", {"MAE train": 1.3, "MAE val": 2.3, "MAE test": 3.3}),
+        ("loss train: 0.{n}5, val: 0.{n}7, acc train: 0.{n}, val: 0.{n}1", {"loss val": 0.37, "acc val": 0.31}),
+    ],
+)
+def test_a_measure_that_is_named_once_is_that_of_all_splits_behind_it(form: str, metrics: dict[str, float]) -> None:
+    point = LogReader().feed(lines(f"epoch {{n}} {form}").encode())[-1]
+    found = {**point.metrics, **point.eval_metrics}
+    assert {name: found.get(name) for name in metrics} == metrics
+    assert not {"test", "val"} & set(found)
+
+
+def test_errors_of_forecasts_are_measures_of_the_split_that_is_named() -> None:
+    form = (
+        "| end of epoch {n} | time: 2.5s | train_loss 0.{n}5 | valid rse 0.{n}1 | valid rae 0.{n}2 | valid corr  0.{n}3"
+    )
+    assert {"valid rse", "valid rae", "valid corr"} <= set(read(lines(form, 1)).metrics)
+
+
 def test_the_loss_of_the_task_is_the_loss_beside_what_is_distilled() -> None:
     found = read(lines("Iters: {n}0/90 || Lr: 0.01 || Task Loss: 0.{n}5 || KD Loss: 0.{n}3"))
     assert found.train_loss is not None
