@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         if arguments[:1] not in ([name] for name in _REPORTS):
-            raise  # a training that can no longer be heard has not ended well
+            raise  # a training whose output nobody reads any more has failed
         # The reader (head, less) has gone. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -83,9 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _bound_idle_spinning(environ: MutableMapping[str, str]) -> None:
     """Let waiting OpenMP threads spin for a quarter of a millisecond, then sleep, unless somebody decided otherwise.
 
-    With GNU's default, sixty times as long, they take the cores from whatever else runs: beside two busy programs a
-    training had a third of its speed. Without spinning, a training alone loses a sixth of its own. Read when torch is
-    loaded; GNU's OpenMP (torch on Linux) heeds the count before the policy, LLVM's (torch on a Mac) knows only that.
+    GNU's default is sixty times as long and takes the cores from other programs: beside two busy ones a training ran at
+    a third of its speed. Without any spinning, a training that runs alone loses a sixth. The variables are read when
+    torch is loaded. GNU's OpenMP (torch on Linux) follows the count first; LLVM's (on a Mac) knows only the policy.
     """
     if "OMP_WAIT_POLICY" not in environ:
         environ["OMP_WAIT_POLICY"] = "PASSIVE"
@@ -163,7 +163,7 @@ def _parser(prog: str, description: str) -> argparse.ArgumentParser:
 
 
 def _check_data(task: type[Task], args: argparse.Namespace) -> int:
-    """Print what the data is like; 2 when it cannot be used as it is."""
+    """Print what the data looks like; 2 when it cannot be used as it is."""
     found = task.inspect(args)
     print(found.text())
     return 2 if found.problems else 0
@@ -179,7 +179,7 @@ def _task_parser(task: type[Task], prog: str) -> _Parser:
 
 
 def _compare(name: str, arguments: list[str], control: Control) -> int:
-    """Trace some steps, and hold them against those of another device."""
+    """Trace some steps and compare them with those of another device."""
     from . import compare, tasks
 
     parser = _task_parser(tasks.find(name), f"{__package__} compare {name}")

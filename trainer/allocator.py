@@ -1,4 +1,4 @@
-"""What the C library does with memory that is given back; on the CPU every tensor of a step is taken from it anew."""
+"""How the C library treats freed memory; on the CPU every tensor of a step is allocated from it anew."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3), from glibc's malloc.h."""
 _KEPT_BYTES = 512 << 20
 _LARGEST_KEPT_BYTES = (128 << 20, 32 << 20)
-"""Blocks above this go back at once; the second is the most that a glibc before 2.35 takes."""
+"""Larger blocks are returned at once; the second is the most that a glibc before 2.35 accepts."""
 _SETTLED_BY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def keep_freed_memory(environ: Mapping[str, str]) -> bool:
-    """Let glibc keep half a gigabyte that tensors gave back for the tensors of the next step; True when it does.
+    """Let glibc keep half a gigabyte of freed tensors for the tensors of the next step; True if it does.
 
     By default it returns blocks above 32 MiB at once, and the kernel clears their pages anew at the next step: a third
-    of the time of two towers on the CPU, a sixth of a small ResNet's. Other C libraries are left alone, and so is who
-    set these numbers himself.
+    of the time of the two towers on the CPU, a sixth of a small ResNet's. Nothing is changed with another C library, or
+    if the user has set these numbers.
     """
     if any(name in environ for name in _SETTLED_BY):
         return False
@@ -29,6 +29,6 @@ def keep_freed_memory(environ: Mapping[str, str]) -> bool:
 
 
 def _set(mallopt: Callable[[int, int], int]) -> bool:
-    # The trim threshold alone would do harm: it also ends glibc's own growing of the other one, at 128 KiB.
+    # The trim threshold alone would do harm: glibc would then no longer raise the other one, which starts at 128 KiB.
     taken = any(mallopt(_MMAP_THRESHOLD, most) for most in _LARGEST_KEPT_BYTES)
     return taken and bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))

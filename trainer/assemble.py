@@ -1,4 +1,4 @@
-"""Puts the parts of a training together in the one order that works."""
+"""Assembles the parts of a training in the one order that works."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Request:
     reporter: Reporter
     control: Control
     loaded: Loaded | None = None
-    """The checkpoint to go on from; it decides the sizes that the command line leaves open."""
+    """The checkpoint to resume from; it decides the sizes that the command line leaves open."""
 
 
 def assemble(wish: Request) -> Job:
-    """Build every part of a training, seeded, on its device; weights of a checkpoint are not loaded yet."""
+    """Build every part of a training, seeded and on its device; a checkpoint's weights are not loaded yet."""
     asked, device, task = wish.options, wish.device, wish.task
     micro_batch, step_size = _sizes(asked, task.DEFAULTS.sizes(device.type), wish.group.ranks, wish.loaded)
     ranks = wish.group.ranks.world_size
@@ -111,7 +111,7 @@ def _prepare_torch(wish: Request) -> None:
 
 
 def _begun(model: nn.Module, wish: Request, reports: Reports) -> nn.Module:
-    """The fresh model, with the weights it is to begin with; a resumed training has begun already."""
+    """The new model with the weights of ``--init-from``, unless the training is resumed."""
     path = wish.options.init_from
     if path is not None and wish.loaded is None:
         first, *lists = pretrained.fill(model, path, wish.task.translated).lines(path)
@@ -130,7 +130,7 @@ def _layout(wish: Request, model: nn.Module, reports: Reports) -> Layout:
 def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> Optimizer:
     asked, defaults = wish.options, wish.task.DEFAULTS
     tuned = defaults.tuned.get(asked.optimizer, Tuned())
-    # A task's rate is one for its own optimizer: Muon at the rate of AdamW would hardly move.
+    # A task's rate is for its own optimizer: Muon at AdamW's rate would hardly move.
     own = defaults.lr if asked.optimizer == defaults.optimizer else None
     usual = optimizers.default_lr(asked.optimizer, step_size, tuned.lr) if own is None else own
     return optimizers.build(
@@ -140,7 +140,7 @@ def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> O
         weight_decay=tuned.weight_decay if asked.weight_decay is None else asked.weight_decay,
         momentum=asked.momentum,
         fused=wish.device.fuses(asked.optimizer),
-        recorded=wish.device.replays_kernels,  # eagerly too: the numbers are then the same
+        recorded=wish.device.replays_kernels,  # in eager runs too, so that the numbers are the same
     )
 
 
@@ -155,7 +155,7 @@ def _network(wish: Request, layout: Layout, model: nn.Module, total_steps: int, 
 
 
 def _replays(wish: Request) -> bool:
-    """Whether whole steps are recorded, with what ranks exchange in them."""
+    """Whether whole steps are recorded, with the communication between ranks."""
     return wish.options.replay == "auto" and wish.device.replays_kernels
 
 
@@ -190,8 +190,8 @@ def _stepper(
 def _sizes(asked: Options, usual: tuple[int, int], ranks: Ranks, loaded: Loaded | None) -> tuple[int, int]:
     """Samples of a micro-batch, and of an optimizer step over all ranks.
 
-    What a step holds comes from the checkpoint unless it is given: on another device or another number of processes the
-    effective batch stays what it was.
+    The samples of a step come from the checkpoint unless given: on another device or another number of processes the
+    effective batch stays the same.
     """
     saved = loaded.state["order"] if loaded else None
     if saved and asked.batch_size is None and asked.accumulate is None:

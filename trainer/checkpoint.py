@@ -1,6 +1,6 @@
-"""Checkpoints: written whole or not at all, read without running code, the newest that loads is used.
+"""Checkpoints: written whole or not at all, read without running code; the newest that loads is used.
 
-One is a file, or a folder that several ranks wrote together (:mod:`trainer.parts`); either has the same names.
+A checkpoint is a file, or a folder that several ranks wrote together (:mod:`trainer.parts`), under the same names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .errors import UsageError
 FORMAT = "mpstui.trainer/1"
 BEST = "best.pt"
 EARLIER_BESTS = 2
-"""Bests of trainings before it that stay; a folder that is trained in again and again must not fill the disk."""
+"""How many bests of earlier trainings are kept; training in one folder again and again must not fill the disk."""
 _PATTERN = "step-*.pt"
 _UNFINISHED = re.compile(r"\..*\.(\d+)\.tmp")
 _PARTS: Mapping[str, tuple[type, ...]] = {
@@ -41,7 +41,7 @@ _PARTS: Mapping[str, tuple[type, ...]] = {
     "progress.step": (int,),
     "device": (str,),
 }
-"""What a training, an evaluation and an export read of a checkpoint, and of which type it is."""
+"""What a training, an evaluation or an export reads from a checkpoint, with its type."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Loaded:
 class CheckpointFolder:
     """The checkpoints of one training: ``step-00001234.pt``, the newest few, and ``best.pt``.
 
-    What the trainings before it called their best stays, as ``best-earlier-1.pt`` and so on, the newest two of them.
+    The bests of earlier trainings stay as ``best-earlier-1.pt`` and so on, the newest two of them.
     """
 
     def __init__(self, path: Path, keep: int, run: str | None = None) -> None:
-        """``run`` is the id of the run that saves here, where it is one: other runs may save into the same folder."""
+        """``run`` is the id of the run that saves here, if any: other runs may save into the same folder."""
         self.path = path
         self._origin = {"run": mark(run)} if run else {}
         self._keep = keep
@@ -67,22 +67,22 @@ class CheckpointFolder:
         self._best_is_ours = False
 
     def goes_on_from(self, state: Mapping[str, Any]) -> None:
-        """Count the best of the checkpoint we resume from as ours: its file is not put aside as another training's."""
+        """Count the best of the resumed checkpoint as ours, so its file is not set aside as another training's."""
         self._known_best = _best_of(state)
 
     def save(self, state: Mapping[str, Any], step: int, *, best: bool = False) -> Path:
         """Write a checkpoint; a file with its name is always complete.
 
         Raises:
-            OSError: it could not be written; what was there before still is.
+            OSError: it could not be written; what was there before is intact.
         """
         storage.make_private_folder(self.path)
         return self._put(step, lambda temporary: tensorfile.write(temporary, self._signed(state)), best=best)
 
     def begin(self, step: int) -> Path:
-        """A hidden folder that every rank writes its part of a checkpoint into, before :meth:`commit`.
+        """A hidden folder into which every rank writes its part of a checkpoint, before :meth:`commit`.
 
-        What processes of this machine that are gone left unfinished goes: it may be large.
+        Removes what dead processes of this machine left unfinished, as it may be large.
 
         Raises:
             OSError: it could not be made.
@@ -99,7 +99,7 @@ class CheckpointFolder:
         return place
 
     def commit(self, manifest: Mapping[str, Any], step: int, *, best: bool = False) -> Path:
-        """Make a checkpoint of the folder of :meth:`begin`, which holds all parts by now.
+        """Turn the folder of :meth:`begin`, which now holds all parts, into a checkpoint.
 
         Raises:
             OSError: as :meth:`save`.
@@ -112,7 +112,7 @@ class CheckpointFolder:
         return self._put(step, complete, best=best)
 
     def forget(self, place: Path) -> None:
-        """Give up what :meth:`begin` began."""
+        """Discard the folder of :meth:`begin`."""
         _remove(place)
 
     def _signed(self, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class CheckpointFolder:
         return target
 
     def _keep_earlier_best(self) -> None:
-        """Leave the best of another training, begun anew or from an earlier checkpoint, under a name of its own."""
+        """Keep the best of another training (begun anew, or from an earlier checkpoint) under a separate name."""
         best = self.path / BEST
         if self._best_is_ours or not best.exists() or (self._known_best and self._known_best == _recorded_best(best)):
             return
@@ -141,9 +141,9 @@ class CheckpointFolder:
         _forget([*earlier, kept][:-EARLIER_BESTS])
 
     def newest_first(self) -> list[Path]:
-        """Numbered checkpoints, the one written last first.
+        """Numbered checkpoints, the last written first.
 
-        After a start from scratch, or from an earlier step, in the same folder the highest steps are not the newest.
+        After a start from scratch, or from an earlier step, the highest steps in a folder are not the newest.
         """
         return sorted(self.path.glob(_PATTERN), key=_age, reverse=True)
 
@@ -155,7 +155,7 @@ def _forget(paths: Iterable[Path]) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint; a folder loses its name first, so that nobody takes a part of it for all."""
+    """Remove a checkpoint; a folder is renamed first, so that nobody takes a remainder for the whole."""
     if path.is_dir():
         hidden = path if path.name.startswith(".") else path.rename(_temporary(path.with_name(f"{path.stem}-gone.pt")))
         shutil.rmtree(hidden)
@@ -164,7 +164,7 @@ def _remove(path: Path) -> None:
 
 
 def _age(path: Path) -> tuple[int, int, str]:
-    """Sorts by when a file was written, by its step where that is the same (files that were copied)."""
+    """Sort key: when a file was written, then its step (copied files may have equal times)."""
     try:
         written = path.stat().st_mtime_ns
     except OSError:  # gone meanwhile
@@ -177,19 +177,19 @@ def _earlier_number(path: Path) -> int:
 
 
 def _earlier_last(path: Path) -> tuple[bool, int, str]:
-    """What trainings before called their best comes after all others, the newest of it first."""
+    """Sort key: bests of earlier trainings after all others, the newest of them first."""
     number = earlier_number(path.stem)
     return number > 0, -number, path.name
 
 
 def _best_of(state: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    """The best value that a state knows of, and its step."""
+    """The best value that a state records, and its step."""
     progress = state.get("progress")
     return (progress.get("best"), progress.get("best_step")) if isinstance(progress, dict) else None
 
 
 def incomplete(state: Mapping[str, Any]) -> str | None:
-    """What is missing of a whole training's state, in a few words; None when nothing is."""
+    """What is missing in a training's state, in a few words; None if it is complete."""
     for name, kinds in _PARTS.items():
         value: Any = state
         for key in name.split("."):
@@ -200,7 +200,7 @@ def incomplete(state: Mapping[str, Any]) -> str | None:
 
 
 def _recorded_best(path: Path) -> tuple[Any, Any] | None:
-    """The same of a file; None where it cannot be told. Weights are mapped, not read."""
+    """The same for a file; None if it cannot be read. Weights are mapped, not read."""
     try:
         state = tensorfile.read(path / MANIFEST if path.is_dir() else path, mapped=True)
     except Exception:  # noqa: BLE001  zip, pickle and torch each raise their own kinds
@@ -212,7 +212,7 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
     """Read one checkpoint on the CPU, tensors and plain containers only.
 
     Args:
-        check: says in a few words why a state does not fit, None when it does.
+        check: says in a few words why a state does not fit; None if it does.
 
     Raises:
         UsageError: it is missing, truncated, not ours, or of another model; names the file and the remedy.
@@ -245,13 +245,13 @@ def find(
 ) -> Loaded | None:
     """The checkpoint that ``--resume`` means: a file, a folder, or ``latest`` in our own folder.
 
-    In a folder the newest that loads and fits is used, and ``say`` tells of every one that was passed over.
+    In a folder the newest that loads and fits is used, and ``say`` reports every one that was passed over.
 
     Returns:
         None: ``latest`` was asked for and there is none yet.
 
     Raises:
-        UsageError: a named file does not do, or none in a folder does.
+        UsageError: a named file cannot be used, or none in a folder can.
     """
     if asked != "latest" and (is_checkpoint(Path(asked)) or not Path(asked).is_dir()):
         return load(Path(asked), check)
@@ -284,7 +284,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
         target.mkdir(mode=storage.FOLDER_MODE)
         for path in source.iterdir():
             _link_or_copy(path, target / path.name)
-        shutil.copystat(source, target)  # with its time: the newest is told by it
+        shutil.copystat(source, target)  # with its time, which decides what is newest
         storage.sync_folder(target)
         return
     target.unlink(missing_ok=True)
@@ -297,7 +297,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    """A name that nobody takes for a checkpoint, of this process alone."""
+    """A name that nobody takes for a checkpoint, unique to this process."""
     return target.with_name(f".{target.name}.{platform.node()}.{os.getpid()}.tmp")
 
 
@@ -311,9 +311,9 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
 
 
 def _name(made: Path, target: Path) -> None:
-    """Give what was made its name. What had it before is whole at every moment, if only as ``NAME-replaced.pt``."""
+    """Give a new checkpoint its name. The previous one is whole at every moment, if only as ``NAME-replaced.pt``."""
     aside = target.with_name(f"{target.stem}-replaced{target.suffix}")
-    if target.exists() and (made.is_dir() or target.is_dir()):  # a file alone takes the place of a file in one step
+    if target.exists() and (made.is_dir() or target.is_dir()):  # only a file can replace a file in one step
         _remove(aside)
         target.rename(aside)
         storage.sync_folder(target.parent)

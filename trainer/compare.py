@@ -1,8 +1,8 @@
-"""``python -m trainer compare TASK``: some steps traced on one device, held against the same steps on another.
+"""``python -m trainer compare TASK``: some steps traced on one device and compared with the same steps on another.
 
-A device that computes wrong without a word (see docs/mps.md) is found by the numbers alone. The reference, usually the
-CPU, writes down its state, what every operation of one step gave, its gradients, the loss of each step and the weights
-after the last; the other device starts from that very state, takes the same batches, and says where it parts.
+Only the numbers reveal a device that silently computes wrong results (see docs/mps.md). The reference, usually the CPU,
+records its state, the result of every operation in one step, its gradients, the loss of each step and the weights after
+the last. The other device starts from that very state, takes the same batches, and reports where it deviates.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ DEFAULT_STEPS = 20
 DEFAULT_TOLERANCE = 1e-3
 _MOST_NAMED = 8
 _GRADIENT_ALLOWANCE = 10.0
-"""Gradients sum over samples and places, often near zero: rounding shows there first."""
+"""Gradients are sums over samples and positions, often near zero: rounding shows there first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the comparison needs beside the options of a training."""
+    """The comparison's options, in addition to those of a training."""
     group = parser.add_argument_group("comparison")
     group.add_argument("--steps", type=positive, default=DEFAULT_STEPS, metavar="N", help="steps to take")
     group.add_argument(
@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def compare(name: str, args: argparse.Namespace, environ: Mapping[str, str], control: Control) -> None:
     """Write a reference (``--trace``), or the differences from one (``--against``, ``--result``).
 
-    Everything is float32 in full precision, eager, without dropout: what is left to differ is the device.
+    Everything is float32 in full precision, eager, without dropout: only the device can make a difference.
 
     Raises:
-        UsageError: neither file is named, or something asked for cannot be had.
+        UsageError: neither file is named, or something asked for is not available.
     """
     if args.trace_step > args.steps:
         raise UsageError(f"--trace-step {args.trace_step} is beyond --steps {args.steps}")
@@ -74,7 +74,7 @@ def compare(name: str, args: argparse.Namespace, environ: Mapping[str, str], con
 def _write_reference(job: Job, args: argparse.Namespace) -> None:
     early = _Walk(job).go(args.trace_step - 1)
     state = {**job.state_dict(), "progress": job.progress.state_dict()}
-    # A copy: what is written at the end must be what was there before the steps.
+    # Saved now: the steps that follow change it.
     torch.save({"state": state, "losses": early.losses}, args.trace.with_suffix(".state"))
     walk = _Walk(job, record=True).go(args.steps - args.trace_step + 1)
     found = {
@@ -126,7 +126,7 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
 
 
 class _Walk:
-    """Steps of a training without its reports, in the order the loop would take them."""
+    """Steps of a training without its reports, in the order in which the loop would take them."""
 
     def __init__(self, job: Job, *, record: bool = False) -> None:
         self._job = job
@@ -136,7 +136,7 @@ class _Walk:
         self.gradients: dict[str, Sample] = {}
 
     def go(self, steps: int) -> _Walk:
-        """Take so many steps from where the progress stands; the first is recorded if that was asked for."""
+        """Take this many steps from the current progress; the first is recorded if that was asked for."""
         job = self._job
         job.model.train()
         while steps > 0:
@@ -185,7 +185,7 @@ def _in_the_model(entries: Sequence[Entry]) -> int:
 
 
 def _nearest_the_loss(model: nn.Module, gradients: list[tuple[str, float]], tolerance: float) -> str | None:
-    """Of the gradients that differ, that of the last layer: backward goes from the loss down, so there it began."""
+    """Of the gradients that differ, the last layer's: backward starts at the loss, so the difference began there."""
     parted = {name for name, apart in gradients if not apart <= tolerance * _GRADIENT_ALLOWANCE}
     return next((name for name in reversed([name for name, _ in model.named_parameters()]) if name in parted), None)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from .errors import UsageError
 
 _REPEATED = "seed"
-"""What is averaged over unless it is asked for: runs that differ in it alone are the same experiment."""
+"""Averaged over unless asked for: runs that differ only in it are the same experiment."""
 _MOST_COLUMNS = 8
 _UNFINISHED = "*"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: what it was told, and what it came to."""
+    """One run: its options and its result."""
 
     options: Mapping[str, str]
     value: float | None
@@ -24,10 +24,10 @@ class Outcome:
 
 
 def compared(outcomes: Sequence[Outcome], by: Sequence[str] | None = None) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Rows of cells, the headers first, and remarks below; no rows where nothing differs.
+    """Rows of cells, the headers first, and remarks below; no rows if nothing differs.
 
     Args:
-        by: options whose combinations make the rows; None: those that differ, without what the others settle.
+        by: options whose combinations make the rows; None: those that differ, without those that follow from others.
 
     Raises:
         UsageError: no run has an option of ``by``.
@@ -51,9 +51,9 @@ def compared(outcomes: Sequence[Outcome], by: Sequence[str] | None = None) -> tu
 
 
 def differing(outcomes: Sequence[Outcome]) -> list[str]:
-    """Options with several values, most telling first, the repeated one only when it is alone.
+    """Options with several values, those with the most first; the repeated one only if it is the only one.
 
-    An option that another one settles is left out: the number of epochs where each optimizer has its own.
+    An option that follows from another is left out: the number of epochs, where each optimizer has its own.
     """
     names = list(dict.fromkeys(key for outcome in outcomes for key in outcome.options))
     varied = [key for key in names if len(_distinct(outcomes, key)) > 1]
@@ -67,7 +67,7 @@ def differing(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _settled(outcomes: Sequence[Outcome], key: str, others: Sequence[str]) -> bool:
-    """Whether runs that agree in the others agree in this one."""
+    """Whether runs that agree in the other options agree in this one."""
     known: dict[tuple[str | None, ...], str | None] = {}
     for outcome in outcomes:
         setting = tuple(outcome.options.get(other) for other in others)
@@ -90,7 +90,7 @@ def _row(setting: tuple[str, ...], group: Sequence[Outcome], seeds: Sequence[str
 
 
 def _cell(group: Sequence[Outcome]) -> str:
-    """The value of the newest run of a setting and seed, marked while it is not its last."""
+    """The value of the newest run with a setting and seed, marked if the run is not finished."""
     if not group or group[-1].value is None:
         return "n/a"
     return f"{group[-1].value:.4f}{'' if group[-1].finished else _UNFINISHED}"

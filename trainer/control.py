@@ -15,8 +15,8 @@ _ONE_REQUEST_UNDER_TORCHRUN_SECONDS = 10.0
 class Control:
     """Whether somebody asked this process to end.
 
-    One request can arrive as several signals: a stop goes to the whole process group, and torchrun, being in it, hands
-    its own on to its processes. Only a signal that comes later than that is somebody insisting.
+    One request can arrive as several signals: a stop goes to the whole process group, and torchrun, which is part of
+    it, passes its own on to its processes. Only a signal that comes later than that means that somebody insists.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Control:
         return self
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Note the request; end at once when it was made before and nothing came of it."""
+        """Note the request; end at once if an earlier request had no effect."""
         if not self.stop_requested:
             self.stop_requested = True
             self.signal_name = signal.Signals(number).name

@@ -27,45 +27,45 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """What some work launched, to be issued again as one."""
+    """What some work launched, to be launched again as one."""
 
     def replay(self) -> None:
         """Launch it."""
 
     def reset(self) -> None:
-        """Forget it, and give its memory back."""
+        """Drop it and release its memory."""
 
 
 class Device:
-    """The CPU, and what the accelerators have in common with it."""
+    """The CPU, and what accelerators have in common with it."""
 
     type: ClassVar[str] = "cpu"
     shares_memory: ClassVar[bool] = True
     """Whether tensors live in this process's ordinary memory, so that there is no cache to return."""
     replays_kernels: ClassVar[bool] = False
-    """Whether the kernels of a step can be recorded (:meth:`record`) and issued as one."""
+    """Whether the kernels of a step can be recorded (:meth:`record`) and launched as one."""
     copies_quickly: ClassVar[bool] = False
-    """Whether a checkpoint is worth copying (:meth:`copied`), to be written while the training goes on."""
+    """Whether copying a checkpoint (:meth:`copied`), to write it while the training goes on, is worth it."""
 
     def __init__(self, index: int = 0) -> None:
         self.torch = torch.device(self.type) if self.type != "cuda" else torch.device("cuda", index)
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name that a person knows it by."""
         return platform.processor() or platform.machine() or "CPU"
 
     def reading(self, precision: str) -> DeviceReading:
-        """The device as a heartbeat tells it."""
+        """The device as a heartbeat reports it."""
         return DeviceReading(self.type, self.name, precision)
 
     def put(self, batch: T) -> T:
-        """Tensors of a (nested) batch on this device."""
+        """A (nested) batch with its tensors on this device."""
         moved: T = _map_tensors(batch, self._copy)
         return moved
 
     def copied(self, state: T) -> T:
-        """The same with copies of all its tensors in the host's memory, complete when this returns."""
+        """The state with copies of all its tensors in host memory; the copies are complete when this returns."""
         copies: T = _map_tensors(state, lambda tensor: tensor.detach().cpu().clone())
         return copies
 
@@ -78,39 +78,39 @@ class Device:
         return model.to(self.torch)
 
     def memory(self) -> MemoryReading:
-        """The device's own counters in bytes; all unknown on the CPU, whose memory is the process's."""
+        """The device's own counters in bytes; all unknown on the CPU, which uses the process's memory."""
         return MemoryReading()
 
     def empty_cache(self) -> None:
-        """Return cached memory to the system; waits for the device, so never once a step."""
+        """Return cached memory to the system; waits for the device, so do not call it at every step."""
 
     def synchronize(self) -> None:
         """Wait until everything queued is done."""
 
     def limit_to(self, fraction: float) -> None:
-        """Hold this process to a fraction of the device's recommended maximum."""
+        """Limit this process to a fraction of the device's recommended maximum."""
 
     def rng_state(self) -> dict[str, torch.Tensor]:
         """States of the device's random generators, as CPU tensors."""
         return {}
 
     def set_rng_state(self, states: Mapping[str, Any]) -> None:
-        """Put back what :meth:`rng_state` gave; a state of another kind of device is left alone."""
+        """Restore what :meth:`rng_state` gave; the state of another kind of device is ignored."""
 
     def bf16_refusal(self) -> str | None:
-        """Why bfloat16 autocast cannot be had here; None when it can."""
+        """Why bfloat16 autocast is not available here; None when it is."""
         return None
 
     def fp16_refusal(self) -> str | None:
-        """Why float16 with loss scaling cannot be had here; None when it can."""
+        """Why float16 with loss scaling is not available here; None when it is."""
         return "float16 training needs a GPU"
 
     def compile_refusal(self) -> str | None:
-        """Why torch.compile is not to be tried here; None when it may be."""
+        """Why torch.compile should not be tried here; None when it may be."""
         return None
 
     def fuses(self, optimizer: str) -> bool:
-        """Whether torch has a fused kernel of this optimizer for this device."""
+        """Whether torch has a fused kernel for this optimizer on this device."""
         return optimizer in {"sgd", "adam", "adamw"}
 
     def distributed_backend(self) -> str:
@@ -118,18 +118,19 @@ class Device:
         return "gloo"
 
     def fill(self, kept: torch.Tensor, values: torch.Tensor) -> None:
-        """Copy values of the CPU, or of this device, into a tensor that stays where it is."""
+        """Copy values from the CPU, or from this device, into an existing tensor."""
         kept.copy_(values)
 
     def aside(self) -> contextlib.AbstractContextManager[object]:
-        """Where steps are recorded, behind all that was launched before: what belongs to a step must be made there.
+        """The stream on which steps are recorded, after all earlier work: what belongs to a step must be made there.
 
-        DDP's nodes of the autograd graph are: a recorded step may not touch the queue that they would be bound to.
+        DDP's autograd nodes are: they stay bound to the stream they were made on, and a recorded step must not touch
+        another one.
         """
         return contextlib.nullcontext()
 
     def record(self, work: Callable[[], None]) -> Recording:
-        """Record what some work launches, which runs nothing. Where ``replays_kernels`` only.
+        """Record what some work launches, without running it. Only where ``replays_kernels``.
 
         Raises:
             RuntimeError: the work waits for the device, or there is no memory.
@@ -188,18 +189,18 @@ class CudaDevice(Device):
             torch.cuda.set_rng_state(states["cuda"], self.torch)
 
     def place(self, model: nn.Module) -> nn.Module:
-        """The model on this GPU; cuDNN times its convolutions once a shape and keeps the fastest (5 % of a ResNet)."""
+        """The model on this GPU; cuDNN times its kernels once per shape and keeps the fastest (5 % of a ResNet)."""
         torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
         return super().place(model)
 
     def bf16_refusal(self) -> str | None:
-        """Needs Ampere or newer to be worth it."""
+        """Only worth it from Ampere on."""
         if torch.cuda.get_device_capability(self.torch) >= (8, 0):
             return None
         return f"bfloat16 needs compute capability 8.0, {self.name} has less"
 
     def fp16_refusal(self) -> str | None:
-        """Always there."""
+        """Always available."""
         return None
 
     def distributed_backend(self) -> str:
@@ -207,19 +208,19 @@ class CudaDevice(Device):
         return "nccl"
 
     def copied(self, state: T) -> T:
-        """Through pinned memory, which torch keeps for the next time."""
+        """Copies through pinned memory, which torch keeps for the next time."""
         copies: T = _map_tensors(state, _copied_aside)
         torch.cuda.synchronize(self.torch)
         return copies
 
     def fill(self, kept: torch.Tensor, values: torch.Tensor) -> None:
-        """Through pinned memory, without waiting; torch keeps that memory until the copy is done."""
+        """Copies through pinned memory, without waiting; torch keeps that memory until the copy is done."""
         pinned = values.pin_memory() if values.device.type == "cpu" else values
         kept.copy_(pinned, non_blocking=True)
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """A stream of its own."""
+        """A separate stream."""
         stream, usual = self._recording_stream(), torch.cuda.current_stream(self.torch)
         stream.wait_stream(usual)
         try:
@@ -229,9 +230,9 @@ class CudaDevice(Device):
             usual.wait_stream(stream)
 
     def record(self, work: Callable[[], None]) -> Recording:
-        """A CUDA graph. All share one pool of memory: they run one after the other, and no step reads another's."""
+        """A CUDA graph. All share one memory pool: they run one after the other and never read each other's memory."""
         graph, stream = torch.cuda.CUDAGraph(), self._recording_stream()
-        # What another thread asks of CUDA meanwhile does not end the recording.
+        # CUDA calls of other threads must not end the recording.
         with torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"):
             work()
         self._pool = graph.pool()
@@ -256,12 +257,12 @@ class MpsDevice(Device):
 
     @property
     def name(self) -> str:
-        """The chip's name where torch (2.9+) tells it."""
+        """The chip's name, where torch (2.9+) knows it."""
         get_name = getattr(torch.backends.mps, "get_name", None)
         return str(get_name()) if get_name else "Apple GPU"
 
     def memory(self) -> MemoryReading:
-        """Metal's counters of this process; they touch no tensor."""
+        """Metal's counters for this process; reading them touches no tensor."""
         recommended = getattr(torch.mps, "recommended_max_memory", None)  # torch 2.5+
         return MemoryReading(
             allocated=torch.mps.current_allocated_memory(),
@@ -291,12 +292,12 @@ class MpsDevice(Device):
             torch.mps.set_rng_state(states["mps"])
 
     def bf16_refusal(self) -> str | None:
-        """autocast("mps") takes bfloat16 from torch 2.6 on macOS 14 on."""
+        """autocast("mps") supports bfloat16 from torch 2.6 and macOS 14 on."""
         newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
         return None if newer is None or newer(14, 0) else "bfloat16 on MPS needs macOS 14"
 
     def fp16_refusal(self) -> str | None:
-        """GradScaler.unscale_ went through float64, which MPS lacks, until torch 2.8."""
+        """Before torch 2.8 GradScaler.unscale_ used float64, which MPS lacks."""
         return (
             None
             if torch_version() >= (2, 8)
@@ -310,15 +311,15 @@ class MpsDevice(Device):
         )
 
     def fuses(self, optimizer: str) -> bool:
-        """The fused MPS kernels take no ``found_inf``, which the guard against non-finite steps needs."""
+        """The fused MPS kernels do not support ``found_inf``, which the guard against non-finite steps needs."""
         return False
 
 
 def choose(name: str, *, local_rank: int = 0) -> tuple[Device, str | None]:
-    """The device asked for, and a sentence when ``auto`` had to pass one over.
+    """The device asked for, and a sentence if ``auto`` had to skip one.
 
     Raises:
-        UsageError: this machine or this torch lacks the device; says how to go on.
+        UsageError: this machine or this torch lacks the device; says what to do.
     """
     if name == "auto":
         return _best(local_rank)
@@ -329,7 +330,7 @@ def choose(name: str, *, local_rank: int = 0) -> tuple[Device, str | None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device (or the system) had no memory left, told in an exception that can be survived."""
+    """Whether an exception that can be survived says that a device (or the system) had no memory left."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY_TEXTS)

@@ -1,4 +1,4 @@
-"""Several processes, one training: started by torchrun, which sets RANK, WORLD_SIZE and LOCAL_RANK."""
+"""Several processes that train together, started by torchrun, which sets RANK, WORLD_SIZE and LOCAL_RANK."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .device import Device
 T = TypeVar("T")
 _NEVER_AGAIN = (1 << 31) - 1
 VOTE_SECONDS = 0.25
-"""Between two votes of :meth:`Group.any_lately`: a vote at every step costs a fast training a tenth of its speed."""
+"""Time between votes of :meth:`Group.any_lately`: voting at every step costs a fast training a tenth of its speed."""
 _PATIENCE = datetime.timedelta(days=7)
-"""For a rank that validates or saves alone: after torch's half an hour the others would end the training. torchrun ends
-them when that rank has died."""
+"""For a rank that validates or saves alone: after torch's usual half hour the others would end the training. If that
+rank dies, torchrun ends them."""
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,31 @@ class Ranks:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Ranks:
-        """What torchrun told us; alone when it told nothing."""
+        """The ranks that torchrun set; a single process if it set nothing."""
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
         return cls(*(int(environ.get(name, default)) for name, default in zip(names, ("0", "1", "0"), strict=True)))
 
     @property
     def leads(self) -> bool:
-        """Whether this process speaks, saves and validates for all."""
+        """Whether this process reports, saves and validates for all."""
         return self.rank == 0
 
     def share(self, samples: torch.Tensor) -> torch.Tensor:
-        """This rank's part of a step's samples; a rank left without one repeats the first, see :meth:`weight`."""
+        """This rank's part of a step's samples; a rank without any repeats the first, see :meth:`weight`."""
         mine = samples[self.rank :: self.world_size]
         return mine if len(mine) else samples[:1]
 
     def largest_share(self, total: int) -> int:
-        """The most samples that any rank has of a step of ``total``; the others have as many or one less."""
+        """The largest number of a step's ``total`` samples on one rank; the others have as many or one less."""
         return -(-total // self.world_size)
 
     def weight(self, total: int) -> float:
-        """Loss factor of one local sample: gradients are averaged over ranks, the loss is a mean over ``total``."""
+        """Loss factor of a local sample: gradients are averaged over ranks, the loss is a mean over ``total``."""
         return 0.0 if self.rank >= total else self.world_size / total
 
 
 class Group:
-    """The process group; does nothing when this process is alone."""
+    """The process group; does nothing in a single process."""
 
     def __init__(self, ranks: Ranks, device: Device, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.ranks = ranks
@@ -77,23 +77,23 @@ class Group:
     def wrap(self, model: nn.Module) -> nn.Module:
         """The model whose gradients are averaged over the ranks.
 
-        Running statistics stay each rank's own: the leading rank validates and saves with its own, and sending them at
-        every step would cost more than they are worth.
+        Each rank keeps its own running statistics: the leading rank validates and saves with its own, and exchanging
+        them at every step would cost more than it is worth.
         """
         if self.ranks.world_size == 1:
             return model
-        # torch 2.13 gave the argument another name.
+        # torch 2.13 renamed the argument.
         known = inspect.signature(nn.parallel.DistributedDataParallel).parameters
         buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
         settings: dict[str, Any] = {buffers: False, "gradient_as_bucket_view": True}
         with self._device.aside():
             wrapped = nn.parallel.DistributedDataParallel(model, **settings)
-        # It times every hundredth step, and would wait for the GPU in one that is being recorded.
+        # DDP times every hundredth step, which would wait for the GPU in a step that is being recorded.
         wrapped._set_ddp_runtime_logging_sample_rate(_NEVER_AGAIN)  # type: ignore[no-untyped-call]
         return wrapped
 
     def told(self, value: T) -> list[T]:
-        """What every rank says, in their order; every rank must ask."""
+        """The values of all ranks, in order; every rank must call this."""
         if self._control is None:
             return [value]
         found: list[Any] = [None] * self.ranks.world_size
@@ -101,7 +101,7 @@ class Group:
         return found
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank; every rank must ask."""
+        """Whether the flag is set on any rank; every rank must call this."""
         if self._control is None:
             return flag
         votes = torch.tensor([int(flag)])
@@ -109,10 +109,10 @@ class Group:
         return bool(votes.item())
 
     def any_lately(self, *flags: bool) -> tuple[bool, ...]:
-        """Like :meth:`any` of each, about four times a second however often it is asked: once a step, on every rank.
+        """Like :meth:`any` for each flag, but votes only about four times a second. Call it once a step on every rank.
 
-        All ranks count the same questions and take the shortest distance that one of them proposes, so they vote at the
-        same step; a flag that rises in between is heard by the next vote.
+        All ranks count the same calls and agree on the shortest interval that any of them proposes, so they vote at the
+        same step. A flag set in between counts at the next vote.
         """
         if self._control is None:
             return flags
@@ -135,7 +135,7 @@ class Group:
 
 
 def unsynchronised(network: nn.Module) -> contextlib.AbstractContextManager[Any]:
-    """Gradients of this backward stay local: for every micro-batch of a step but the last."""
+    """Keep this backward pass's gradients local: for every micro-batch of a step but the last."""
     inner = getattr(network, "inner", network)
     if isinstance(inner, nn.parallel.DistributedDataParallel):
         return inner.no_sync()

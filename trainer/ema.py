@@ -12,7 +12,7 @@ from .sharding import Layout
 
 
 class WeightAverage:
-    """Averaged copies of what a rank holds of a model's weights; buffers (batch statistics) are taken as they are."""
+    """Averaged copies of a rank's part of a model's weights; buffers (batch statistics) are not averaged."""
 
     def __init__(self, layout: Layout, decay: float) -> None:
         self._decay = decay
@@ -22,7 +22,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Move the average towards the weights; faster in the beginning, so that the random start is forgotten."""
+        """Move the average towards the weights; faster at the beginning, so that it forgets the random start."""
         self._updates += 1
         decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
         torch._foreach_lerp_(self._average, self._layout.weights(), 1 - decay)
@@ -45,7 +45,7 @@ class WeightAverage:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back :meth:`state_dict`."""
+        """Load :meth:`state_dict`."""
         for mine, saved in zip(self._average, self._layout.parts(state["average"]), strict=True):
             mine.copy_(saved)
         self._updates = int(state["updates"])

@@ -1,4 +1,4 @@
-"""``python -m trainer evaluate CHECKPOINT [options]``: what a checkpoint is worth on the task's validation data."""
+"""``python -m trainer evaluate CHECKPOINT [options]``: how good a checkpoint is on the task's validation data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .network import resolve_precision
 from .tasks import Task
 
 MakeParser = Callable[[str, str], argparse.ArgumentParser]
-"""Takes a name for usage lines and a description."""
+"""Takes a program name for usage lines, and a description."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Restored:
 
 
 def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name: str) -> Restored:
-    """Build the task and the model that a checkpoint is of, with the averaged weights if it has them.
+    """Build a checkpoint's task and model, with the averaged weights if it has them.
 
-    Options of the model that the checkpoint knows (those of its signature) need not be given again; where the data
-    lies must be.
+    Model options that the checkpoint knows (those of its signature) need not be given again; the location of the data
+    must be.
 
     Raises:
         UsageError: the checkpoint does not load, or is of another model than the options ask for.
@@ -45,7 +45,7 @@ def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name:
     loaded = find_checkpoint(path)
     kind, signature = str(loaded.state["task"]), dict(loaded.state["signature"])
     args = _parsed(kind, arguments, signature, make_parser(f"{name} {kind}", f"{name} a checkpoint of {kind}"))
-    args.out = args.out or loaded.path.parent  # what it writes lies beside the checkpoint
+    args.out = args.out or loaded.path.parent  # it writes beside the checkpoint
     args.seed = int(loaded.state["order"]["seed"]) if args.seed is None else args.seed
     rng.seed_everything(args.seed)
     task = tasks.find(kind)(args)

@@ -18,8 +18,8 @@ from .evaluate import MakeParser, find_checkpoint, restore
 def export(path: Path, target: Path, arguments: Sequence[str], make_parser: MakeParser) -> str:
     """Write the weights that validation saw, whole or not at all; returns a sentence.
 
-    The file's metadata holds task, step and signature (JSON), which is what building the model again needs. Neither the
-    data nor the task is needed; ``arguments`` matter for an old checkpoint alone, whose averaged weights have no names.
+    The file's metadata holds task, step and signature (JSON), enough to build the model again. Neither the data nor the
+    task is needed; ``arguments`` matter only for an old checkpoint, whose averaged weights have no names.
 
     Raises:
         UsageError: the checkpoint does not load.
@@ -49,14 +49,14 @@ def export(path: Path, target: Path, arguments: Sequence[str], make_parser: Make
 
 
 def names_its_average(state: Mapping[str, Any]) -> bool:
-    """Whether the weights that validation saw can be told without building the model (since 2026-11-22)."""
+    """Whether the weights that validation saw are known without building the model (since 2026-11-22)."""
     return not state["average"] or "names" in state["average"]
 
 
 def averaged(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """The weights of a checkpoint that names them, the averaged ones where there are any.
 
-    They are copied into the tensors that are there, because tied weights have two names and one memory.
+    They are copied into the existing tensors, because tied weights have two names and share memory.
     """
     weights: dict[str, torch.Tensor] = dict(state["model"])
     if state["average"]:

@@ -44,7 +44,7 @@ class Feed:
 
     def _key(self, order: torch.Tensor, epoch: int, step: int) -> Key:
         share = self._ranks.share(self.order.step(order, step))
-        # Whatever is to happen to a sample every other epoch goes by the lowest bit.
+        # The lowest bit alternates between epochs, for what happens to a sample every other epoch.
         return share, mixed(self.order.seed, epoch, step, self._ranks.rank) & ~1 | epoch & 1
 
 
@@ -63,7 +63,7 @@ class _Keys(Sampler[Key]):
 
 @dataclass(frozen=True)
 class _Refused:
-    """What a worker says of data that cannot be used; raised there, torch would wrap it into a page of traceback."""
+    """A worker's complaint about unusable data; raised there, torch would wrap it into a page of traceback."""
 
     sentence: str
 
@@ -82,7 +82,7 @@ class _Made(Dataset["Batch | _Refused"]):
 
 
 def _loader(task: Task, keys: _Keys, workers: int) -> DataLoader[Any]:
-    # Fork after Metal or CUDA has been touched can die or hang; every platform gets what macOS has anyway.
+    # A fork after Metal or CUDA was used can crash or hang, so every platform spawns, as macOS does anyway.
     return DataLoader(
         _Made(task),
         batch_size=None,
@@ -95,6 +95,6 @@ def _loader(task: Task, keys: _Keys, workers: int) -> DataLoader[Any]:
 
 
 def _leave_signals_to_the_parent(worker: int) -> None:
-    """A stop reaches the whole process group; a worker that died of it would take the last checkpoint with it."""
+    """A stop reaches the whole process group; if a worker died of it, the last checkpoint would be lost."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,7 @@
 """``python -m trainer fetch SET --to DIR``: public data sets in the layout the tasks read.
 
-A file is downloaded beside its place, goes on where an earlier attempt broke off, is checked against its published hash
-and only then unpacked. Proxies are those of the environment (``https_proxy``, ``no_proxy``).
+A file is downloaded beside its target, resumed where an earlier attempt broke off, checked against its published hash
+and only then unpacked. Proxies come from the environment (``https_proxy``, ``no_proxy``).
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class Archive:
     digest: str
     """``algorithm:hexadecimal``."""
     folder: str
-    """What the archive holds at its top: there when it has been unpacked."""
+    """The archive's top folder: it exists once the archive has been unpacked."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set lies."""
+    """Where to find a data set."""
 
     about: str
     base: str
-    """Its address without the file's name; ``--from`` takes another."""
+    """Its address without the file's name; ``--from`` gives another."""
     archives: Callable[[str, str], Archive]
-    """The archive, given the base and which part of the set was asked for."""
+    """Makes the archive from the base and the part of the set that was asked for."""
     parts: Sequence[str] = ()
-    """Of a set that is several; the first is taken when nobody says."""
+    """The parts of a set that has several; the first is the default."""
 
 
 def _cifar(name: str, digest: str, folder: str) -> Callable[[str, str], Archive]:
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
 
     Raises:
         UsageError: there is no such set or part.
-        TrainingError: it could not be had; what was downloaded stays for the next attempt.
+        TrainingError: it could not be downloaded; what was downloaded so far stays for the next attempt.
     """
     parser.add_argument(
         "set", choices=tuple(SETS), help="; ".join(f"{key}: {item.about}" for key, item in SETS.items())
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
 
 
 def fetch(archive: Archive, to: Path) -> Path:
-    """Download, check and unpack an archive; its folder. Does nothing where that is there already.
+    """Download, check and unpack an archive; returns its folder. Does nothing if that exists already.
 
     Raises:
         TrainingError: see :func:`main`.
@@ -172,7 +172,7 @@ def _opened(request: Request) -> http.client.HTTPResponse:
 
 
 def _download(url: str, partial: Path) -> None:
-    """Fill the partial file; a line that breaks is taken up again a few times."""
+    """Fill the partial file; a lost connection is resumed a few times."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _continue_download(url, partial)
@@ -194,7 +194,7 @@ def _continue_download(url: str, partial: Path) -> None:
     headers = {"User-Agent": "mpstui"} | ({"Range": f"bytes={have}-"} if have else {})
     with _opened(Request(url, headers=headers)) as answer:
         goes_on = answer.status == 206
-        have = have if goes_on else 0  # a server that knows no ranges sends all of it again
+        have = have if goes_on else 0  # a server without range support sends all of it again
         length = answer.headers.get("Content-Length")
         total = have + int(length) if length and length.isdecimal() else None
         with partial.open("ab" if goes_on else "wb") as file:
@@ -221,7 +221,7 @@ def _check(partial: Path, archive: Archive) -> None:
 
 
 def _unpack(partial: Path, to: Path, folder: str) -> None:
-    """Unpack beside the target and rename, so that the folder is whole or not there. Nothing leaves the folder."""
+    """Unpack beside the target and rename, so that the folder is complete or absent. Nothing is written outside it."""
     staging = to / f".{folder}.unpacking"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir()
@@ -242,7 +242,7 @@ def _unpack(partial: Path, to: Path, folder: str) -> None:
 
 
 class Meter:
-    """How far a download is: one line that is rewritten on a terminal, a line each tenth elsewhere."""
+    """The progress of a download: one line rewritten on a terminal, elsewhere a line for each tenth."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         unit: tuple[str, float] = ("MB", 1e6),
     ) -> None:
-        """``unit``: what it counts, and how many make one that is told."""
+        """``unit``: the name of what is shown, and how many counts make one of it."""
         self._unit = unit
         self._first, self._total, self._out, self._clock = have, total, out, clock
         self._began = clock()
@@ -260,7 +260,7 @@ class Meter:
         self._shown = -1
 
     def show(self, have: int) -> None:
-        """Say it, unless nothing to speak of has changed."""
+        """Show the progress, unless it has hardly changed."""
         step = int(have / self._total * (100 if self._rewrites else 10)) if self._total else have >> 24
         if step == self._shown:
             return

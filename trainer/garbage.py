@@ -1,7 +1,7 @@
-"""No look for garbage while a process starts.
+"""No garbage collection while a process starts.
 
-Loading torch and putting a training together makes hardly any. Looking for it all the same, on the way and through all
-of torch at the end, took 0.6 of the 2.0 seconds of the processor that a training of two steps needs (torch 2.13, CPU).
+Loading torch and assembling a training makes hardly any garbage. Collecting it all the same, on the way and through all
+of torch at the end, took 0.6 of the 2.0 s of processor time that a training of two steps needs (torch 2.13, CPU).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gc
 
 
 def look_from_here() -> None:
-    """Look for garbage from now on, never through what is there already. Nothing where it was looked for before."""
+    """Collect garbage from now on, but never search what exists already. Does nothing if collection is enabled."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

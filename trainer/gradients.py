@@ -1,4 +1,4 @@
-"""Gradients as a whole: their norm, clipping, and the guard that keeps weights from a step that is not finite."""
+"""All gradients together: their norm, clipping, and the guard that protects weights from a non-finite step."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from torch.optim import Optimizer
 
 Gradients = list[torch.Tensor]
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Whole numbers of as many bytes."""
+"""Integer types by size in bytes."""
 
 
 class FiniteGuard(Protocol):
-    """A flag on the device that the first non-finite step raises, for good; from then on the weights stand still.
+    """A flag on the device that the first non-finite step raises for good; the weights stay as they are from then on.
 
-    To ask at every step whether the loss is finite would wait for the device at every step. The flag is read late, with
-    the next report; the weights are safe until then, since the device itself skips the updates.
+    Checking the loss on the CPU would wait for the device at every step. The flag is read only with the next report;
+    until then the weights are safe, since the device itself skips the updates.
     """
 
     def begin(self, step: int) -> None:
-        """Say which step comes. Not part of what is recorded of a step: whatever else there is here is."""
+        """Say which step comes. The only method here that is not part of a recorded step."""
 
     def watch(self, loss: torch.Tensor, gradients: Gradients, norm: torch.Tensor | None = None) -> None:
-        """Take in the loss (a scalar) and the gradients of a step, or instead of these their norm where it is known."""
+        """Check the loss (a scalar) and the gradients of a step, or their norm instead where it is known."""
 
     def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
         """Call between :meth:`watch` and the optimizer's step."""
 
     def first_bad(self) -> torch.Tensor:
-        """The first step that was not finite, below 0 for none so far: a float scalar on the device."""
+        """The first non-finite step, or a value below 0 if there was none: a float scalar on the device."""
 
 
 class KernelGuard:
-    """For fused optimizers: one kernel looks at all gradients, and the optimizer's own skips its step (``found_inf``).
+    """For fused optimizers: one kernel checks all gradients, and the optimizer's kernel skips its step (``found_inf``).
 
-    Both are what torch's GradScaler is made of; here nothing is scaled. Gradients must be float32.
+    torch's GradScaler is made of these two; here nothing is scaled. Gradients must be float32.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -66,10 +66,10 @@ class KernelGuard:
 
 
 class GradientGuard:
-    """For every other optimizer: its gradients become zero. (Momentum may still move weights, by finite amounts.)"""
+    """For all other optimizers: sets their gradients to zero. (Momentum may still move weights, by finite amounts.)"""
 
     def __init__(self, device: torch.device, *, gradients_may_overflow: bool = False) -> None:
-        """Gradients that may overflow (those of fp16: its loss scaler skips such steps) are not watched."""
+        """Gradients that may overflow are not checked (in fp16 the loss scaler skips such steps)."""
         self._finite = torch.ones((), dtype=torch.bool, device=device)
         self._suspect = torch.full((), -1.0, device=device)
         self._step = torch.zeros((), device=device)
@@ -101,17 +101,17 @@ class GradientGuard:
 
 
 def zero_unless(kept: torch.Tensor, gradients: Gradients) -> None:
-    """Set all gradients to 0, NaN too, unless a flag on their device (a boolean scalar) is set.
+    """Set all gradients to 0, NaN included, unless a flag on their device (a boolean scalar) is set.
 
-    NaN times 0 is NaN, but its bits times 0 are those of 0: one kernel instead of one for each gradient, which took 0.2
-    of the 8.4 ms of a step of Muon on ResNet-18 (H200).
+    NaN times 0 is NaN, but its bits, taken as an integer, times 0 are those of 0. That takes one kernel instead of one
+    for each gradient, which cost 0.2 of the 8.4 ms of a step of Muon on ResNet-18 (H200).
     """
     bits = [gradient.view(_BITS[gradient.element_size()]) for gradient in gradients]
     torch._foreach_mul_(bits, kept.int())
 
 
 def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
-    """The cheapest guard that holds."""
+    """The cheapest guard that works."""
     weights = (weight for group in optimizer.param_groups for weight in group["params"])
     if optimizer.defaults.get("fused") and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
         return KernelGuard(device)
@@ -119,7 +119,7 @@ def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool)
 
 
 def gradients_of(parameters: Sequence[torch.Tensor]) -> Gradients:
-    """The gradients that a backward pass left; a rank may have no row of a small parameter."""
+    """The gradients after a backward pass; a rank may hold no row of a small parameter."""
     return [parameter.grad for parameter in parameters if parameter.grad is not None and parameter.grad.numel()]
 
 
@@ -130,10 +130,10 @@ def gradient_norm(gradients: Gradients) -> torch.Tensor:
 
 
 def clip_gradients(gradients: Gradients, most: float, norm: torch.Tensor | None = None) -> torch.Tensor:
-    """Scale all gradients so that their common norm is ``most`` at the highest; returns what it was. No read-back.
+    """Scale all gradients so that their common norm is at most ``most``; returns the norm before. No read-back.
 
     Args:
-        norm: theirs and that of other ranks' gradients together, where these are only a part.
+        norm: the norm over the gradients of all ranks, where these are only a part of them.
     """
     norm = gradient_norm(gradients) if norm is None else norm
     if gradients:

@@ -1,4 +1,4 @@
-"""``--check-data``: how much there is of what, and what is wrong with it. Every task has it."""
+"""``--check-data``, which every task has: how much data there is, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class Inspection:
     """The state of a data set."""
 
     name: str
-    """What is looked at; generated data says "synthetic"."""
+    """What was checked; generated data says "synthetic"."""
     counts: Mapping[str, int]
     """Samples of each split, and whatever else is worth counting."""
     problems: tuple[str, ...] = ()
     """A sentence for each bad file or row: where, what, and what to do."""
 
     def text(self) -> str:
-        """Lines for a person: every problem, since whoever repairs a file needs all; their number is last."""
+        """Lines for a person: every problem, since whoever repairs a file needs all of them, and last their number."""
         lines = [f"data: {self.name}", *(f"  {name}: {count:,}" for name, count in self.counts.items())]
         lines += [f"problem: {sentence}" for sentence in self.problems]
         count = len(self.problems)

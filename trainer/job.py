@@ -1,4 +1,4 @@
-"""Everything one training consists of, put together once and handed to the loop."""
+"""Everything a training consists of, assembled once and handed to the loop."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Job:
         return self.stepper.precision
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs to go on as if it had never stopped.
+        """Everything a resumed run needs to go on as if it had never stopped.
 
-        Every rank must ask; where each holds a part only, tensors are :class:`~trainer.parts.Rows`.
+        Every rank must call this; if each holds only a part, tensors are :class:`~trainer.parts.Rows`.
         """
         order = self.feed.order
         return {
@@ -82,7 +82,7 @@ class Job:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back :meth:`state_dict`, whichever device it was written on. ``progress`` is taken by whoever made us.
+        """Load :meth:`state_dict`, written on any device, except ``progress``, which whoever made us has loaded.
 
         Raises:
             ValueError: optimizer state or averages do not fit.

@@ -23,7 +23,7 @@ _EVALUATION_SILENCE_SECONDS = 120.0
 
 
 class Loop:
-    """Drives a job from where its progress stands to the end, or to a request to stop."""
+    """Drives a job from its current progress to the end, or to a request to stop."""
 
     def __init__(self, job: Job, startup: Startup | None = None) -> None:
         self._job = job
@@ -34,7 +34,7 @@ class Loop:
         self._lr = 0.0
         self._saved_step = -1
         self._writing: Writing | None = None
-        self._best_before: tuple[float | None, int | None] | None = None  # the one that is being written
+        self._best_before: tuple[float | None, int | None] | None = None  # of the checkpoint being written
         self._failure: str | None = None
         self._save_requests: list[Request] = []
 
@@ -78,7 +78,7 @@ class Loop:
         self._reports.step_done(progress)
         if self._report_due():
             self._report()
-        if self._startup:  # behind the report, which waits for the device
+        if self._startup:  # after the report, which waits for the device
             self._reports.notify("first_step", self._startup.told(), seconds=self._startup.seconds)
             self._startup = None
         if self._writing and self._writing.is_done:
@@ -97,7 +97,7 @@ class Loop:
         return self._progress.step == 1 or self._reports.due()
 
     def _report(self) -> None:
-        """Read the device back and tell what it says; each rank does it in its own time."""
+        """Read the results back from the device and report them; each rank does so in its own time."""
         reading = self._job.stepper.read()
         if not reading.samples:
             return
@@ -108,10 +108,10 @@ class Loop:
         self._reports.report(self._progress, reading, self._lr)
 
     def _settle(self) -> None:
-        """Report, and end a training that has gone wrong: all ranks are here at the same step, and end together.
+        """Report, and end a training that has gone wrong: all ranks get here at the same step, and end together.
 
         Raises:
-            TrainingError: a step since the last time was not finite; its weights were never changed by it.
+            TrainingError: a step since the last report was not finite; it never changed the weights.
         """
         self._report()
         if self._job.group.any(self._failure is not None):
@@ -129,7 +129,7 @@ class Loop:
         )
 
     def _should_stop(self) -> bool:
-        """Whether all ranks end here; a checkpoint that was asked for is saved on the way, which takes all of them."""
+        """Whether all ranks end here. Also saves a checkpoint that was asked for, which needs all ranks."""
         limit = self._options.stop_after
         if limit and self._progress.step >= limit:
             return True
@@ -140,7 +140,7 @@ class Loop:
         return stopping
 
     def _end_early(self) -> None:
-        """Save and leave with everything told."""
+        """Save, report everything, and leave."""
         self._settle()
         reason = self._job.control.signal_name or "--stop-after"
         self._reports.notify("note", f"stopping at step {self._progress.step} ({reason})")
@@ -152,7 +152,7 @@ class Loop:
         """Validate and save what is due; False when asked to stop meanwhile.
 
         Raises:
-            TrainingError: it was the last epoch, and what it came to could not be written.
+            TrainingError: it was the last epoch, and its checkpoint could not be written.
         """
         self._settle()
         self._finish_writing()
@@ -177,7 +177,7 @@ class Loop:
         return True
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Validation metrics, on the leading rank alone; None when a stop was asked for before they were complete."""
+        """Validation metrics, only on the leading rank; None when a stop was asked for before they were complete."""
         job, started = self._job, time.monotonic()
         self._reports.phase("eval", self._progress, expect_next_in=_EVALUATION_SILENCE_SECONDS)
         metrics = self._validated_if_it_fits() if job.layout.validates else {}
@@ -189,7 +189,7 @@ class Loop:
         return metrics
 
     def _validated_if_it_fits(self) -> dict[str, float] | None:
-        """Validation metrics; none of them when the device has no memory for it, which costs the metrics alone."""
+        """Validation metrics, empty if the device has no memory for them: only the metrics are lost."""
         try:
             return self._validation_metrics()
         except (RuntimeError, MemoryError) as error:
@@ -218,10 +218,10 @@ class Loop:
         return name in metrics and self._progress.improves(metrics[name], higher_is_better=direction == "max")
 
     def _save(self, *, best: bool = False, goes_on: bool = False) -> bool:
-        """Save a checkpoint, all ranks together; a failure is told and survived. False when it failed.
+        """Save a checkpoint, all ranks together; a failure is reported and survived. False when it failed.
 
         Args:
-            goes_on: nobody waits for it: where it can be, it is written while the training goes on.
+            goes_on: nobody waits for it, so it is written while the training goes on, where possible.
         """
         step = self._progress.step
         self._settle()
@@ -243,7 +243,7 @@ class Loop:
         return ok
 
     def _finish_writing(self) -> None:
-        """Wait for what is being written beside the training, and tell of it."""
+        """Wait for the checkpoint that is being written in the background, and report it."""
         writing, best_before = self._writing, self._best_before
         self._writing = self._best_before = None
         if writing is None:
@@ -256,7 +256,7 @@ class Loop:
                 self._progress.forget_best(*best_before)
 
     def _written(self, write: Callable[[], Path | None], step: int) -> bool:
-        """Whether a checkpoint could be written; tells of it."""
+        """Whether a checkpoint could be written; reports it."""
         try:
             path = write()
         except OSError as error:
@@ -279,7 +279,7 @@ class Loop:
         self._reports.reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
 
     def _clear_cache(self) -> tuple[int | None, int | None]:
-        """Return the device's cached memory; driver memory before and after, in bytes."""
+        """Give the device's cached memory back; returns driver memory before and after, in bytes."""
         device = self._job.device
         before = device.memory().driver
         gc.collect()

@@ -1,4 +1,4 @@
-"""What mpstui bench asks of a training: steps that are short enough, and batches that cost nothing to make."""
+"""What mpstui bench asks of a training: short enough steps, and batches that cost nothing to make."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FEWEST_SAMPLES = 4
 
 
 def fit_batch_size(wish: Request, longest_seconds: float) -> Request:
-    """The same training with so few samples a step that one takes about ``longest_seconds``, never more than asked for.
+    """The same training, with few enough samples a step that it takes about ``longest_seconds``; never with more.
 
-    Says so in an event with ``samples_per_step`` when it is fewer than the training would have had.
+    If these are fewer than the training would have had, an event with ``samples_per_step`` says so.
     """
     plain = replace(wish.options, workers=0, compile="off", precision="fp32")
     job = assemble(replace(wish, options=plain))
@@ -34,7 +34,7 @@ def fit_batch_size(wish: Request, longest_seconds: float) -> Request:
 
 
 def _affordable(job: Job, longest_seconds: float) -> int:
-    """Samples of a step that is about so long: doubled until twice as many would take longer."""
+    """Samples of a step of about this length: doubled until twice as many would take longer."""
     usual, samples = job.feed.order.step_size, _FEWEST_SAMPLES
     while samples < usual and 2 * _step_seconds(job, samples) <= longest_seconds * 1.2:
         samples *= 2
@@ -42,7 +42,7 @@ def _affordable(job: Job, longest_seconds: float) -> int:
 
 
 def _step_seconds(job: Job, samples: int) -> float:
-    """How long a step of this size takes: the second one, as the first allocates and chooses kernels."""
+    """How long a step of this size takes. The second one is timed, as the first allocates and chooses kernels."""
     job.model.train()
     chosen, seconds = job.feed.order.epoch(1)[:samples], 0.0
     for number in (1, 2):
@@ -57,8 +57,8 @@ def _step_seconds(job: Job, samples: int) -> float:
 class CachedBatches:
     """A task whose batches come from a small store on the device; a measurement, not a training.
 
-    Everything else is the task's own. A batch of another size than those in store (the last one of an epoch) is made
-    as always.
+    Everything else is the task's own. The first batches of each size (such as the last one of an epoch) are made as
+    usual.
     """
 
     def __init__(self, task: Task, count: int, device: Device) -> None:
@@ -72,7 +72,7 @@ class CachedBatches:
         return getattr(self._task, name)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """The next batch in store, whatever samples were asked for; the first ones of a size fill the store."""
+        """The next stored batch, whatever samples were asked for; the first ones of each size fill the store."""
         stored = self._store.setdefault(len(samples), [])
         if len(stored) < self._count:
             stored.append(self._put(self._task.batch(samples, seed)))

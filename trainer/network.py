@@ -1,4 +1,4 @@
-"""How the loss calls the model: in which precision, and compiled or not."""
+"""How the model is called: in which precision, and compiled or not."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 
 @dataclass(frozen=True)
 class Precision:
-    """The precision a training really runs in."""
+    """The precision a training actually runs in."""
 
     name: str
     device_type: str
     dtype: torch.dtype | None
     """Autocast type; None: everything in float32."""
     note: str | None = None
-    """One sentence when it is not what was asked for."""
+    """A sentence if it is not what was asked for."""
 
     def autocast(self) -> contextlib.AbstractContextManager[object]:
         """The context of a forward pass."""
@@ -34,15 +34,15 @@ class Precision:
         return torch.autocast(self.device_type, dtype=self.dtype)
 
     def scaler(self) -> torch.amp.GradScaler:
-        """A loss scaler: at work for fp16 alone, a no-op otherwise."""
+        """A loss scaler: active only for fp16, a no-op otherwise."""
         return torch.amp.GradScaler(self.device_type, enabled=self.dtype is torch.float16)
 
 
 def resolve_precision(requested: str, device: Device) -> Precision:
-    """What can be had of ``requested`` on ``device``.
+    """The nearest to ``requested`` that ``device`` supports.
 
-    ``auto`` is bf16 on CUDA where the GPU has it, else fp32: on MPS the gain of bf16 depends on the chip and is to be
-    measured first (`mpstui bench`).
+    ``auto`` is bf16 on CUDA where the GPU has it, else fp32: on MPS the gain of bf16 depends on the chip, so measure it
+    first (`mpstui bench`).
     """
     if requested == "auto":
         requested = "bf16" if device.type == "cuda" and device.bf16_refusal() is None else "fp32"
@@ -70,26 +70,26 @@ def _plain(device: Device, note: str | None = None) -> Precision:
 
 
 _LONG_RUN_STEPS = 20_000
-"""From here on the minute that compiling costs is won back on CUDA."""
+"""From this length on, a run on CUDA wins back the minute that compiling costs."""
 
 
 class Network(nn.Module):
-    """Calls the compiled model as long as compiling works, the plain one otherwise."""
+    """Calls the compiled model as long as compiling works, else the plain one."""
 
     def __init__(self, inner: nn.Module, *, compiled: bool, one_shape: bool = False) -> None:
-        """``one_shape``: code for each shape of its own, as a recorded step has it, and not for any size."""
+        """``one_shape``: compile for each exact shape, as a recorded step needs, instead of for any size."""
         super().__init__()
         self.inner = inner
         self.compiled = compiled
         self._call: Any = _compile(inner, one_shape) if compiled else inner
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """Whatever the model takes and gives."""
+        """The model's own arguments and result."""
         return self._call(*inputs, **named)
 
     @contextlib.contextmanager
     def uncompiled(self) -> Iterator[None]:
-        """Without the compiler meanwhile: for shapes that come too rarely to be compiled."""
+        """Run without the compiler for a while: for shapes too rare to compile for."""
         compiled, self._call = self._call, self.inner
         try:
             yield
@@ -103,7 +103,7 @@ class Network(nn.Module):
 
 
 def _compile(model: nn.Module, one_shape: bool) -> Any:
-    # A decorator where such a function is written would load the compiler, a second and more, for every eager run too.
+    # A decorator at the function itself would load the compiler, which takes a second and more, in eager runs too.
     for module in model.modules():
         for name in getattr(module, "UNTRACED", ()):
             setattr(module, name, torch.compiler.disable(getattr(module, name)))  # type: ignore[no-untyped-call]
@@ -111,10 +111,10 @@ def _compile(model: nn.Module, one_shape: bool) -> Any:
 
 
 def wants_compiling(asked: str, device: Device, total_steps: int, model: nn.Module) -> tuple[bool, str | None]:
-    """Whether to compile, and a sentence when it was asked for and is not done.
+    """Whether to compile, and a sentence if it was asked for but cannot be done.
 
-    ``auto`` compiles long runs on CUDA only: on MPS and CPU the gain must be measured first (`mpstui bench`). A model
-    that says ``HAS_KERNELS`` is quicker there by its own.
+    ``auto`` compiles only long runs on CUDA: on MPS and CPU the gain must be measured first (`mpstui bench`). A model
+    with ``HAS_KERNELS`` is faster there with its own kernels.
     """
     if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or asked == "off":
         return False, None

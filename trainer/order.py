@@ -1,4 +1,4 @@
-"""Which samples make which step: a pure function of the seed, the epoch and the step, so that nothing needs storing."""
+"""Which samples make which step: a pure function of seed, epoch and step, so that nothing has to be stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MASK = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class SampleOrder:
-    """Every epoch visits every sample once, in an order of its own; the last step may be smaller, or left out."""
+    """Every epoch visits every sample once, in its own order; the last step may be smaller, or left out."""
 
     size: int
     """Samples of the training set."""
@@ -20,7 +20,7 @@ class SampleOrder:
     """Samples of one optimizer step, over all micro-batches and processes."""
     seed: int
     drop_last: bool = False
-    """Leave out a last step that would be smaller, unless it is the only one."""
+    """Leave out a smaller last step, unless it is the only one."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -44,7 +44,7 @@ class SampleOrder:
 
 
 def mixed(*numbers: int) -> int:
-    """One seed out of several numbers; neighbours give unrelated seeds."""
+    """One seed from several numbers; neighbouring numbers give unrelated seeds."""
     value = 0
     for number in numbers:
         value = ((value ^ number) * _MIX + 0x7F4A7C15) & _MASK

@@ -1,8 +1,8 @@
 """A checkpoint that several ranks write at once: a folder with the rows of each rank and a manifest.
 
-``step-00001234.pt/rows-0-of-2`` and so on hold what each rank has of every divided tensor, ``manifest`` the rest of the
-state and where the rows belong. Whoever reads it gets the state that one process would have written, whatever the
-number of ranks was. The folder gets its name when all of it is on the disk: see :mod:`trainer.saving`.
+``step-00001234.pt/rows-0-of-2`` and so on hold each rank's part of every divided tensor; ``manifest`` holds the rest of
+the state and where the rows belong. Reading gives the state that one process would have written, whatever the number of
+ranks was. The folder gets its name once all of it is on the disk: see :mod:`trainer.saving`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Place = list[str | int]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What this rank holds of a tensor that is divided over the ranks by rows."""
+    """This rank's part of a tensor that is divided over the ranks by rows."""
 
     weight: nn.Parameter
-    """It is divided as this one is."""
+    """The weight whose division it shares."""
     held: torch.Tensor
 
     @property
     def whole_shape(self) -> list[int]:
-        """Of all rows together."""
+        """The shape of all rows together."""
         return list(self.weight.shape)
 
 
@@ -43,18 +43,18 @@ class Split:
 
     common: dict[str, Any]
     divided: list[tuple[Place, list[int]]]
-    """Where each belongs, and its whole shape; the same on every rank."""
+    """Where each tensor belongs, and its whole shape; the same on every rank."""
     rows: list[torch.Tensor]
 
 
 def split(state: Mapping[str, Any]) -> Split:
-    """Take the divided tensors out of a state; what is common stays as it is."""
+    """Take the divided tensors out of a state; the rest stays as it is."""
     found = Split({}, [], [])
 
     def without(value: Any, path: Place) -> Any:
         if isinstance(value, Rows):
             found.divided.append((path, value.whole_shape))
-            found.rows.append(value.held.detach().to("cpu", copy=True))  # a view would be saved with all around it
+            found.rows.append(value.held.detach().to("cpu", copy=True))  # a view would be saved with its whole storage
             return None
         if isinstance(value, Mapping):
             return {key: without(item, [*path, key]) for key, item in value.items()}
@@ -70,7 +70,7 @@ def write_rows(folder: Path, rank: int, of: int, save: str, found: Split) -> Non
     """Write this rank's part. Raises OSError.
 
     Args:
-        save: tells this save from all others; every part has it.
+        save: identifies this save; every part has it.
     """
     part = {"save": save, "rows": found.rows, "rng": found.common["rng"]}
     tensorfile.write(folder / rows_name(rank, of), part)

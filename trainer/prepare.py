@@ -1,6 +1,6 @@
-"""``python -m trainer prepare SET --from ... --to DIR``: what somebody has, in the layout a task reads.
+"""``python -m trainer prepare SET --from ... --to DIR``: your own data, in the layout a task reads.
 
-``rplan``: floor plans that nobody may pass on. ``genome``: see :mod:`prepare_genome`.
+``rplan``: floor plans that may not be passed on. ``genome``: see :mod:`prepare_genome`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .fetch import Meter
 from .options import whole
 
 _LARGEST_SHARE = 10
-"""Of the plans at most one in so many is kept for validation, and as many for testing."""
+"""At most one plan in so many is kept for validation, and as many for testing."""
 _NAMED = 5
 _WORTH_PROCESSES = 200
 """Pictures; each takes a tenth of a second."""
@@ -73,7 +73,7 @@ def _prepare_rplan(asked: argparse.Namespace) -> str:
     try:
         for split in SPLITS:
             (asked.to / split).mkdir(parents=True, exist_ok=True)
-        # A picture that is no plan moves no other one from one split to another.
+        # Assigned beforehand, so that a picture that is no plan moves no other one to another split.
         splits = ["val"] * held_out + ["test"] * held_out + ["train"] * (len(pictures) - 2 * held_out)
         targets = [asked.to / split / f"{one.stem}.npy" for split, one in zip(splits, pictures, strict=True)]
         for number, (split, reason) in enumerate(zip(splits, _converted(pictures, targets), strict=True), start=1):
@@ -91,7 +91,7 @@ def _prepare_rplan(asked: argparse.Namespace) -> str:
 
 
 def _converted(pictures: Sequence[Path], targets: Sequence[Path]) -> Iterator[str]:
-    """Convert one after the other, many at a time where there are many; for each why it is no plan, or nothing."""
+    """Convert pictures, in parallel if there are many; for each why it is no plan, or an empty text."""
     if len(pictures) < _WORTH_PROCESSES:
         yield from map(_convert, pictures, targets)
         return

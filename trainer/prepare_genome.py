@@ -1,4 +1,4 @@
-"""``prepare genome``: windows of a genome that are coding or not, as a FASTA and a BED file for the task `genomics`."""
+"""``prepare genome``: coding and noncoding windows of a genome, as FASTA and BED files for the task `genomics`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINE = 80
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Sources, the rule that labels, and the size of windows."""
+    """Options for the sources, the labelling rule, and the size of windows."""
     parser.add_argument(
         "--from",
         dest="source",
@@ -54,7 +54,7 @@ def prepare(asked: argparse.Namespace) -> str:
     """Write both files; returns the sentences that say what was made, by which rule, and how to train on it.
 
     Raises:
-        UsageError: a source cannot be read, or there is not one window of each class.
+        UsageError: a source cannot be read, or a class has no window.
         TrainingError: a file could not be written.
     """
     there = [name for name in (_FASTA, _BED) if (asked.to / name).exists()]
@@ -98,7 +98,7 @@ def prepare(asked: argparse.Namespace) -> str:
 
 
 def _sources(asked: argparse.Namespace) -> tuple[dict[str, torch.Tensor], dict[str, list[Coding]] | None]:
-    """Every record's bases, and its coding regions where an annotation tells them."""
+    """Every record's bases, and its coding regions if there is an annotation."""
     records: dict[str, torch.Tensor] = {}
     genes: list[Coding] = []
     for path in asked.source:

@@ -1,8 +1,8 @@
-"""``--init-from FILE``: begin with weights that another training left, ours or anybody's.
+"""``--init-from FILE``: begin with the weights of another training, ours or anybody's.
 
-Only tensors are read: safetensors, or a file of ``torch.save`` without running any code that it may hold. Names need
-not agree to the letter: wrappers leave prefixes (``module.``, ``_orig_mod.``, ``model.``), and the one that makes most
-names agree is taken off or put on. What did not fit is told name by name.
+Only tensors are read: from safetensors, or from a file of ``torch.save`` without running any code in it. Names may
+differ by a prefix, as wrappers leave them (``module.``, ``_orig_mod.``, ``model.``): the prefix that makes most names
+agree is removed or added. What did not fit is reported name by name.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _HARMLESS: list[Any] = [
     *(argparse.Namespace, PosixPath, WindowsPath, PurePosixPath, PureWindowsPath),
     *(np.dtype, np.float64(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "i4", "b1"))),
 ]
-"""What trainings save beside their weights and torch does not read by itself: arguments, paths, single numbers."""
+"""What trainings save beside weights and torch does not load by itself: arguments, paths, single numbers."""
 
 
 @dataclass(frozen=True)
 class Filled:
-    """What became of each weight."""
+    """What happened to each weight."""
 
     taken: tuple[str, ...]
     fresh: tuple[str, ...]
-    """Weights of the model that the file does not have: they stay as they were drawn."""
+    """Weights of the model that the file lacks: they keep their random start."""
     misshapen: tuple[str, ...]
-    """The same, where the file has them in another shape: ``name (file 10x64, model 100x64)``."""
+    """The same, if the file has them in another shape: ``name (file 10x64, model 100x64)``."""
     unused: tuple[str, ...]
-    """Names in the file that the model has no place for."""
+    """Names in the file that the model does not have."""
 
     def lines(self, path: Path) -> Iterator[str]:
-        """What a person is told, every name included."""
+        """Lines for a person, with every name."""
         of = len(self.taken) + len(self.fresh) + len(self.misshapen)
         yield f"begun with {len(self.taken)} of {of} weights from {path}"
         for what, names in (
@@ -59,10 +59,10 @@ class Filled:
 
 
 def fill(model: nn.Module, path: Path, translated: Callable[[Weights], Weights] = lambda given: given) -> Filled:
-    """Copy into a model what a file has for it.
+    """Copy a file's weights into a model.
 
     Args:
-        translated: turns names and shapes of the model's public relatives into those of ours.
+        translated: turns names and shapes of public versions of the model into ours.
 
     Raises:
         UsageError: the file cannot be read, or nothing in it fits.
@@ -93,7 +93,7 @@ def fill(model: nn.Module, path: Path, translated: Callable[[Weights], Weights] 
 
 
 def read(path: Path) -> Weights:
-    """The weights in a file, the averaged ones where one of our checkpoints has them.
+    """The weights in a file; from our own checkpoints the averaged ones, if there are any.
 
     Raises:
         UsageError: it cannot be read, or holds no tensors by name.
@@ -135,9 +135,9 @@ def _tensors(found: Any) -> dict[str, torch.Tensor]:
 
 
 def _best_prefixes(given: Weights, wanted: Weights) -> tuple[str, str]:
-    """What to take off the names of the file and what to put on, so that most of them are names of the model.
+    """The prefix to remove from the file's names and the one to add, so that most become names of the model.
 
-    Nothing, unless that makes three quarters agree: two networks of layers called 0, 1, 2 have a few names in common.
+    Both empty unless three quarters then agree: any two networks with layers called 0, 1, 2 share a few names.
     """
 
     def known(pair: tuple[str, str]) -> int:
@@ -149,7 +149,7 @@ def _best_prefixes(given: Weights, wanted: Weights) -> tuple[str, str]:
 
 
 def _prefixes(weights: Weights) -> list[str]:
-    """Nothing, then whatever stands before one of the first three dots of a name."""
+    """The empty prefix, then whatever precedes one of the first three dots of a name."""
     found = {"": None}
     for name in weights:
         parts = name.split(".")[:-1][:3]

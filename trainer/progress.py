@@ -1,4 +1,4 @@
-"""How far a training is. It is part of every checkpoint."""
+"""How far a training has come. Part of every checkpoint."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .step import Reading
 
 @dataclass
 class Progress:
-    """Epochs count from 1, the one being trained; steps count what is done."""
+    """Epochs count from 1, the one being trained; steps count those that are finished."""
 
     epoch: int = 1
     epoch_step: int = 0
     step: int = 0
     samples: int = 0
-    """Samples behind ``sums``: what this epoch reported so far."""
+    """Samples behind ``sums``: those that this epoch has reported so far."""
     sums: dict[str, float] = field(default_factory=dict)
     best: float | None = None
     best_step: int | None = None
@@ -37,7 +37,7 @@ class Progress:
         self.epoch, self.epoch_step, self.samples, self.sums = self.epoch + 1, 0, 0, {}
 
     def improves(self, value: float, *, higher_is_better: bool) -> bool:
-        """Whether ``value`` is a new best (then it is remembered); NaN never is."""
+        """Whether ``value`` is a new best, which is then remembered; NaN never is."""
         if value != value:
             return False
         if self.best is not None and not (value > self.best if higher_is_better else value < self.best):

@@ -1,6 +1,6 @@
-"""Whole steps as graphs of the device: what a step launches is recorded once and issued as one from then on.
+"""Whole steps as device graphs: what a step launches is recorded once and launched as one from then on.
 
-A step of small kernels waits for the CPU that launches them, one by one: some 1,500 of them in a ResNet-18 with Muon.
+A step of small kernels waits for the CPU, which launches them one by one: some 1,500 in a ResNet-18 with Muon.
 Replayed, the same kernels run on the same memory in the same order, so the numbers are those of the eager step.
 """
 
@@ -16,19 +16,19 @@ from .device import Device, Recording, is_out_of_memory
 from .tasks import Batch
 
 _EAGER_STEPS = 3
-"""Before a recording: kernels are chosen, and the optimizer's state comes to be, in memory that outlives the graph."""
+"""Before a recording: they choose kernels and create the optimizer's state, in memory that outlives the graph."""
 _FIRST_STEPS_TOGETHER = 12
-"""Before any recording where ranks exchange gradients: DDP times its first ten, and waits for the GPU to do so."""
+"""Before any recording with several ranks: DDP times its first ten steps, and waits for the GPU to do so."""
 _MOST_GRAPHS = 8
-"""Each keeps the memory of its step; a task whose batches have ever new shapes gains nothing from more."""
+"""Each keeps the memory of its step; a task whose batch shapes keep changing gains nothing from more."""
 
 _Key = tuple[object, ...]
 Work = Callable[[Batch, int], None]
-"""A step on a batch that is one of so many samples over all ranks."""
+"""A step: this rank's batch, and the step's number of samples over all ranks."""
 
 
 class RecordingFailed(RuntimeError):
-    """A step could not be recorded, or had no memory for it; nothing of it has happened."""
+    """A step could not be recorded, or memory was missing; nothing of the step has happened."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}")
@@ -39,22 +39,22 @@ class RecordingFailed(RuntimeError):
 class _Recorded:
     recording: Recording
     inputs: Batch
-    """What the graph reads: a step's samples are copied there."""
+    """What the graph reads: each step's samples are copied into these tensors."""
     gradients: list[torch.Tensor | None]
-    """Where the graph leaves them, in the order of the parameters."""
+    """Where the graph leaves the gradients, in the order of the parameters."""
 
 
 class Replay:
-    """Takes steps: eagerly at first and for shapes that are rare, as one graph each from then on.
+    """Takes steps: eagerly at first and for rare shapes, as one graph each from then on.
 
-    What differs between two steps of one graph must be in tensors: samples, learning rates, the number of the step. All
-    that the work does in Python happens when it is recorded, and then no more.
+    What differs between two steps of one graph must be in tensors: samples, learning rates, the step number. Python
+    code in the work runs only while it is recorded.
     """
 
     def __init__(
         self, work: Work, parameters: Sequence[torch.Tensor], device: Device, *, together: bool = False
     ) -> None:
-        """``together``: with other ranks, which exchange gradients in each step."""
+        """``together``: other ranks take part and exchange gradients in each step."""
         self._work = work
         self._parameters = parameters
         self._device = device
@@ -72,7 +72,7 @@ class Replay:
         """Take one step.
 
         Raises:
-            RecordingFailed: the step was not taken; it can be, eagerly.
+            RecordingFailed: the step was not taken; it can still be taken eagerly.
         """
         key = (total, micro_batch, *((name, part.shape, part.dtype) for name, part in batch.items()))
         recorded = self._recorded.get(key)
@@ -94,7 +94,7 @@ class Replay:
             self._last = recorded
 
     def forget(self) -> None:
-        """Give up all graphs; no step comes any more. NCCL would wait for those that exchange gradients."""
+        """Drop all graphs; no step may follow. Otherwise closing NCCL would wait for those that exchange gradients."""
         for recorded in self._recorded.values():
             recorded.recording.reset()
         self._recorded.clear()

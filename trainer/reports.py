@@ -1,4 +1,4 @@
-"""What a training says: lines for people, points and heartbeats for the monitor, all on the training thread."""
+"""A training's output: lines for people, points and heartbeats for the monitor, all on the training thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPORT_SECONDS = 1.0
 LINE_SECONDS = 5.0
 _PATIENCE_STEPS = 20
 _SHORTEST_SPEED_SECONDS = 0.5
-"""A speed over less says little: the last step of an epoch is smaller, and an epoch may be shorter than that."""
+"""A speed over less time says little: the last step of an epoch is smaller, and an epoch may be even shorter."""
 _LEAST_PATIENCE_SECONDS = 15.0
 
 
@@ -64,7 +64,7 @@ class Reports:
         self.reporter.event(name, text, **details)
 
     def restart_clock(self) -> None:
-        """Leave out the time since the last report: it went into something else than steps."""
+        """Leave out the time since the last report, which went into something other than steps."""
         self._speed_since = self._clock()
 
     def step_done(self, progress: Progress) -> None:
@@ -78,7 +78,7 @@ class Reports:
         return self._clock() - self._last_report >= REPORT_SECONDS
 
     def report(self, progress: Progress, reading: Reading, lr: float) -> None:
-        """A point of training: means since the last one."""
+        """A point of training: means since the previous point."""
         self._last_report = now = self._clock()
         speeds = self._speeds(now, reading.samples)
         means = dict(reading.means)
@@ -92,7 +92,7 @@ class Reports:
             self.say(self._line(progress, loss, lr, speeds.get("steps_per_second")))
 
     def phase(self, name: str, progress: Progress, *, expect_next_in: float, **facts: Any) -> None:
-        """Announce a phase before it starts, with the seconds it may stay silent."""
+        """Announce a phase before it starts, with the seconds for which it may stay silent."""
         self.reporter.beat(name, expect_next_in=expect_next_in, **facts, **self._position(progress))
 
     def validated(self, progress: Progress, metrics: dict[str, float], seconds: float) -> None:
@@ -129,7 +129,7 @@ class Reports:
         elapsed, steps = self._speed_seconds, self._speed_steps
         if elapsed < _SHORTEST_SPEED_SECONDS or not steps:
             return {}
-        samples = self._speed_samples * self._ranks  # each has an equal share of every step, within one sample
+        samples = self._speed_samples * self._ranks  # their shares of a step differ by at most one sample
         self._speed_seconds, self._speed_steps, self._speed_samples = 0.0, 0, 0
         self._step_seconds = elapsed / steps
         return {"steps_per_second": steps / elapsed, "samples_per_second": samples / elapsed}
@@ -141,9 +141,9 @@ class Reports:
 
 
 def _forget_unwritten_output() -> None:
-    """After a write that failed (disk full, reader gone): a fresh stream on the same descriptor.
+    """After a failed write (disk full, reader gone): a fresh stream on the same descriptor.
 
-    The old one would try its buffer again with the next line, and turn a training that went well into exit code 120.
+    The old one would retry its buffer with the next line, and end a successful training with exit code 120.
     """
     with contextlib.suppress(OSError, ValueError):
         sys.stdout = os.fdopen(sys.stdout.fileno(), "w", closefd=False)

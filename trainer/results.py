@@ -96,7 +96,7 @@ def table(folders: Sequence[Path]) -> str:
 
 
 def collected(folders: Sequence[Path], *, profile: str | None = None, metric: str | None = None) -> list[Result]:
-    """The results of run directories, and of every run inside a folder of them, oldest first.
+    """The results of run directories, and of all runs in folders of them, oldest first.
 
     Raises:
         UsageError: a folder holds no run with metrics, or none of them is of this profile.
@@ -114,10 +114,10 @@ def listing(results: Sequence[Result]) -> str:
 
 
 def comparison(results: Sequence[Result], by: Sequence[str] | None) -> str:
-    """The table of what runs differ in; empty where they differ in nothing that is known.
+    """The table of what runs differ in; empty if they differ in nothing that is known.
 
     Raises:
-        UsageError: they are told by different metrics, or none of them has an option of ``by``.
+        UsageError: they have different metrics, or none of them has an option of ``by``.
     """
     names = {result.metric for result in results if result.metric}
     if len(names) != 1:
@@ -139,10 +139,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def read(run: RunDir, metric: str | None = None) -> Result:
-    """Sum up one run; a torn last line is left out.
+    """Sum up one run, without a torn last line.
 
     Args:
-        metric: what it is told by; None: what it has of the usual ones.
+        metric: the metric to use; None: the first of the usual ones that it has.
     """
     points = list(_points(run.metrics))
     losses = [value for point in points if (value := point.get("loss")) is not None]
@@ -201,7 +201,7 @@ def _newest_heartbeat(run: RunDir) -> dict[str, Any]:
 
 
 def _options(run: RunDir) -> dict[str, str]:
-    """``--key value`` of the command that was really started last; else of the one that was asked for."""
+    """``--key value`` of the last command that was really started, else of the one that was asked for."""
     launched = next((found for attempt in _attempts(run) if (found := _record(attempt.launch))), {})
     words = launched.get("argv") or _asked_words(_spec(run))
     found = {}
@@ -223,7 +223,7 @@ def _spec(run: RunDir) -> dict[str, Any]:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """A JSON object; an empty one where there is none that can be read."""
+    """A JSON object; an empty one if none can be read."""
     try:
         return load_object(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, UnreadableRecord):

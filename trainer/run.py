@@ -31,10 +31,10 @@ def run(
     control: Control,
     startup: Startup | None = None,
 ) -> None:
-    """Train a task as asked; ``startup`` has begun with the process.
+    """Train a task as asked; ``startup`` began with the process.
 
     Raises:
-        UsageError: something asked for cannot be had.
+        UsageError: something asked for is not available.
         TrainingError: the training could not go on.
     """
     startup = startup or Startup(environ)
@@ -64,10 +64,10 @@ def assembled(
     control: Control,
     startup: Startup | None = None,
 ) -> Iterator[tuple[Job, Loaded | None]]:
-    """Every part of a training, seeded and on its device, and the checkpoint it is to go on from, not loaded yet.
+    """Every part of a training, seeded and on its device, and the checkpoint to resume from, not loaded yet.
 
     Raises:
-        UsageError: something asked for cannot be had.
+        UsageError: something asked for is not available.
     """
     asked = options.from_namespace(args)
     startup = startup or Startup(environ)
@@ -76,7 +76,7 @@ def assembled(
     ranks = Ranks.from_environment(environ)
     chosen, passed_over = device.choose(asked.device, local_rank=ranks.local_rank)
     loaded = _resumed(name, asked, folder)
-    # The seed makes data and order: a resumed run must have the one it began with before it reads anything.
+    # The seed decides data and order: a resumed run must have its original seed before it reads anything.
     args.seed = assemble.first_known(asked.seed, _saved_seed(loaded), options.DEFAULT_SEED)
     task: Task = tasks.find(name)(args)
     if count := getattr(args, "reuse_batches", 0):
@@ -89,7 +89,7 @@ def assembled(
         reporter=startup.reporter, control=control, loaded=loaded,
     )  # fmt: skip
     if longest_seconds := getattr(args, "longest_step", 0.0):
-        garbage.look_from_here()  # steps that are tried out leave some
+        garbage.look_from_here()  # the steps it tries out leave garbage
         wish = fit_batch_size(wish, longest_seconds)
     try:
         job = assemble.assemble(wish)
@@ -133,7 +133,7 @@ def _check_signature(task: Task, loaded: Loaded | None) -> None:
 
 
 def resume(job: Job, loaded: Loaded) -> None:
-    """Go on where a checkpoint stands.
+    """Go on from a checkpoint.
 
     Raises:
         UsageError: its weights or its optimizer's state do not fit.
@@ -161,7 +161,7 @@ def _identity(job: Job) -> tuple[int, int, int]:
 
 
 def _restart_epoch(job: Job, saved: Mapping[str, Any]) -> None:
-    """Another data, step size or seed makes another order: the place inside the epoch means nothing any more."""
+    """Other data, step size or seed give another order, so the position inside the epoch means nothing any more."""
     size, step_size, seed = _identity(job)
     job.progress.epoch_step, job.progress.samples, job.progress.sums = 0, 0, {}
     job.reports.notify(
@@ -172,7 +172,7 @@ def _restart_epoch(job: Job, saved: Mapping[str, Any]) -> None:
 
 
 def _introduce(job: Job) -> None:
-    """The first lines: what runs on what, with what."""
+    """The first lines: device, data, model, optimizer, plan."""
     for line in _introduction(job):
         job.reports.say(line)
     facts = {"device": job.device.reading(job.precision.name), "data": job.task.data}

@@ -1,10 +1,10 @@
-"""Saving a training: by one rank, or by all at once where each holds a part.
+"""Saving a training: by one rank, or by all at once if each holds a part.
 
-Of a divided training every rank writes its rows into a hidden folder; when all of them are on the disk, the leading
-rank adds the manifest and gives the folder its name. A process that is killed before that leaves the checkpoints that
-were there as they were. Where the ranks share no folder, the leading one gathers everything and writes it alone.
+In a divided training every rank writes its rows into a hidden folder. Once all of them are on the disk, the leading
+rank adds the manifest and gives the folder its name. A process killed before that leaves the existing checkpoints
+intact. If the ranks share no folder, the leading one gathers everything and writes it alone.
 
-What one process holds of a training on a GPU is copied, which takes milliseconds, and written while it goes on.
+The state of a single process on a GPU is copied, which takes milliseconds, and written while the training goes on.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .job import Job
 
 T = TypeVar("T")
 _MOST_COPIED_BYTES = 1 << 30
-"""Of more a copy might be what the host has no memory for."""
+"""The host might not have the memory for a larger copy."""
 
 
 class Writing:
-    """A checkpoint of where a training stands, written by a thread of its own."""
+    """A checkpoint of a training's current state, written by a separate thread."""
 
     def __init__(self, job: Job, state: dict[str, Any], *, best: bool) -> None:
         self.step = job.progress.step
@@ -34,7 +34,7 @@ class Writing:
         self._error: BaseException | None = None
         arguments = job.folder.save, job.device.copied(state), self.step, best
         self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
-        self._thread.start()  # no daemon: a process that ends has written it
+        self._thread.start()  # no daemon: the process does not end before it is written
 
     @property
     def is_done(self) -> bool:
@@ -42,10 +42,10 @@ class Writing:
         return not self._thread.is_alive()
 
     def path(self) -> Path:
-        """Where it is, as soon as it is there.
+        """Wait until it is written, and return where.
 
         Raises:
-            OSError: it could not be written; what was there before still is.
+            OSError: it could not be written; what was there before is intact.
         """
         self._thread.join()
         if self._error is not None:
@@ -61,7 +61,7 @@ class Writing:
 
 
 def begin(job: Job, *, best: bool = False) -> Writing | None:
-    """Write a checkpoint while the training goes on; None where it has to be written at once (:func:`save`)."""
+    """Write a checkpoint while the training goes on; None if it must be written at once (:func:`save`)."""
     if job.layout.divided or job.group.ranks.world_size > 1 or not job.device.copies_quickly:
         return None
     state = job.state_dict()
@@ -74,10 +74,10 @@ def begin(job: Job, *, best: bool = False) -> Writing | None:
 
 
 def save(job: Job, *, best: bool = False) -> Path | None:
-    """Write a checkpoint of where a training stands, all ranks together; the leading one is told where.
+    """Write a checkpoint of a training's current state, all ranks together; only the leading one gets its path.
 
     Raises:
-        OSError: it could not be written by some rank; what was there before still is.
+        OSError: some rank could not write it; what was there before is intact.
     """
     state, step, group = job.state_dict(), job.progress.step, job.group
     leads, rank, of = group.ranks.leads, group.ranks.rank, group.ranks.world_size
@@ -107,7 +107,7 @@ def save(job: Job, *, best: bool = False) -> Path | None:
 
 
 def _tried(do: Callable[[], T]) -> tuple[T | None, str]:
-    """What came of it, and why nothing did: no rank may leave the others waiting."""
+    """The result, or None and the reason: no rank may leave the others waiting."""
     try:
         return do(), ""
     except OSError as error:

@@ -10,7 +10,7 @@ _MOST_WARMUP = 0.2
 
 @dataclass(frozen=True)
 class Schedule:
-    """Linear warm-up, then down to 0 along half a cosine (Loshchilov and Hutter, 2017) or a line, or constant."""
+    """Linear warm-up, then half a cosine (Loshchilov and Hutter, 2017) or a line down to 0, or constant."""
 
     kind: str
     total_steps: int
@@ -18,12 +18,12 @@ class Schedule:
 
     @classmethod
     def of(cls, kind: str, *, epochs: int, steps_per_epoch: int, warmup_epochs: float) -> Schedule:
-        """A schedule over whole epochs; warm-up takes a fifth of a short run at most."""
+        """A schedule over whole epochs; warm-up takes at most a fifth of a short run."""
         total = epochs * steps_per_epoch
         return cls(kind, total, min(round(warmup_epochs * steps_per_epoch), int(total * _MOST_WARMUP)))
 
     def factor(self, step: int) -> float:
-        """What the peak learning rate is multiplied by for the step after ``step`` done ones: 0 to 1."""
+        """The factor, 0 to 1, of the peak learning rate in the step that follows ``step`` finished ones."""
         if step < self.warmup_steps:
             return (step + 1) / (self.warmup_steps + 1)
         if self.kind == "constant":

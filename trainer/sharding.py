@@ -1,7 +1,7 @@
-"""How the weights of a training lie over its ranks: all of them on every rank, or a part on each (FSDP2).
+"""How a training's weights are placed on its ranks: all of them on every rank, or a part on each (FSDP2).
 
-The rest of the trainer works on the tensors that a rank holds, which are ordinary ones either way. What needs all ranks
-at once is here: whoever calls it must see to it that every rank does, at the same step.
+The rest of the trainer works on the tensors that a rank holds, which are ordinary tensors either way. What needs all
+ranks at once is here: the caller must make sure that every rank calls it, at the same step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Layout:
     """Every rank has all of every tensor: alone, or with gradients averaged over the ranks (DDP)."""
 
     divided = False
-    """Whether a rank has parts only, so that the model is called, and its state taken, by all ranks together."""
+    """Whether each rank holds only a part, so that all must call the model, and take its state, together."""
 
     def __init__(self, model: nn.Module, group: Group) -> None:
         self._model = model
@@ -37,7 +37,7 @@ class Layout:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
         self._weights = [weight for _, weight in named]
         self.weight_names = [name for name, _ in named]
-        """Of each of :meth:`weights`, as in the model's state."""
+        """The names of :meth:`weights`, as in the model's state."""
 
     @property
     def validates(self) -> bool:
@@ -45,7 +45,7 @@ class Layout:
         return self._group.ranks.leads
 
     def any_validating(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank that validates; each of those must ask."""
+        """Whether the flag is set on any rank that validates; each of those must call this."""
         return flag
 
     def network(self) -> nn.Module:
@@ -53,29 +53,29 @@ class Layout:
         return self._group.wrap(self._model)
 
     def held(self, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """A task's parameter groups, of what this rank holds of each parameter: what the optimizer works on."""
+        """A task's parameter groups with this rank's part of each parameter: what the optimizer works on."""
         return groups
 
     def weights(self) -> list[torch.Tensor]:
-        """What this rank holds of each trainable parameter, to be read and written in place."""
+        """This rank's part of each trainable parameter, to be read and written in place."""
         return list(self._weights)
 
     def take_gradients(self) -> None:
-        """Give what the backward passes left to the parameters that :meth:`held` gave out."""
+        """Hand the gradients of the backward passes to the parameters that :meth:`held` returned."""
 
     def judged(self, loss: torch.Tensor, gradients: Gradients) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The loss as all ranks judge it, and the norm of all gradients where this rank cannot tell it from its own."""
+        """The loss, not finite if any rank's is not, and the norm of all gradients if this rank has only a part."""
         return loss, None
 
     def spread_overflow(self, gradients: Gradients) -> None:
-        """Let a loss scaler on any rank see that gradients of another one are not finite."""
+        """Let every rank's loss scaler see when gradients of another rank are not finite."""
 
     def model_state(self) -> dict[str, Any]:
-        """The model's state; where it is divided, with :class:`Rows` for tensors."""
+        """The model's state; if it is divided, with :class:`Rows` instead of tensors."""
         return self._model.state_dict()
 
     def load_model(self, state: Mapping[str, Any]) -> None:
-        """Put back a whole state. Raises RuntimeError when it does not fit."""
+        """Load a whole state. Raises RuntimeError when it does not fit."""
         self._model.load_state_dict(state)
 
     def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
@@ -83,27 +83,27 @@ class Layout:
         return optimizer.state_dict()
 
     def load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
-        """Put back a whole state. Raises ValueError when it does not fit."""
+        """Load a whole state. Raises ValueError when it does not fit."""
         load_state(optimizer, state)
 
     def saved(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor | Rows]:
-        """As a state has what is held of every tensor of :meth:`weights`."""
+        """This rank's part of every tensor of :meth:`weights`, in the form in which a state keeps it."""
         return list(held)
 
     def gathered(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """A state without :class:`Rows`: whole tensors on the leading rank, nothing of use elsewhere."""
+        """The state without :class:`Rows`: whole tensors on the leading rank, placeholders on the others."""
         return dict(state)
 
     def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """What this rank holds of tensors that are whole."""
+        """This rank's part of whole tensors."""
         return list(whole)
 
 
 class Sharded(Layout):
-    """Weights, gradients and optimizer state are divided over the ranks by rows; a block has its whole weights while
-    it works.
+    """Weights, gradients and optimizer state are divided over the ranks by rows; a block has its whole weights only
+    while it works.
 
-    The optimizer, the guard and the average get the rows of this rank as plain tensors: every fused kernel takes them.
+    The optimizer, the guard and the average get this rank's rows as plain tensors, which every fused kernel accepts.
     """
 
     divided = True
@@ -141,21 +141,21 @@ class Sharded(Layout):
     def take_gradients(self) -> None:
         """See :class:`Layout`."""
         for weight, shard in self._shards.items():
-            shard.data = _rows(weight)  # padding, in the first pass, may have moved them
+            shard.data = _rows(weight)  # padding in the first pass may have moved them
             shard.grad = None if weight.grad is None else _rows(weight.grad)
             weight.grad = None
 
     def judged(self, loss: torch.Tensor, gradients: Gradients) -> tuple[torch.Tensor, torch.Tensor | None]:
         """See :class:`Layout`."""
         squared = gradient_norm(gradients).square() if gradients else torch.zeros((), device=self._device)
-        sums = _summed(torch.stack([loss * 0, squared]))  # 0 times what is not finite is NaN
+        sums = _summed(torch.stack([loss * 0, squared]))  # 0 times a non-finite value is NaN
         return loss + sums[0], sums[1].sqrt()
 
     def spread_overflow(self, gradients: Gradients) -> None:
         """See :class:`Layout`."""
         found, one = (make((), device=self._device) for make in (torch.zeros, torch.ones))
         if gradients:
-            torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, one)  # as the scaler will look
+            torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, one)  # as the scaler will check
         _summed(found)
         for gradient in gradients[:1]:
             gradient.add_(torch.where(found > 0, torch.nan, 0.0))
@@ -217,7 +217,7 @@ class Sharded(Layout):
         return [self._part(tensor) for tensor in whole]
 
     def _forget_whole_weights(self) -> None:
-        """What lies outside the blocks keeps its whole weights from a forward to the backward pass, if one comes."""
+        """Modules outside the blocks keep their whole weights after a forward pass, in case a backward pass follows."""
         cast("FSDPModule", self._model).reshard()
 
     def _weights_of(self, optimizer: Optimizer) -> Iterator[nn.Parameter]:
@@ -225,12 +225,12 @@ class Sharded(Layout):
         return (weights[shard] for group in optimizer.param_groups for shard in group["params"])
 
     def _gathered(self, weight: nn.Parameter, rows: torch.Tensor) -> torch.Tensor:
-        """The whole of a tensor that is divided as a weight is, on the CPU of the leading rank; nothing elsewhere."""
+        """A whole tensor, from one divided like a weight, on the CPU of the leading rank; empty elsewhere."""
         whole = _like(weight, rows).full_tensor()
         return whole.cpu() if self._group.ranks.leads else whole.new_empty(0)
 
     def _divided(self, weight: nn.Parameter, whole: torch.Tensor) -> torch.Tensor:
-        """A whole tensor divided as a weight is, so that loading can tell whether it fits."""
+        """A whole tensor divided like a weight, so that loading can tell whether it fits."""
         return _like(weight, self._part(whole).to(weight.device), whole.shape)
 
     def _part(self, whole: torch.Tensor) -> torch.Tensor:
@@ -241,14 +241,14 @@ class Sharded(Layout):
 
 
 def layout_for(model: nn.Module, group: Group, *, divided: bool) -> Layout:
-    """How a model lies over the ranks of a group; one that is to be divided is, in place."""
+    """The layout of a model on a group's ranks; with ``divided`` the model is divided in place."""
     return Sharded(model, group) if divided and group.ranks.world_size > 1 else Layout(model, group)
 
 
 def blocks(model: nn.Module) -> Iterator[nn.Module]:
-    """The parts of a model that get their whole weights one after the other: what is repeated in a list of layers.
+    """The parts of a model that gather their whole weights one after the other: the elements of lists of layers.
 
-    An element that has no parts of its own (the linear layer of a small head) is too little to be worth it.
+    An element without submodules (the linear layer of a small head) is too small to be worth it.
     """
     listed = isinstance(model, (nn.ModuleList, nn.Sequential))
     for child in model.children():
@@ -259,11 +259,11 @@ def blocks(model: nn.Module) -> Iterator[nn.Module]:
 
 
 def _divide(model: nn.Module, ranks: int) -> None:
-    # Imported where it is needed: it takes a second, and a torch without it trains all the same.
+    # Imported only when needed: it takes a second, and a torch without it can still train unsharded.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    # torch warns of writing in place into what such a model gives; no task does.
+    # torch warns against writing in place into such a model's output; no task does.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
     for weight in model.parameters():
         weight.data = weight.data.contiguous()  # FSDP takes no channels-last weights; activations stay so
@@ -274,13 +274,13 @@ def _divide(model: nn.Module, ranks: int) -> None:
 
 
 def _rows(weight: torch.Tensor) -> torch.Tensor:
-    """The rows that this rank has of a divided tensor, in the memory where they are."""
+    """This rank's rows of a divided tensor, without a copy."""
     with torch.no_grad():
         return cast("DTensor", weight).to_local()
 
 
 def _like(weight: torch.Tensor, rows: torch.Tensor, shape: torch.Size | None = None) -> DTensor:
-    """A tensor that is divided as a weight is, out of this rank's rows; of the weight's shape if none is given."""
+    """A tensor divided like a weight, made from this rank's rows; with the weight's shape if none is given."""
     from torch.distributed.tensor import DTensor
 
     divided = cast("DTensor", weight)
@@ -301,7 +301,7 @@ def _has_shape(value: Any, shape: torch.Size) -> bool:
 def _changed(
     state: Mapping[int, Mapping[str, Any]], weights: Mapping[int, nn.Parameter], change: Any
 ) -> dict[int, dict[str, Any]]:
-    """An optimizer's state with every value changed; those of parameters that are not ours stay."""
+    """An optimizer's state with every value changed, except those of parameters that are not ours."""
     return {
         number: {name: change(weights[number], value) if number in weights else value for name, value in kept.items()}
         for number, kept in state.items()

@@ -1,4 +1,4 @@
-"""From the start of a process to its first step: what is being done is in the heartbeat, what each took in an event."""
+"""From a process's start to its first step: the heartbeat says what is being done, an event how long each took."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mpstui.agent.reporter import Reporter
 
 SETUP_SECONDS = 180.0
 _SHORTEST_SECONDS = 0.05
-"""What took less is not worth a word."""
+"""What took less is not mentioned."""
 
 
 class Startup:
-    """The phases of one start; whoever begins one ends the one before it."""
+    """The phases of one start; beginning one ends the one before."""
 
     def __init__(self, environ: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         self.reporter = Reporter.from_environment(environ)
@@ -25,13 +25,13 @@ class Startup:
         self._since = clock()
 
     def begin(self, doing: str, *, patience: float = SETUP_SECONDS) -> None:
-        """Say what is done from now on, and for how many seconds nothing more may be heard."""
+        """Say what is done from now on, and for how many seconds it may stay silent."""
         self._end()
         self._doing = doing
         self.reporter.beat("setup", now=True, doing=doing, expect_next_in=patience)
 
     def told(self) -> str:
-        """End the last phase; a sentence of all of them."""
+        """End the last phase; returns a sentence about all of them."""
         self._end()
         parts = [f"{doing} {took:.1f}" for doing, took in self.seconds.items() if took >= _SHORTEST_SECONDS]
         return f"the first step is done after {sum(self.seconds.values()):.1f} s: {', '.join(parts)}"

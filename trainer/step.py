@@ -26,7 +26,7 @@ _LONGEST_FAILURE = 160
 
 @dataclass(frozen=True)
 class Reading:
-    """What a read-back found: means over the samples since the last one."""
+    """What a read-back found: means over the samples since the previous one."""
 
     samples: int
     means: dict[str, float] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class _Failure:
 
 
 class Stepper:
-    """Turns batches into weight updates; holds its sums on the device until somebody asks (:meth:`read`)."""
+    """Turns batches into weight updates; keeps its sums on the device until somebody asks (:meth:`read`)."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Stepper:
 
         Args:
             whole_step: samples of a step over all ranks; a smaller one, the last of an epoch, is not compiled.
-            replayed: record the steps and issue each as one, on a device that can.
+            replayed: record the steps and launch each as one graph, on a device that can.
         """
         self.micro_batch = micro_batch
         self._whole_step = whole_step
@@ -89,11 +89,11 @@ class Stepper:
 
     @property
     def replayed(self) -> bool:
-        """Whether steps are recorded and issued as one."""
+        """Whether steps are recorded and launched as one graph."""
         return self._replay is not None
 
     def close(self) -> None:
-        """Forget what was recorded: before the ranks part."""
+        """Drop all recordings; must happen before the process group is closed."""
         if self._replay is not None:
             self._replay.forget()
 
@@ -103,7 +103,7 @@ class Stepper:
         Args:
             batch: this rank's samples of the step; every tensor has them in its first dimension.
             total: samples of the step over all ranks.
-            number: of this step, from 1, for the guard.
+            number: the number of this step, from 1, for the guard.
 
         Raises:
             RuntimeError: out of memory with a single sample, or anything the model itself raises.
@@ -115,7 +115,8 @@ class Stepper:
         """Wait for the device and return the means since the last call.
 
         The only place that reads a number back. A GPU works through a queue of kernels; each ``.item()`` would wait
-        until the queue is empty, and then the GPU waits for us. So sums and flags stay on the device between reports.
+        until the queue is empty, and then the GPU would wait for us. So sums and flags stay on the device between
+        reports.
         """
         names = list(self._sums)
         if not self._samples:
@@ -128,7 +129,7 @@ class Stepper:
             reading = Reading(self._samples, found, first_bad_step=int(bad))
         else:
             reading = Reading(self._samples, {**found, "grad_norm": grad_norm})
-        for total in self._sums.values():  # in place: recorded steps add to these very tensors
+        for total in self._sums.values():  # in place: recorded steps add to these same tensors
             total.zero_()
         self._samples = 0
         return reading
@@ -136,8 +137,8 @@ class Stepper:
     def _try(self, batch: Batch, total: int, number: int) -> _Failure | None:
         """One attempt; a failure that can be survived is returned, not raised.
 
-        The exception's frames hold every activation of the failed pass. They are freed when this function returns, so
-        that the next attempt finds the memory.
+        The exception's frames hold every activation of the failed pass. Returning frees them, so that the next attempt
+        has the memory.
         """
         self._guard.begin(number)
         replay = self._replay
@@ -150,10 +151,11 @@ class Stepper:
             recording = isinstance(error, RecordingFailed)
             is_memory = error.out_of_memory if isinstance(error, RecordingFailed) else is_out_of_memory(error)
             if is_memory and replay and replay.holds_memory:
-                recording = True  # that of the graphs may be what is missing
+                recording = True  # the graphs may hold the memory that is missing
             survivable = self._network.compiled or (is_memory and self.micro_batch > 1) or recording
-            # Of several ranks the others already wait for this one inside a collective operation. What could not be
-            # recorded they wait for too, and it is taken eagerly: NCCL's operations meet whoever launches them.
+            # With several ranks, the others already wait for this one in a collective operation, so a failed step must
+            # not be retried. A step that could not be recorded can be, eagerly: NCCL's operations match however they
+            # are launched.
             alone = self._ranks.world_size == 1
             if not survivable or not (alone or isinstance(error, RecordingFailed)):
                 raise
@@ -164,10 +166,10 @@ class Stepper:
         return None
 
     def _work(self, batch: Batch, total: int) -> None:
-        """All that the device does in a step. What is read later is written in place: a replay writes there again."""
-        # Forget the gradients of the step before. None instead of zeros: the backward pass then writes, not adds.
+        """All that the device does in a step. What is read later is written in place, as a replay will do again."""
+        # Drop the gradients of the previous step. None instead of zeros: the backward pass then writes, not adds.
         self._optimizer.zero_grad(set_to_none=True)
-        # A compilation for the last step of an epoch, where it is smaller, is not won back by it.
+        # Compiling for a smaller last step of an epoch would cost more than it saves.
         with self._network.uncompiled() if total < self._whole_step else contextlib.nullcontext():
             sums = self._backward(batch, total)
         norm = self._update(sums["loss"])
@@ -179,22 +181,23 @@ class Stepper:
             self._sums[name].add_(value)
 
     def _backward(self, batch: Batch, total: int) -> dict[str, torch.Tensor]:
-        """Forward and backward passes, one micro-batch after the other; their gradients add up."""
+        """Forward and backward passes, one micro-batch after the other; gradients accumulate."""
         samples = _samples(batch)
         weight = self._ranks.weight(total)
         sums: dict[str, torch.Tensor] = {}
         for start in range(0, samples, self.micro_batch):
             stop = min(start + self.micro_batch, samples)
-            # Ranks exchange gradients once a step: only the last micro-batch synchronises.
+            # Ranks exchange gradients once a step, with the last micro-batch.
             with unsynchronised(self._network) if stop < samples else contextlib.nullcontext():
                 self._micro(self._part(batch, start), stop - start, weight, sums)
         if self._layout.divided and self._passes(samples) < self._passes(self._ranks.largest_share(total)):
-            # The others call the divided model once more and wait for this rank: its first samples again, for nothing.
+            # The others call the divided model once more and wait for this rank. It runs its first samples again, with
+            # weight 0.
             self._micro(self._part(batch, 0), 0, weight, sums)
         return sums
 
     def _part(self, batch: Batch, start: int) -> Batch:
-        """The micro-batch that begins with this sample, on the device."""
+        """The micro-batch that starts at this sample, on the device."""
         return self._device.put({name: tensor[start : start + self.micro_batch] for name, tensor in batch.items()})
 
     def _passes(self, samples: int) -> int:
@@ -204,28 +207,29 @@ class Stepper:
         # Autocast runs matrix products in bf16 or fp16 and keeps sums and softmax in fp32.
         with self.precision.autocast():
             loss = self._task.loss(self._network, part)
-        # The loss is a mean over this micro-batch; weighted by its share, gradients add up to the mean of the step.
+        # The loss is a mean over this micro-batch; weighted by its share, the gradients add up to those of the step's
+        # mean.
         share = count * weight
-        # fp16 has no number below 6e-8: the scaler multiplies the loss, and with it all gradients, out of that range.
+        # fp16 has no numbers below 6e-8: the scaler multiplies the loss, and so all gradients, out of that range.
         self.scaler.scale(loss.value if share == 1.0 else loss.value * share).backward()  # type: ignore[no-untyped-call]
         for name, value in {"loss": loss.value, **loss.metrics}.items():
             addend = value.detach().float() * count
             sums[name] = sums[name] + addend if name in sums else addend
 
     def _update(self, loss: torch.Tensor) -> torch.Tensor | None:
-        """From gradients to new weights, with nothing that waits for the device; their norm if it was needed."""
+        """From gradients to new weights, without waiting for the device; returns the gradient norm if it was needed."""
         self._layout.take_gradients()
         gradients = gradients_of(self._parameters)
         if self.scaler.is_enabled():
             self._layout.spread_overflow(gradients)
-            self.scaler.unscale_(self._optimizer)  # before clipping, which is about true sizes
-        # Raise the guard's flag where the loss or a gradient is NaN or infinite; `read` sees it with the next report.
+            self.scaler.unscale_(self._optimizer)  # before clipping, which needs the true gradients
+        # Raise the guard's flag if the loss or a gradient is NaN or infinite; `read` sees it at the next report.
         loss, norm = self._layout.judged(loss, gradients)
         self._guard.watch(loss, gradients, norm)
-        # Clip the gradient: a rare huge one must not throw the weights far away.
+        # Clip the gradient: a rare huge one must not throw the weights far off.
         if self._clip:
             norm = clip_gradients(gradients, self._clip, norm)
-        # Keep the weights from a non-finite step, then step the optimizer (the scaler skips a step that overflowed).
+        # Protect the weights from a non-finite step, then step the optimizer (the scaler skips a step that overflowed).
         self._guard.protect(self._optimizer, gradients)
         self.scaler.step(self._optimizer)
         self.scaler.update()

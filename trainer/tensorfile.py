@@ -14,7 +14,7 @@ from mpstui.wire import storage
 
 
 def write(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a file of this user alone, and wait until the disk has it.
+    """Write a file that only this user can read, and wait until the disk has it.
 
     Raises:
         OSError: it could not be written.
@@ -32,14 +32,14 @@ def read(path: Path, *, mapped: bool = False) -> Any:
     """What a file holds, on the CPU. Zip, pickle and torch each raise their own kinds of exceptions.
 
     Args:
-        mapped: tensors are read from the file when they are used; it must stay as long.
+        mapped: tensors are read from the file when they are used; it must exist as long.
     """
     require_plain_zip(path)
     return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
 
 
 def require_plain_zip(path: Path) -> None:
-    """Raise a ValueError where a zip is compressed: torch never does that, and a megabyte may fill the memory."""
+    """Raise a ValueError if a zip is compressed: torch never does that, and one megabyte could fill the memory."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):

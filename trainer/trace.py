@@ -1,4 +1,4 @@
-"""What every operation of a training step gives, in order and by layer: the evidence when two devices disagree."""
+"""The result of every operation in a training step, in order and by layer: evidence when two devices disagree."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode, resolve_name
 
 _MOST_VALUES = 4096
-"""Values kept of each result, evenly spread; its norm is taken over all of them."""
+"""Evenly spread values kept of each result; its norm is taken over all of its values."""
 _SMALLEST_SHARE = 1e-3
-"""A tensor much smaller than the largest of its kind is measured against that share of it, not against itself: the
-gradient of a bias before a normalisation is zero but for rounding."""
+"""A tensor much smaller than the largest of its kind is measured against this share of it, not against itself: the
+gradient of a bias before a normalisation is zero except for rounding."""
 _CANCELLING = frozenset({"mean", "sum", "cumsum", "add", "add_", "sub", "sub_", "__add__", "__sub__", "__rsub__"})
-"""Operations whose result may be nearly zero though their inputs are not, such as the mean of what was normalised: all
-that is left of it is rounding, and it is measured against the inputs."""
+"""Operations whose result may be nearly zero though their inputs are not, such as the mean of normalised values. Only
+rounding is left then, so the result is measured against the inputs."""
 OUTSIDE = "(outside the model)"
 
 
@@ -46,7 +46,7 @@ class Sample:
         return cls(values, float(torch.linalg.vector_norm(known)), int((~finite).sum()), flat.numel())
 
     def apart(self, reference: Sample, least: float = 0.0) -> float:
-        """How far this is from ``reference``, as a share of the larger of its norm and ``least``.
+        """The distance from ``reference``, as a share of its norm or of ``least``, whichever is larger.
 
         Infinity when their shapes differ, or only one of them holds NaN or infinity.
         """
@@ -69,30 +69,30 @@ class Entry:
     """The result of one operation."""
 
     layer: str
-    """The module that asked for it, as ``layer3.0.conv1 (Conv2d)``; operations of the loss are outside the model."""
+    """The module that called it, as ``layer3.0.conv1 (Conv2d)``; operations of the loss are outside the model."""
     operation: str
     """As a person writes it: ``torch.nn.functional.conv2d``."""
     turn: int
     """Which call of this operation in this layer, from 0."""
     result: Sample
     least: float = 0.0
-    """The norm against which a smaller result is measured."""
+    """A result with a smaller norm is measured against this one."""
 
     @property
     def kind(self) -> tuple[str, int]:
-        """What the same operation has in common on another device."""
+        """What identifies the same operation on another device."""
         return self.operation, self.result.count
 
     def apart(self, reference: Entry) -> float:
-        """How far its result is from the same operation's on another device; see :meth:`Sample.apart`."""
+        """The distance from the same operation's result on another device; see :meth:`Sample.apart`."""
         return self.result.apart(reference.result, reference.least)
 
 
 class OperationTrace(TorchFunctionMode):
-    """Records every torch function of the forward pass and the loss that gives a tensor, on whatever device it ran.
+    """Records every torch function of the forward pass and the loss that returns a tensor, on any device.
 
-    From backward on until the model is called again nothing is recorded: clipping and the optimizer work differently on
-    different devices by design, and backward itself is judged by its gradients.
+    Nothing is recorded from the backward pass until the model is called again: clipping and the optimizer differ
+    between devices by design, and the backward pass is judged by its gradients.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -117,7 +117,7 @@ class OperationTrace(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run one torch function and keep what it gave."""
+        """Run one torch function and keep its result."""
         name = resolve_name(func) or getattr(func, "__name__", str(func))
         share = _SMALLEST_SHARE * _rms(args) if name.rpartition(".")[2] in _CANCELLING else 0.0
         result = func(*args, **(kwargs or {}))
@@ -144,17 +144,17 @@ class OperationTrace(TorchFunctionMode):
 
 
 def differences(mine: Mapping[str, Sample], reference: Mapping[str, Sample]) -> list[tuple[str, float]]:
-    """How far tensors of the same names are apart, the farthest first."""
+    """The distances between tensors of the same names, the largest first."""
     least = _SMALLEST_SHARE * max((sample.norm for sample in reference.values()), default=0.0)
     found = [(name, sample.apart(reference[name], least)) for name, sample in mine.items() if name in reference]
     return sorted(found, key=lambda pair: -pair[1])
 
 
 def matched(mine: Sequence[Entry], reference: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """Each operation that both traces have with its like in the other, in order.
+    """Pairs of the operations that both traces have, in order.
 
-    A layer may work in other operations, or in pieces of another size, such as a scan in longer chunks: those it begins
-    with and those it ends with are compared as far as they are alike, what lies between is not.
+    A layer may use other operations, or pieces of another size, such as a scan in longer chunks. Then its first and its
+    last operations are compared as far as they match; those in between are not.
     """
     theirs = _by_layer(reference)
     partners: dict[int, Entry] = {}

@@ -1,4 +1,4 @@
-"""Where proteins are coded in a genome: GFF3, GTF and BED files, and GenBank files, which have the bases too."""
+"""Where a genome codes for proteins: GFF3, GTF and BED files, and GenBank files, which also have the bases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ELSEWHERE = re.compile(r"[\w.]+:[<>\d.]+")
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """Bases ``start`` to ``end`` - 1 of a record, from 0, that are read into a protein, on either strand."""
+    """Bases ``start`` to ``end`` - 1 of a record, from 0, that code for a protein, on either strand."""
 
     record: str
     start: int
@@ -34,14 +34,14 @@ class _Record:
 
     name: str = ""
     locations: list[str] = field(default_factory=list)
-    """Of its coding regions, as they are written."""
+    """The locations of its coding regions, as written in the file."""
     bases: list[str] = field(default_factory=list)
     begins: int = 0
     """The line of the file at which its bases begin."""
 
 
 def is_genbank(path: Path) -> bool:
-    """Whether a file is called as GenBank files are."""
+    """Whether a file is named like a GenBank file."""
     return Path(path.name.removesuffix(".gz")).suffix in _GENBANK_SUFFIXES
 
 
@@ -49,7 +49,7 @@ def read_genes(path: Path) -> list[Coding]:
     """The CDS lines of a GFF3 or GTF file, or every line of a BED file (a name that ends in ``.bed`` or ``.bed.gz``).
 
     Raises:
-        UsageError: a line cannot be used, or none tells of a coding region; names file and line and the remedy.
+        UsageError: a line cannot be used, or none has a coding region; names file and line and the remedy.
     """
     bed = path.name.removesuffix(".gz").endswith(".bed")
     first, last, expected = (1, 2, "CHROMOSOME START END") if bed else (3, 4, "the nine columns of GFF3")
@@ -74,7 +74,7 @@ def read_genbank(path: Path) -> tuple[dict[str, torch.Tensor], list[Coding]]:
     """The bases (tokens) of every record of a GenBank file, by its name, and its CDS features.
 
     Raises:
-        UsageError: it is not whole, has no bases or no coding region; names file and line and the remedy.
+        UsageError: it is incomplete, has no bases or no coding region; names file and line and the remedy.
     """
     sequences: dict[str, torch.Tensor] = {}
     genes: list[Coding] = []
@@ -102,7 +102,7 @@ def _records(path: Path) -> Iterator[_Record]:
         elif not text.startswith(" ") and word:
             section = word.split()[0]
             record.begins = number
-            if section in ("LOCUS", "VERSION"):  # the version is the name that annotations go by, where there is one
+            if section in ("LOCUS", "VERSION"):  # annotations use the version as name, where there is one
                 record.name = (text[12:].split() or [record.name])[0]
         elif section == "ORIGIN":
             record.bases += text.split()[1:]
@@ -118,9 +118,9 @@ def _records(path: Path) -> Iterator[_Record]:
 
 
 def by_record(genes: list[Coding], records: Mapping[str, torch.Tensor], source: Path) -> dict[str, list[Coding]]:
-    """Coding regions by the record of the genome that they lie in.
+    """Coding regions by the record of the genome in which they lie.
 
-    NCBI has long written titles such as ``gi|9626243|ref|NC_001416.1|`` where annotations say ``NC_001416.1``.
+    NCBI has long written titles such as ``gi|9626243|ref|NC_001416.1|``, where annotations say ``NC_001416.1``.
 
     Raises:
         UsageError: a region lies in no record, or beyond its end; names both and the remedy.

@@ -1,4 +1,4 @@
-"""Numbers and dates out of the cells of a CSV file. What most cells are decides how all of a file are read."""
+"""Numbers and dates from the cells of a CSV file. The format of most cells decides how all are read."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _DAY_DIGITS = 8
 
 
 def decimal_commas(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether a file writes 12,5 for twelve and a half: some cell cannot be anything else, and none says otherwise."""
+    """Whether a file writes 12,5 for twelve and a half: some cell can mean nothing else, and none contradicts it."""
     cells = [cell for column in columns for cell in column if "," in cell]
     return any(map(_COMMA_IS_DECIMAL.search, cells)) and not any(map(_COMMA_IS_THOUSANDS.search, cells))
 
 
 def numbers(cells: Sequence[str], *, decimal_comma: bool) -> npt.NDArray[np.float64]:
-    """Floats, NaN where a cell is none in the style of its file."""
+    """Floats; NaN where a cell is no number in the file's style."""
     if not decimal_comma:
         try:
             return np.array(cells, np.float64)
@@ -41,7 +41,7 @@ def numbers(cells: Sequence[str], *, decimal_comma: bool) -> npt.NDArray[np.floa
 
 
 def times(cells: Sequence[str]) -> Times:
-    """Times to the second, not-a-time where a cell is none."""
+    """Times to the second; not-a-time where a cell is no time."""
     if _most(cells, _is_day):
         cells = [f"{cell[:4]}-{cell[4:6]}-{cell[6:]}" if _is_day(cell) else "" for cell in cells]
     elif _most(cells, _is_number):
@@ -91,7 +91,7 @@ def _from_unix(cells: Sequence[str]) -> Times:
 
 
 def _from_iso(cells: Sequence[str]) -> Times:
-    """numpy's own parser is a hundred times faster, but knows no time zones, takes any number for a year and knows the
+    """numpy's parser is a hundred times faster, but it knows no time zones, takes any number for a year and accepts the
     words today and now."""
     if any(len(cell) > 10 and (cell[-1] in "zZ" or "+" in cell or "-" in cell[10:]) for cell in cells):
         return np.array([_time(cell, None) for cell in cells], "datetime64[s]")
@@ -101,7 +101,7 @@ def _from_iso(cells: Sequence[str]) -> Times:
 
 
 def _form(cells: Sequence[str]) -> str | None:
-    """The form that most cells have, the first of those that as many have; None: ISO."""
+    """The format of most cells, on a tie the first of them; None: ISO."""
     counts = dict.fromkeys(_FORMS, 0)
     for form in counts:
         counts[form] = sum(_fits(cell, form) for cell in cells)

@@ -34,7 +34,7 @@ def read(data: Path, dataset: str) -> ImageSet:
     """Read ``dataset`` (cifar10 or cifar100) from ``data`` or the published folder inside it.
 
     Raises:
-        UsageError: the folder is not CIFAR, or a file of it cannot be read; names it and the remedy.
+        UsageError: the folder is not CIFAR, or one of its files cannot be read; names it and the remedy.
     """
     folder = _folder(data, dataset)
     cache = cache_folder(os.environ, "images")
@@ -50,7 +50,7 @@ def read(data: Path, dataset: str) -> ImageSet:
 
 
 def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Read every file: how many images each split has, and a sentence for each file that is missing or no batch.
+    """Read every file: the number of images in each split, and a sentence for each file that is missing or no batch.
 
     Raises:
         UsageError: none of the files is there.
@@ -68,7 +68,7 @@ def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]
 
 
 def _folder(data: Path, dataset: str) -> Path:
-    """The folder that holds any of the files: each one that is missing is named when it is read."""
+    """The folder that holds any of the files; a missing one is named when it is read."""
     needed = [name for names in _FILES[dataset] for name in names]
     candidates = [data, data / FOLDERS[dataset]]
     for folder in candidates:

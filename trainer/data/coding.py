@@ -1,7 +1,7 @@
-"""Windows of a genome that are coding, and windows that are not: by an annotation, or by its open reading frames.
+"""Coding and noncoding windows of a genome, by an annotation or by its open reading frames.
 
-A window is labelled as it is read on the genome's first strand, whichever strand its gene is on, and begins anywhere
-in a codon: neither strand nor phase tells its class.
+A window is read on the genome's first strand, whichever strand its gene is on, and begins anywhere in a codon, so that
+neither strand nor phase gives away its class.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def masks_of_genes(length: int, genes: Iterable[Coding]) -> tuple[Mask, Mask]:
 
 
 def masks_of_frames(tokens: torch.Tensor, codons: int) -> tuple[Mask, Mask]:
-    """Which bases lie in a reading frame of so many codons or more, and which in none that could be one.
+    """Which bases lie in a reading frame of at least this many codons, and which in none that could be one.
 
-    The first are those from a start codon (ATG) to the stop codon after it. The second touch no stretch without a stop
-    codon of that length, in any of the six frames, whether it has a start codon or not. What is neither stays out.
+    The first reach from a start codon (ATG) to the next stop codon. The second touch no stretch of that length without
+    a stop codon, in any of the six frames, with or without a start codon. All other bases are left out.
     """
     coding, open_anywhere = np.zeros(len(tokens), bool), np.zeros(len(tokens), bool)
     for reverse in (False, True):
@@ -62,7 +62,7 @@ def masks_of_frames(tokens: torch.Tensor, codons: int) -> tuple[Mask, Mask]:
 
 
 def _mark(strand: Numbers, codons: int, in_frames: Mask, in_stretches: Mask) -> None:
-    """Mark the long frames and the long stretches without a stop codon of one of the six frames."""
+    """In one of the six frames, mark the long reading frames and the long stretches without a stop codon."""
     count = len(strand) // 3
     a, b, c = strand[: 3 * count].reshape(count, 3).T
     known = (a < _BASES) & (b < _BASES) & (c < _BASES)
@@ -79,7 +79,7 @@ def _mark(strand: Numbers, codons: int, in_frames: Mask, in_stretches: Mask) -> 
 
 
 def windows(record: str, tokens: torch.Tensor, masks: tuple[Mask, Mask], size: int, seed: int) -> list[Window]:
-    """Windows side by side in every run of bases of one class; those with a base that is not known are left out."""
+    """Adjacent windows in every run of bases of one class; those with an unknown base are left out."""
     random = np.random.default_rng([seed, len(tokens)])
     unknown = np.concatenate([[0], np.cumsum(_codes(tokens) >= _BASES)])
     found = []

@@ -1,9 +1,9 @@
 """Generated floor plans of another kind: a corridor with rooms at its sides, by rules that share nothing with
 :mod:`synthetic_plans`.
 
-A house is a rectangle, or an L; a corridor runs through it; what lies at its sides is cut into rooms by random slicing
-trees; neighbours are joined into rooms with six or eight corners; a balcony may stand outside, and outer corners may be
-bevelled, so that not all walls are upright or level. Kinds of rooms follow from where a room lies.
+A house is a rectangle or an L with a corridor through it. Random slicing trees cut the space at its sides into rooms,
+and neighbours are joined into rooms with six or eight corners. There may be a balcony outside, and outer corners may be
+bevelled, so that not all walls are vertical or horizontal. A room's kind follows from where it lies.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .plans import CORNERS, SHAPES, BadPlan, Plan, plan_of_record
 from .rplan import OUTSIDE, SIDE, graph_of
 
 MOST_CORNERS = 32
-"""A plan that would have more is drawn anew."""
+"""A plan with more is drawn anew."""
 _UNIT = 4
-"""Walls lie on a grid of so many pixels."""
+"""The grid of walls, in pixels."""
 _LENGTH, _DEPTH = (26, 50), (22, 38)
 """Of a house, in units."""
 _CORRIDOR_WIDTH = (3, 5)
 _SMALLEST_SIDE = 5
 _ENOUGH = (60, 190)
-"""Square units: a piece with less than some draw between these is a room."""
+"""Square units: a piece smaller than a random draw between these is a room."""
 _L_SHAPED, _JOINED, _WITH_BALCONY, _BEVELLED = 0.5, 0.3, 0.4, 0.35
 _LIVING, _BEDROOM, _KITCHEN, _BATHROOM, _BALCONY, _STORAGE = 0, 1, 2, 3, 9, 11
 """Of RPLAN's labels."""
@@ -58,7 +58,7 @@ def _plan(random: np.random.Generator) -> Plan:
                 if random.random() < _BEVELLED:
                     _bevel(record, random)
             plan = plan_of_record(record)
-            if soundness(plan).sound:  # a room that lies wholly within another one leaves its walls in two pieces
+            if soundness(plan).sound:  # a room wholly inside another leaves the walls in two pieces
                 return plan
 
 
@@ -90,7 +90,7 @@ def _house(random: np.random.Generator) -> Cells:
 
 
 def _sliced(piece: tuple[int, int, int, int], random: np.random.Generator) -> list[tuple[int, int, int, int]]:
-    """A piece cut in two again and again, anywhere and either way, until its parts are small enough."""
+    """A piece, cut in two repeatedly, anywhere and in either direction, until its parts are small enough."""
     x, y, right, bottom = piece
     width, height = right - x, bottom - y
     ways = [way for way, side in (("across", width), ("down", height)) if side >= 2 * _SMALLEST_SIDE]
@@ -104,7 +104,7 @@ def _sliced(piece: tuple[int, int, int, int], random: np.random.Generator) -> li
 
 
 def _beside(cells: Cells, number: int) -> set[int]:
-    """What a room shares a wall with."""
+    """The neighbours with which a room shares a wall."""
     here = cells == number
     around = np.zeros_like(here)
     around[1:] |= here[:-1]
@@ -115,7 +115,7 @@ def _beside(cells: Cells, number: int) -> set[int]:
 
 
 def _add_balcony(cells: Cells, house: tuple[int, int, int, int], number: int, random: np.random.Generator) -> None:
-    """A strip before a stretch of the side that is never cut away."""
+    """A strip outside a stretch of the side that is never cut away."""
     left, top, right, _ = house
     long = int(random.integers(6, 13))
     at = int(random.integers(left, right - long + 1))
@@ -143,7 +143,7 @@ def _kinds(cells: Cells) -> list[int]:
 
 
 def _bevel(record: dict[str, npt.NDArray[np.float64]], random: np.random.Generator) -> None:
-    """Cut one outer corner, where two walls end, off by a slanted wall."""
+    """Bevel one outer corner, where two walls end, with a slanted wall."""
     corners, _, mask, edges = (record[name] for name in SHAPES)
     walls = edges.reshape(CORNERS, CORNERS)
     count = int(mask.sum())

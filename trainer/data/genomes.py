@@ -1,4 +1,4 @@
-"""DNA from files: folders laid out as Genomic Benchmarks are, and FASTA with the intervals of a BED file."""
+"""DNA from files: folders in the layout of Genomic Benchmarks, and FASTA with the intervals of a BED file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .sequences import FOLDS, BadSequence, SequenceSet, gathered, reverse_comple
 _LAYOUT = "expected train/CLASS/*.txt and test/CLASS/*.txt with one sequence a file"
 _BED_COLUMNS = 4
 _GAP_SHARE = 20
-"""A gap of a block over this keeps what is trained on from what is validated on."""
+"""A gap of a block divided by this separates training from validation."""
 LONGEST_LINE = 1 << 29
-"""Characters of a line of a text file; the longest human chromosome in one line has half of it."""
+"""Characters in a line of a text file; the longest human chromosome on one line is half of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def read_folder(data: Path) -> tuple[SequenceSet, SequenceSet]:
 
 
 def scan_folder(data: Path) -> tuple[dict[str, SequenceSet], tuple[str, ...]]:
-    """Read a benchmark as far as it can be read, with a sentence for whatever is wrong with it."""
+    """Read as much of a benchmark as possible, with a sentence for each thing wrong with it."""
     classes = _classes(data / "train")
     problems = list(_wrong_layout(data, classes))
     sets = {}
@@ -81,10 +81,10 @@ def read_intervals(fasta: Path, bed: Path) -> SequenceSet:
 
 
 def read_blocks(fasta: Path, bed: Path, block: int, fold: int, seed: int) -> tuple[SequenceSet, SequenceSet]:
-    """The same, split by position: every fifth block of ``block`` bases, dealt out by seed, is validated on.
+    """The same, split by position: every fifth block of ``block`` bases, chosen by seed, is for validation.
 
-    A sequence is of the block that its middle lies in. One to train on that is closer than a twentieth of a block to
-    one to validate on is left out, so that no two neighbours are on both sides.
+    A sequence belongs to the block in which its middle lies. Training sequences closer than a twentieth of a block to a
+    validation sequence are left out, so that no two neighbours are on both sides.
 
     Raises:
         UsageError: see :func:`read_intervals`.
@@ -109,7 +109,7 @@ def read_blocks(fasta: Path, bed: Path, block: int, fold: int, seed: int) -> tup
 
 
 def scan_intervals(fasta: Path, bed: Path) -> tuple[SequenceSet | None, tuple[str, ...]]:
-    """Read FASTA and BED as far as they can be read, with a sentence for whatever is wrong with them."""
+    """Read as much of FASTA and BED as possible, with a sentence for each thing wrong with them."""
     intervals, problems = _intervals(bed)
     genome = read_records(fasta, {interval.chromosome for interval in intervals})
     classes = tuple(sorted({interval.label for interval in intervals}))
@@ -170,7 +170,7 @@ def _interval(number: int, cells: list[str]) -> Interval:
 
 
 def read_records(fasta: Path, wanted: set[str] | None = None) -> dict[str, torch.Tensor]:
-    """The bases (tokens) of the records that are wanted, all if that is None, by the first word of their titles.
+    """The bases (tokens) of the wanted records (None: all), by the first word of their titles.
 
     Raises:
         UsageError: it cannot be read, is no DNA, or has a record twice; names the line and the remedy.

@@ -1,4 +1,4 @@
-"""Decoded images on disk, found again by the files they were read from: the next run maps them into its memory."""
+"""Decoded images on disk, keyed by the files they were read from: the next run maps them into memory."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mpstui.wire import storage
 
 _VERSION = "1"
 _WORTH_BYTES = 16 << 20
-"""Files that are smaller together are decoded in no time."""
+"""Smaller sets of files are decoded in no time."""
 Values = np.ndarray[Any, Any]
 Split = tuple[torch.Tensor, torch.Tensor]
 """Images, uint8 (n, 3, 32, 32), and labels, int64 (n,)."""
 
 
 def decoded(folder: Path, files: Sequence[Path], decode: Callable[[], Split], worth_bytes: int = _WORTH_BYTES) -> Split:
-    """What ``decode`` makes of these files, from the cache where they have not changed since.
+    """The result of ``decode`` for these files, from the cache if they have not changed since.
 
-    A cache that is damaged, full or somebody else's costs time, never a training. The images of it are mapped, so that
-    only what is looked at is read, and must not be written to.
+    A cache that is damaged, full or somebody else's costs time, never a training. Its images are mapped, so that only
+    those in use are read; they must not be written to.
     """
     try:
         facts = [(str(path.resolve()), (known := path.stat()).st_size, known.st_mtime_ns) for path in files]
@@ -62,7 +62,7 @@ def _write(path: Path, values: Values) -> None:
         with storage.create_file(temporary) as file:
             np.save(file, values)
             file.flush()
-            # A name that outlives a power cut must not stand for a file of zeros.
+            # After a power cut the name must not belong to a file of zeros.
             storage.flush_to_disk(file.fileno(), drive_cache=False)
         temporary.replace(path)
     finally:

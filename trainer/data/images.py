@@ -1,4 +1,4 @@
-"""Labelled small images in memory, and what is done to them as whole batches."""
+"""Labelled small images in memory, and operations on whole batches of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ImageSet:
     """Training and validation images, uint8, shape (n, channels, height, width); labels int64, shape (n,)."""
 
     name: str
-    """What is shown; generated data says "synthetic"."""
+    """The name that is shown; generated data says "synthetic"."""
     classes: int
     train_images: torch.Tensor
     train_labels: torch.Tensor
@@ -50,7 +50,7 @@ class ImageSet:
         return replace(self, name=f"{self.name}, {share:.0%} of the labels wrong", train_labels=labels)
 
     def with_shuffled_labels(self, seed: int) -> ImageSet:
-        """Labels that say nothing about their images: whatever is learnt from these is memory, not sight."""
+        """Labels that say nothing about their images: a model can only memorise them."""
         generator = torch.Generator().manual_seed(mixed(seed, 0x5AFF))
         order = torch.randperm(len(self.train_labels), generator=generator)
         return replace(self, name=f"{self.name}, labels shuffled", train_labels=self.train_labels[order])
@@ -58,7 +58,7 @@ class ImageSet:
     def statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and standard deviation of each channel of the training images, on the scale 0 to 1."""
         shown = self.train_images[:_MEASURED_IMAGES]
-        # Counting the 256 values is exact, and a tenth of the work of as many floating-point numbers.
+        # Counting the 256 values is exact, and a tenth of the work of floating-point sums.
         counts = torch.stack([torch.bincount(shown[:, one].flatten(), minlength=256) for one in range(shown.shape[1])])
         values = torch.arange(256.0, dtype=torch.float64) / 255
         total = counts.sum(dim=1)
@@ -79,8 +79,8 @@ def padded(images: torch.Tensor, colour: torch.Tensor | None) -> torch.Tensor:
 
     Args:
         images: uint8, shape (n, channels, height, width).
-        colour: of the border, from 0 to 1, shape (channels,); the mean colour is as good as 0 once it is normalised.
-            None: the border reflects the image.
+        colour: of the border, from 0 to 1, shape (channels,); the mean colour becomes 0 when normalised. None: the
+            border reflects the image.
 
     Returns:
         uint8, shape (n, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).
@@ -89,20 +89,20 @@ def padded(images: torch.Tensor, colour: torch.Tensor | None) -> torch.Tensor:
     if colour is None:
         rows, columns = (_reflected(size).to(images.device) for size in (height, width))
         return images.permute(0, 2, 3, 1)[:, rows][:, :, columns].contiguous()
-    border = (colour * 255).round().to(images)  # where the images are: the colour may be on a device already
+    border = (colour * 255).round().to(images)  # on the images' device: the colour may be on another
     bordered = border.expand(count, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).contiguous()
     bordered[:, CROP_PADDING:-CROP_PADDING, CROP_PADDING:-CROP_PADDING] = images.permute(0, 2, 3, 1)
     return bordered
 
 
 def _reflected(size: int) -> torch.Tensor:
-    """Which of so many pixels in a row stands in each place of the row with its borders."""
+    """For a row with borders, the index of the pixel at each position."""
     places = torch.arange(-CROP_PADDING, size + CROP_PADDING)
     return (size - 1) - ((size - 1) - places.abs()).abs()
 
 
 def cropped(bordered: torch.Tensor, samples: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
-    """Some of the images, each cut out at its own place and some mirrored: one gather for the whole batch.
+    """Some of the images, each cropped at its own position and some mirrored: one gather for the whole batch.
 
     Args:
         bordered: from :func:`padded`.
@@ -120,10 +120,10 @@ def cropped(bordered: torch.Tensor, samples: torch.Tensor, crops: torch.Tensor) 
 
 
 def drawn_crops(count: int, seed: int, shift: int = CROP_PADDING) -> torch.Tensor:
-    """Crops from ``seed`` alone: int64, shape (count, 3), top and left, and 1 to mirror.
+    """Crops from ``seed`` alone: int64, shape (count, 3): top, left, and 1 to mirror.
 
     Args:
-        shift: how far top and left are from the middle, CROP_PADDING, at most.
+        shift: the most that top and left may differ from the middle, CROP_PADDING.
     """
     generator = torch.Generator().manual_seed(seed)
     corners = torch.randint(CROP_PADDING - shift, CROP_PADDING + shift + 1, (count, 2), generator=generator)
@@ -131,8 +131,8 @@ def drawn_crops(count: int, seed: int, shift: int = CROP_PADDING) -> torch.Tenso
 
 
 def views(pixels: torch.Tensor, count: int) -> list[torch.Tensor]:
-    """Images (n, channels, height, width) as they are judged together: 1: as they are; 2: mirrored too; 6: both of
-    these also moved by a pixel along one diagonal, either way, with the edge repeated."""
+    """The views of images (n, channels, height, width) that are judged together. 1: as they are; 2: also mirrored; 6:
+    both also moved by a pixel along one diagonal, either way, with the edge repeated."""
     shown = [pixels]
     if count == 6:
         edged = F.pad(pixels, (1, 1, 1, 1), mode="replicate")
@@ -160,13 +160,13 @@ def drawn_centres(count: int, seed: int, size: int = 32) -> torch.Tensor:
 
 @functools.lru_cache(maxsize=2)
 def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: int = 10, limit: int = 0) -> ImageSet:
-    """Gratings: a class is an angle and a spacing; phase, colours, contrast and noise are each image's own.
+    """Gratings: a class is an angle and a spacing; phase, colours, contrast and noise differ from image to image.
 
-    Learnable by any small convolutional network and by no single pixel; training and validation images are drawn
-    independently, so that validation accuracy means what it says. Equal seeds give equal images.
+    Any small convolutional network can learn them, but not from any single pixel. Training and validation images are
+    drawn independently, so that validation accuracy is meaningful. Equal seeds give equal images.
 
     Args:
-        limit: what :meth:`ImageSet.limited` would leave of them, without drawing the others; 0: all.
+        limit: keep as many as :meth:`ImageSet.limited` would, without drawing the others; 0: all.
     """
     fewer = 0 < limit < train
     shown, judged = (limit, min(limit, validation)) if fewer else (train, validation)
@@ -177,7 +177,7 @@ def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: 
 
 
 def _gratings(random: np.random.Generator, count: int, classes: int, kept: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The first ``kept`` of ``count`` images; the noise of each pixel, drawn last, is drawn for these alone."""
+    """The first ``kept`` of ``count`` images; pixel noise, which is drawn last, is drawn only for these."""
     labels = random.integers(0, classes, count)
     angles = (labels % 5) * (np.pi / 5) + random.normal(0, 0.12, count)
     cycles = np.where(labels % 10 < 5, 3.0, 5.0) * random.uniform(0.85, 1.15, count)

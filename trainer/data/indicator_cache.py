@@ -1,4 +1,4 @@
-"""Indicators on disk, found again by what they were computed from."""
+"""Indicators on disk, keyed by what they were computed from."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .candles import Candles, Floats
 
 
 class IndicatorCache:
-    """Keeps one array a symbol. A file that is missing, damaged or cannot be written costs time, never a training."""
+    """Keeps one array for each symbol. A missing, damaged or unwritable file costs time, never a training."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         """None: nothing is kept."""
 
     def get(self, candles: Candles, key: str, compute: Callable[[Candles], Floats]) -> Floats:
-        """What ``compute`` makes of the candles.
+        """The result of ``compute`` for the candles.
 
         Args:
             key: names the computation and its version; with the candles' own numbers it names the file.

@@ -1,7 +1,7 @@
-"""Technical indicators of one symbol, free of its price level, so that symbols and years can be compared.
+"""Technical indicators of one symbol, independent of its price level, so that symbols and years can be compared.
 
-Definitions are the usual ones; averages that start from nothing start from the first value, and everything before
-``WARM_UP`` is not used. Each one at time t is made of rows up to t alone.
+Definitions are the usual ones. Recursive averages start from the first value, and nothing before ``WARM_UP`` is used.
+Each indicator at time t is computed only from rows up to t.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .rolling import (
 )
 
 WARM_UP = 100
-"""Rows until the longest average has forgotten where it started."""
+"""Rows until the longest average has forgotten its first value."""
 VERSION = 1
-"""Part of the cache's key: to be raised when a definition changes."""
+"""Part of the cache's key: raise it when a definition changes."""
 
 
 def rsi(candles: Candles, length: int = 14) -> Floats:
@@ -240,7 +240,7 @@ INDICATORS: dict[str, Callable[[Candles], Floats]] = {
     "trix_15": trix,
     "keltner_position": keltner_position,
 }
-"""What the model chooses from; ``obv`` itself has no level that could be compared, its trend stands for it."""
+"""What the model chooses from. The level of ``obv`` itself cannot be compared, so its trend is used."""
 
 
 def table(candles: Candles) -> Floats:
@@ -249,7 +249,7 @@ def table(candles: Candles) -> Floats:
 
 
 def market_context(candles: Candles) -> Floats:
-    """Nine of the ten features of the market's state, (n, 9); the tenth is of all symbols together, see markets.py."""
+    """Nine of the ten features of the market's state, (n, 9); the tenth needs all symbols, see markets.py."""
     returns = np.log(candles.close / before(candles.close, 1))
     gap = np.log(candles.open / before(candles.close, 1))
     body = np.log(candles.close / candles.open)

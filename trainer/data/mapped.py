@@ -1,4 +1,4 @@
-"""Arrays of .npy and .npz files, mapped instead of read: a data set larger than the memory trains as well."""
+"""Arrays of .npy and .npz files, mapped instead of read, so that a data set may be larger than the memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OBJECTS = "an array of Python objects is not read, because reading it may run c
 
 @dataclass(frozen=True)
 class Stored:
-    """Where in which file an array lies; travels to worker processes as these few words."""
+    """Where in which file an array is; worker processes get only this."""
 
     path: Path
     offset: int
@@ -33,13 +33,13 @@ class Stored:
     fortran: bool
 
     def open(self) -> np.ndarray[Any, Any]:
-        """The array, read-only, paged in by the system where it is touched."""
+        """The array, read-only; the system pages in what is used."""
         order: Any = "F" if self.fortran else "C"
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
 
 
 class Rows:
-    """Vectors by row number, out of memory, a mapped file or a device."""
+    """Vectors by row number, from memory, a mapped file or a device."""
 
     def __init__(self, source: np.ndarray[Any, Any] | Stored) -> None:
         self._stored = source if isinstance(source, Stored) else None
@@ -69,11 +69,11 @@ class Rows:
 
     @property
     def bytes(self) -> int:
-        """What all rows take."""
+        """The size of all rows in bytes."""
         return int(self.array.nbytes)
 
     def take(self, rows: torch.Tensor) -> torch.Tensor:
-        """Rows by number as float32, (..., *row shape) for numbers of shape (...); on the device after :meth:`put`."""
+        """Rows by number, as float32 (..., *row shape) for numbers of shape (...); on the device after :meth:`put`."""
         if self._tensor is not None:
             return self._tensor[self._index_to(rows)].float()
         return torch.from_numpy(np.asarray(self.array[rows.numpy()], dtype=np.float32))
@@ -98,9 +98,9 @@ def open_npy(path: Path, flag: str) -> Stored:
 
 
 def open_npz(path: Path, flag: str) -> Mapping[str, Stored | Callable[[], np.ndarray[Any, Any]]]:
-    """The arrays of a .npz file: mapped where they lie uncompressed, else a function that loads them.
+    """The arrays of a .npz file: mapped if uncompressed, else a function that loads them.
 
-    An array that cannot be used is told of by its function, so that one which nobody asks for does no harm.
+    The function of an unusable array raises the error, so that an array that nobody needs does no harm.
 
     Raises:
         UsageError: it is missing or no .npz file; from a function: that array is damaged or no array of numbers.
@@ -146,7 +146,7 @@ def _load(path: Path, name: str, flag: str) -> np.ndarray[Any, Any]:
 
 
 def _holds_objects(error: Exception) -> bool:
-    """Whether numpy refused an array of pickled objects; its message alone says so."""
+    """Whether numpy refused an array of pickled objects; only its message says so."""
     return "Object arrays" in str(error)
 
 
@@ -159,7 +159,7 @@ def _stored(path: Path, file: BinaryIO) -> Stored:
     found = Stored(path, file.tell(), dtype.str, tuple(shape), bool(fortran))
     if not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"the shape {shape} is none")
-    if path.stat().st_size < found.offset + dtype.itemsize * math.prod(shape):  # of whole numbers: no overflow
+    if path.stat().st_size < found.offset + dtype.itemsize * math.prod(shape):  # Python integers do not overflow
         raise ValueError("it is cut short")
     return found
 

@@ -13,13 +13,13 @@ from .indicator_cache import IndicatorCache
 
 CONTEXT_FEATURES = 10
 _LIMIT = 5.0
-"""Scaled features are cut off at so many standard deviations."""
+"""Scaled features are clipped at this many standard deviations."""
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Split:
-    """One fold of a walk forward. Rows number all days of all symbols, one symbol behind the other."""
+    """One walk-forward fold. Rows number all days of all symbols, one symbol after the other."""
 
     train: Rows
     validation: Rows
@@ -29,7 +29,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Market:
-    """Everything a model may see and must predict; unscaled. Row r of every array is the same day of one symbol."""
+    """Everything a model may see and must predict, unscaled. Row r of every array is the same day of one symbol."""
 
     symbols: tuple[str, ...]
     symbol: Rows
@@ -86,7 +86,7 @@ def market(symbols: tuple[Candles, ...], *, horizon: int, window: int, cache: In
 def walk_forward(market: Market, *, folds: int, fold: int) -> Split:
     """Days in ``folds`` + 1 equal parts: fold k trains on the first k parts and validates on the one after them.
 
-    A training target must be known before validation begins: what overlaps is left out.
+    A training target must be known before validation begins: samples that overlap are left out.
 
     Args:
         fold: from 1 to ``folds``.
@@ -104,7 +104,7 @@ def walk_forward(market: Market, *, folds: int, fold: int) -> Split:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Means and standard deviations, of training rows alone."""
+    """Means and standard deviations, only of training rows."""
 
     mean: Floats
     deviation: Floats
@@ -115,21 +115,21 @@ class Scaling:
         return cls(values.mean(axis=0), values.std(axis=0) + 1e-12)
 
     def apply(self, values: Floats) -> npt.NDArray[np.float32]:
-        """Mean 0, deviation 1, cut off at 5; what is not known yet becomes 0."""
+        """Mean 0, deviation 1, clipped at 5; what is not known yet becomes 0."""
         scaled = np.nan_to_num((values - self.mean) / self.deviation, nan=0.0)
         return scaled.clip(-_LIMIT, _LIMIT).astype(np.float32)
 
 
 def seen_by(rows: Rows, window: int) -> Rows:
-    """All rows that samples ending at ``rows`` show to a model, each once."""
+    """All rows that a model sees in samples ending at ``rows``, each once."""
     return np.unique(rows[:, None] - np.arange(window))
 
 
 def synthetic(seed: int, *, symbols: int = 8, days: int = 1500) -> tuple[Candles, ...]:
-    """Prices whose drift shows in where a day closes within its range and in volume, and little in past returns.
+    """Prices whose drift shows in where a day closes within its range and in volume, but hardly in past returns.
 
-    A slow hidden drift moves each price. Past returns hide it behind noise and short-lived errors, so that persistence
-    is a weak guide; buyers and sellers leave it in the wicks. Equal seeds give equal prices.
+    A slow hidden drift moves each price. In past returns noise and short-lived errors hide it, so that persistence
+    predicts little; the wicks of the candles show it. Equal seeds give equal prices.
     """
     random = np.random.default_rng([seed, 11])
     calendar = np.arange("2015-01-01", "2100-01-01", dtype="datetime64[D]")
@@ -165,7 +165,7 @@ def _hidden(count: int, random: np.random.Generator) -> Floats:
 
 
 def _outlook(candles: Candles, horizon: int) -> tuple[Floats, Floats, npt.NDArray[np.datetime64]]:
-    """The return to come, the one that was, and when the former is known."""
+    """The future return, the past one, and when the former becomes known."""
     logarithm = np.log(candles.close)
     ahead = np.full(len(candles), np.nan)
     behind = np.full(len(candles), np.nan)
@@ -184,9 +184,9 @@ def _together(time: npt.NDArray[np.datetime64], returns: Floats) -> Floats:
 
 
 def gaps(candles: Candles) -> int:
-    """Steps between two rows that are over ten times the usual one: trading halts, or missing files.
+    """Gaps between two rows of over ten times the usual one: trading halts, or missing files.
 
-    Of rows within days, a night is held against other nights.
+    With several rows a day, a night is compared with other nights.
     """
     steps = np.diff(candles.time).astype("timedelta64[s]").astype(np.int64)
     overnight = np.diff(candles.time.astype("datetime64[D]")).astype(np.int64) > 0

@@ -16,7 +16,7 @@ _EXAMPLE = '{"q_index": 0, "near_miss_indices": [5, 9]}'
 
 @dataclass(frozen=True)
 class NearMisses:
-    """Lists of rows, one behind the other."""
+    """Lists of rows, one after the other."""
 
     rows: torch.Tensor
     """int64: all lists together."""
@@ -30,7 +30,7 @@ def read_near_misses(path: Path, size: int) -> NearMisses:
     """Read the lists of ``size`` queries; lists of the same query are joined, in order, each row once.
 
     Raises:
-        UsageError: names the line that does not do, or that the file cannot be read.
+        UsageError: the file cannot be read, or a line, which is named, cannot be used.
     """
     lists: dict[int, dict[int, None]] = {}
     try:

@@ -8,7 +8,7 @@ from .pairs import PairSet
 
 
 class NegativeSampler:
-    """Draws rows whose payloads are wrong for a target; only training rows, never the target itself or an equal one."""
+    """Draws training rows whose payloads are wrong for a target, never the target itself or an equal one."""
 
     def __init__(self, pairs: PairSet, *, same_article: int, near: int) -> None:
         self._pairs = pairs
@@ -33,8 +33,8 @@ class NegativeSampler:
         """Negatives of the targets of these training rows.
 
         Returns:
-            Rows of the payloads, int64 (len(rows), count), and which of them are to be used, bool of the same shape:
-            an article may have fewer other rows, a near miss may be an equal vector or held out.
+            Rows of the payloads, int64 (len(rows), count), and which of them to use, bool of the same shape: an article
+            may have fewer other rows, and a near miss may be an equal vector or held out.
         """
         drawn = [self._same_article_rows(rows, generator), self._near_rows(rows, generator)]
         found = torch.cat([negatives for negatives, _ in drawn], dim=1)
@@ -64,7 +64,7 @@ class NegativeSampler:
 
 
 def _turns(available: torch.Tensor, count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """``count`` different numbers below each of ``available`` (n, 1), and which of them there are."""
+    """``count`` different numbers below each of ``available`` (n, 1), and which of them exist."""
     start = (torch.rand(available.shape, generator=generator) * available).long()
     steps = torch.arange(count)
     return (start + steps) % available.clamp(min=1), steps < available

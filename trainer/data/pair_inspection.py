@@ -1,4 +1,4 @@
-"""Every row of a set of pairs, looked at once in file order."""
+"""A check of every row in a set of pairs, once and in file order."""
 
 from __future__ import annotations
 

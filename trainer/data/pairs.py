@@ -18,7 +18,7 @@ from .nearmiss import NearMisses, read_near_misses
 _CHUNK_ROWS = 8192
 _FEWEST_ARTICLES = 5
 _SPLIT_SEED = 0x5B117
-"""The split depends on the data alone, so that runs with other seeds are measured on the same rows."""
+"""The split depends only on the data, so that runs with other seeds are measured on the same rows."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class PairSet:
     """N pairs. A *row* is a pair's number in the file; it names the pair everywhere, before and after any shuffle."""
 
     name: str
-    """What is shown; generated data says "synthetic"."""
+    """The name that is shown; generated data says "synthetic"."""
     contexts: Rows
     """(N, length, width)."""
     targets: Rows
     """(N, width)."""
     payloads: Rows
-    """(N, width): the vectors that negatives are taken from; the targets unless another file is given."""
+    """(N, width): the vectors for negatives; the targets unless another file is given."""
     articles: torch.Tensor
     """int64 (N,), from 0."""
     target_ids: torch.Tensor
@@ -43,12 +43,12 @@ class PairSet:
     train_rows: torch.Tensor
     validation_rows: torch.Tensor
     target_rows: torch.Tensor
-    """int64 (N,): which row's target belongs to a row's context; itself, unless labels are shuffled."""
+    """int64 (N,): the row whose target belongs to a row's context; the row itself, unless labels are shuffled."""
     notes: tuple[str, ...] = ()
-    """Sentences about how the data was read that a person should know."""
+    """Sentences that a person should know about how the data was read."""
 
     def with_shuffled_labels(self, seed: int) -> PairSet:
-        """Training contexts with other rows' targets: what is learnt from these says nothing about validation rows."""
+        """Training contexts with other rows' targets, from which nothing about validation rows can be learnt."""
         generator = torch.Generator().manual_seed(mixed(seed, 0x5AFF))
         target_rows = self.target_rows.clone()
         order = torch.randperm(len(self.train_rows), generator=generator)
@@ -70,7 +70,7 @@ def read(path: Path, *, cache: Path | None, near: Path | None, validation_share:
         validation_share: of the articles, held out whole.
 
     Raises:
-        UsageError: a file, an array or a line does not do; says which and what to do.
+        UsageError: a file, an array or a line cannot be used; says which, and what to do.
     """
     contexts, targets, keys, notes = _arrays(path)
     payloads = targets
@@ -126,10 +126,10 @@ def assembled(
 
 
 def synthetic(seed: int, *, articles: int = 150, rows: int = 30, length: int = 8, width: int = 32) -> PairSet:
-    """Articles as noisy orbits: the next vector is a fixed rotation of the present one, seen through a projection.
+    """Articles as noisy orbits: the next vector is a fixed rotation of the current one, seen through a projection.
 
-    What follows can be told from a context, and from no article's mean: learnable by each backbone, at chance when
-    targets are shuffled. Equal seeds give equal vectors.
+    The next vector can be predicted from a context, but not from an article's mean. Each backbone can learn it; with
+    shuffled targets it stays at chance. Equal seeds give equal vectors.
     """
     random = np.random.default_rng([seed, 7])
     latent = width // 2
@@ -213,7 +213,7 @@ def _member(members: Mapping[str, Any], key: str, path: Path) -> Stored | Callab
 
 
 def _split(articles: torch.Tensor, share: float) -> tuple[torch.Tensor, torch.Tensor, tuple[str, ...]]:
-    """Training rows, validation rows, and a note when there are too few articles to hold some out whole."""
+    """Training rows, validation rows, and a note if there are too few articles to hold any out whole."""
     generator = torch.Generator().manual_seed(_SPLIT_SEED)
     count = int(articles.max()) + 1
     if count >= _FEWEST_ARTICLES:

@@ -1,4 +1,4 @@
-"""Sheets of floor plans as SVG and as PNG, with nothing but numpy and zlib."""
+"""Sheets of floor plans as SVG and PNG, using only numpy and zlib."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Picture = npt.NDArray[np.uint8]
 
 
 def write(plans: Sequence[Plan], path: Path, title: str) -> list[Path]:
-    """Draw plans on one sheet, as ``path`` with .svg and with .png.
+    """Draw plans on one sheet, to ``path`` with .svg and with .png.
 
     Raises:
         OSError: it cannot be written.
@@ -80,7 +80,7 @@ def _on_paper(places: Floats) -> Floats:
 
 
 def _kind(plan: Plan, outline: Sequence[int]) -> int:
-    """What most corners of a room say it is."""
+    """The kind of room that most of its corners name."""
     bits = plan.corners[np.flatnonzero(plan.real)[list(outline)], 2:-1]
     return int(bits.sum(axis=0).argmax()) if bits.any() else len(ROOMS) - 1
 
@@ -110,7 +110,7 @@ def _paint(plan: Plan, cell: Picture) -> None:
 
 
 def _inside(outline: Floats) -> npt.NDArray[np.bool_]:
-    """Which pixels of a cell lie inside an outline, by the even-odd rule."""
+    """The pixels of a cell that lie inside an outline, by the even-odd rule."""
     y, x = np.mgrid[:_CELL, :_CELL] + 0.5
     inside = np.zeros((_CELL, _CELL), bool)
     for (ax, ay), (bx, by) in zip(outline.tolist(), np.roll(outline, -1, axis=0).tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""What a floor plan is as a drawing: the faces its walls enclose, and whether it could be built."""
+"""A floor plan as a planar drawing: the faces that its walls enclose, and whether it could be built."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Soundness:
     """How sound one drawn plan is."""
 
     closed: bool
-    """Every corner has walls, and every wall has two different faces at its sides: no loose end, no open room."""
+    """Every corner has walls, and every wall has two different faces at its sides: no loose ends, no open rooms."""
     crossing: float
     """Share of the walls that cross another one."""
     connected: bool
-    """All corners hang together."""
+    """All corners are connected."""
 
     @property
     def sound(self) -> bool:
@@ -44,7 +44,7 @@ def soundness(plan: Plan) -> Soundness:
 
 
 def measures(plans: Iterable[Plan]) -> dict[str, float]:
-    """Shares of plans that are closed, connected and sound, and of walls that cross, each from 0 to 1."""
+    """Shares, 0 to 1, of plans that are closed, connected and sound, and of walls that cross."""
     found = [soundness(plan) for plan in plans]
     return {
         "closed": float(np.mean([each.closed for each in found])),
@@ -55,7 +55,7 @@ def measures(plans: Iterable[Plan]) -> dict[str, float]:
 
 
 def aligned(plan: Plan) -> float:
-    """Share of the corners that stand above or below one corner and beside another, as rooms with right angles do."""
+    """Share of corners with one straight above or below and another straight beside them, as right angles give."""
     places = plan.corners[plan.real, :2]
     near = np.abs(places[:, None] - places[None]) * PIXELS < _ALIGNED_PIXELS
     partners = near.sum(axis=1) > 1  # every corner is aligned with itself
@@ -63,7 +63,7 @@ def aligned(plan: Plan) -> float:
 
 
 def drawn(plan: Plan) -> tuple[Floats, Bits]:
-    """Places (n, 2) and walls (n, n) of the corners there are."""
+    """Positions (n, 2) and walls (n, n) of the existing corners."""
     here = np.flatnonzero(plan.real)
     return plan.corners[here, :2], plan.walls[np.ix_(here, here)]
 
@@ -74,7 +74,7 @@ def segments(walls: Bits) -> list[tuple[int, int]]:
 
 
 def traced(places: Floats, walls: Bits) -> list[list[int]]:
-    """The closed walks around every face, the outer ones included: always the next wall clockwise at a corner."""
+    """The closed walks around every face, including the outer ones: at each corner take the next wall clockwise."""
     around = {corner: _by_angle(corner, places, walls) for corner in range(len(places))}
     left = {(one, other) for one in around for other in around[one]}
     walks = []
@@ -93,7 +93,7 @@ def traced(places: Floats, walls: Bits) -> list[list[int]]:
 
 
 def rooms(places: Floats, walls: Bits) -> list[list[int]]:
-    """The faces that are enclosed, each as the numbers of its corners."""
+    """The enclosed faces, each as the numbers of its corners."""
     return [walk for walk in traced(places, walls) if _signed_area(places[walk]) > 0]
 
 
@@ -122,7 +122,7 @@ def _closes(corners: int, lines: list[tuple[int, int]], walks: list[list[int]]) 
 
 
 def _crossed(places: Floats, lines: list[tuple[int, int]]) -> int:
-    """How many walls cross another one; those that meet at a corner do not."""
+    """How many walls cross another one; meeting at a corner does not count."""
     if not lines:
         return 0
     ends = np.asarray(lines)

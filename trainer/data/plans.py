@@ -33,7 +33,7 @@ SHAPES = {
     "edges": (CORNERS * CORNERS, 1),
 }
 _LABELS_OF_ROOM = ((0, 4, 10), (1, 5, 6, 7, 8), (11, 12), (2,), (3,), (9,), (13,))
-"""Which of the 14 labels make one of ROOMS, in its order."""
+"""The labels, out of 14, that make each of ROOMS, in the same order."""
 _FURTHEST = 1.05
 _FEWEST_CORNERS = 3
 Floats = npt.NDArray[np.float32]
@@ -41,7 +41,7 @@ Bits = npt.NDArray[np.bool_]
 
 
 class BadPlan(ValueError):
-    """A file is no plan; says in a few words why."""
+    """A file is no plan; the message says why in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Plans(Protocol):
 
 
 class PlanFiles:
-    """The plans of one folder. A file is read when it is first asked for; 2.3 kB of it are then kept."""
+    """The plans of one folder. A file is read when first needed; 2.3 kB of it are then kept."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = sorted(folder.glob("[!.]*.npy"), key=lambda path: (len(path.stem), path.stem))
@@ -95,7 +95,7 @@ class PlanFiles:
 
 
 def open_folder(data: Path, judged: str = "val") -> tuple[PlanFiles, PlanFiles]:
-    """The training plans of a folder and those of the split to validate on; nothing but the names is read.
+    """A folder's training plans and those of the split to validate on; only names are read.
 
     Raises:
         UsageError: there are none; names what is missing and the remedy.
@@ -111,7 +111,7 @@ def open_folder(data: Path, judged: str = "val") -> tuple[PlanFiles, PlanFiles]:
 
 
 def bad_files(data: Path) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Read every plan of a folder: how many each split has, and a sentence for each file that is none."""
+    """Read every plan of a folder: the number in each split, and a sentence for each file that is no plan."""
     found = {split: PlanFiles(data / split).paths for split in SPLITS}
     problems = [
         f"--data {data}: {split}/ has no .npy files; put plans there" for split in SPLITS[:2] if not found[split]
@@ -166,7 +166,7 @@ def rooms_of_labels(counts: npt.NDArray[Any]) -> Floats:
 
 
 def _unpacked(content: bytes) -> Any:
-    """What ``numpy.save`` wrote of an object."""
+    """The object that ``numpy.save`` wrote."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -1,14 +1,14 @@
 """Pickles from anywhere, read without letting them run code.
 
-A pickle is a program that may import and call anything. Data files need containers, numbers and numpy arrays: the few
-names that arrays are built of stand for functions of ours here, every other name is refused before it is looked up.
+A pickle is a program that may import and call anything. Data files only need containers, numbers and numpy arrays. The
+few names that arrays need stand for functions of ours here; every other name is refused before it is looked up.
 
-Nor may a small file make much of itself: it numbers no more values than it has bytes, and what is made of them (an
-array takes a copy, a text one too) is in all at most eight times as large as the file, and a little.
+Nor may a small file grow large: it can hold no more values than it has bytes, and everything made of them (arrays and
+texts are copies) is at most eight times the size of the file, plus a little.
 
-No type of numpy's is ever the pickle's own work. It may set a type's flags, and numpy believes them: an array whose
-type has lost its "holds Python objects" takes the file's bytes for pointers. So a type is read as its words, and made
-anew from those.
+A pickle never makes a numpy type itself. It could set the type's flags, and numpy believes them: an array whose type
+has lost its "holds Python objects" flag takes the file's bytes for pointers. So a type is read as a description, and a
+new one is made from that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PUTS, _LITTLE = ("PUT", "BINPUT", "LONG_BINPUT"), 1 << 20
 
 
 class _Room:
-    """How many bytes may still be made of a file."""
+    """How many bytes may still be made from a file."""
 
     def __init__(self, left: int) -> None:
         self._left = left
@@ -51,7 +51,7 @@ class _Room:
 
 
 class _Type:
-    """The words of a numpy type."""
+    """The description of a numpy type."""
 
     __slots__ = ("name", "order")
 
@@ -70,7 +70,7 @@ class _Type:
 
 
 class _Array(np.ndarray[Any, Any]):
-    """An array that is filled once, with as many values as its shape has."""
+    """An array that is filled once, with exactly as many values as its shape has."""
 
     room: _Room
 
@@ -79,7 +79,7 @@ class _Array(np.ndarray[Any, Any]):
         dtype = kind.made()
         if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
             raise pickle.UnpicklingError("a shape that is none")
-        count = math.prod(shape)  # of whole numbers, which cannot overflow
+        count = math.prod(shape)  # Python integers do not overflow
         if type(content) is not (list if dtype.hasobject else bytes):
             raise pickle.UnpicklingError(f"an array of type {dtype} that holds a {type(content).__name__}")
         if len(content) != count * (1 if dtype.hasobject else dtype.itemsize):
@@ -96,9 +96,9 @@ class RestrictedUnpickler(pickle.Unpickler):
         self._room = _Room(8 * len(content) + _LITTLE)
 
     def find_class(self, module: str, name: str) -> Any:
-        """What stands for a name in the pickle, if it is one of the few that arrays need.
+        """Our substitute for a name in the pickle, if it is one of the few that arrays need.
 
-        Methods: nothing that a pickle does to one changes it.
+        They are methods, which a pickle cannot change.
         """
         if (module, name) not in _NAMES:
             raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a data file")
@@ -132,21 +132,21 @@ class RestrictedUnpickler(pickle.Unpickler):
 
 
 def _text(word: Any) -> str:
-    """A word as it is, or as Python 2 wrote it."""
+    """A word as text; Python 2 wrote it as bytes."""
     return word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
 
 
 def load_restricted(content: bytes) -> Any:
-    """Unpickle data that may come from anywhere; texts of Python 2 become bytes.
+    """Unpickle data from any source; texts of Python 2 become bytes.
 
-    Its arrays are of a class of ours, for ``np.asarray`` to make plain ones of.
+    Its arrays are of a class of ours; ``np.asarray`` makes plain ones of them.
 
     Raises:
-        pickle.UnpicklingError: it names anything but containers and arrays, or would grow far beyond its size.
+        pickle.UnpicklingError: it needs anything but containers and arrays, or would grow far beyond its size.
     """
     try:
         for code, number, _ in pickletools.genops(content):
-            if code.name in _PUTS and int(number or 0) > len(content):  # room is made for all below it
+            if code.name in _PUTS and int(number or 0) > len(content):  # memory is allocated for all numbers below it
                 raise pickle.UnpicklingError(f"a file of {len(content)} bytes with a value of number {number}")
     except ValueError as error:
         raise pickle.UnpicklingError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Moving averages and windows over a series, vectorised. A value depends on nothing that comes after it."""
+"""Moving averages and windows over a series, vectorised. No value depends on later ones."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def wilder(x: Floats, length: int) -> Floats:
 
 
 def before(x: Floats, steps: int) -> Floats:
-    """The value so many steps earlier; the first value where there is none."""
+    """The value that many steps earlier; the first value where there is none."""
     if steps == 0:
         return x
     return np.concatenate([np.full(min(steps, len(x)), x[0]), x[:-steps]])
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
-    """above / below, 0 where ``below`` is 0: a market that stood still says nothing."""
+    """above / below; 0 where ``below`` is 0, since a market that stood still says nothing."""
     return np.divide(above, below, out=np.zeros_like(above), where=below != 0)

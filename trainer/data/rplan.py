@@ -1,8 +1,8 @@
-"""Floor plans of RPLAN, pictures whose second channel names what each pixel is, as graphs of corners and walls.
+"""RPLAN's floor plans, pictures whose second channel says what each pixel is, as graphs of corners and walls.
 
-Rooms are what the walls part. Walls have a thickness in the picture and none in the graph, where they run along their
-middles. These lines cut the picture into cells; a cell is of the room that most of it shows, a corner is where walls
-end, meet or turn, and a wall joins two corners along cells of different rooms. All walls are upright or level.
+Rooms are what the walls separate. Walls are thick in the picture; in the graph they are lines along their middles.
+These lines cut the picture into cells. A cell belongs to the room that fills most of it, a corner is where walls end,
+meet or turn, and a wall joins two corners along cells of different rooms. All walls are vertical or horizontal.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .plans import CORNERS, SHAPES, BadPlan
 
 SIDE = 256
 _LABELS = 14
-"""0 to 12 are kinds of rooms, 13 is outside; what is above is wall or door."""
+"""0 to 12 are kinds of rooms, 13 is outside; anything above is wall or door."""
 OUTSIDE = 13
 _THICKEST_WALL = 9
 """Pixels."""
 _SAME_LINE = 2
-"""Pixels; middles of walls that lie closer together are one line."""
+"""Pixels; wall middles closer together than this are one line."""
 _SHORTEST_SIDE = 5
-"""Pixels; less of a room's outline is a door frame or a step of a slanted wall, not a line of its own."""
+"""Pixels; a shorter piece of a room's outline is a door frame or a step of a slanted wall, not a separate line."""
 _SMALLEST_ROOM = 16
 """Pixels."""
 _LEAST_AGREEMENT = 0.97
@@ -40,7 +40,7 @@ def plan_of(labels: Labels) -> dict[str, npt.NDArray[Any]]:
     """The graph of a picture's plan, in the layout of the public GSDiff code.
 
     Raises:
-        BadPlan: it shows no rooms, has more corners than a plan may have, or walls that are not upright or level.
+        BadPlan: it shows no rooms, has too many corners, or walls that are not vertical or horizontal.
     """
     regions, kinds = _regions(labels)
     if len(kinds) < 3:  # neither wall nor outside
@@ -54,7 +54,7 @@ def plan_of(labels: Labels) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_labels(path: Path) -> Labels:
-    """The second channel of a PNG file of 256 x 256 pixels, the only one of a grey one.
+    """The second channel of a PNG file of 256 x 256 pixels; of a grey one its only channel.
 
     Raises:
         BadPlan: it is no such file.
@@ -83,7 +83,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def _unfiltered(lines: Labels, channels: int) -> Labels:
-    """Undo the five filters of PNG, by which each byte is told from the ones at its left and above."""
+    """Undo the five filters of PNG, which predict each byte from those at its left and above."""
     found = np.zeros((SIDE + 1, (SIDE + 1) * channels), np.int64)  # a pixel of zeros at the left and a line above
     for number, (kind, *coded) in enumerate(lines.tolist(), start=1):
         above, now = found[number - 1].tolist(), [0] * channels
@@ -100,7 +100,7 @@ def _unfiltered(lines: Labels, channels: int) -> Labels:
 
 
 def _regions(labels: Labels) -> tuple[Numbers, list[int]]:
-    """What the walls part: a number for each pixel (0: wall), and the kind of each number; 1 is the outside."""
+    """The regions between walls: a number for each pixel (0: wall), and the kind of each number; 1 is the outside."""
     walls = labels >= _LABELS
     regions = np.zeros(labels.shape, np.int64)
     regions[labels == OUTSIDE] = 1
@@ -118,7 +118,7 @@ def _regions(labels: Labels) -> tuple[Numbers, list[int]]:
 
 
 def _grown(seed: npt.NDArray[np.bool_], within: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Everything that hangs together with the seed, sideways and up and down."""
+    """Everything connected with the seed, horizontally and vertically."""
     size = 0
     while (now := int(seed.sum())) > size:
         size = now
@@ -129,7 +129,7 @@ def _grown(seed: npt.NDArray[np.bool_], within: npt.NDArray[np.bool_]) -> npt.ND
 
 
 def _swept(seed: npt.NDArray[np.bool_], within: npt.NDArray[np.bool_], axis: int, way: int) -> npt.NDArray[np.bool_]:
-    """The seed and what is reached from it along one direction without leaving ``within``."""
+    """The seed and what can be reached from it in one direction without leaving ``within``."""
     turned, free = (np.moveaxis(array, axis, 0)[::way] for array in (seed.copy(), within))
     for line in range(1, len(turned)):
         turned[line] |= turned[line - 1] & free[line]
@@ -137,9 +137,9 @@ def _swept(seed: npt.NDArray[np.bool_], within: npt.NDArray[np.bool_], axis: int
 
 
 def _lines(regions: Numbers, axis: int) -> Numbers:
-    """Where walls stand across an axis: the middles between two regions that face each other, those close by as one."""
+    """The positions of walls along an axis: the middles between facing regions, nearby ones merged."""
     counts = np.zeros(2 * SIDE + 1, np.int64)
-    """By twice the place, so that middles are whole numbers."""
+    """By twice the position, so that middles are integers."""
     for line in regions if axis == 1 else regions.T:
         starts = np.flatnonzero(np.diff(line, prepend=-1))
         ends, values = [*starts[1:].tolist(), SIDE], line[starts].tolist()
@@ -160,13 +160,13 @@ def _lines(regions: Numbers, axis: int) -> Numbers:
 
 
 def _cells(regions: Numbers, xs: Numbers, ys: Numbers) -> Numbers:
-    """The region of each cell: what most of its pixels are that are no wall."""
+    """The region of each cell: that of most of its pixels that are not wall."""
     found = np.zeros((len(ys) - 1, len(xs) - 1), np.int64)
     for row, column in np.ndindex(found.shape):
         cell = regions[ys[row] : ys[row + 1], xs[column] : xs[column + 1]]
         counts = np.bincount(cell[cell > 0])
         found[row, column] = counts.argmax() if len(counts) else 0
-    for row, column in zip(*np.nonzero(found == 0), strict=True):  # all wall: it goes with a neighbour
+    for row, column in zip(*np.nonzero(found == 0), strict=True):  # all wall: it joins a neighbour
         beside = [found[y, x] for y, x in ((row, column - 1), (row - 1, column)) if y >= 0 and x >= 0]
         found[row, column] = next((one for one in beside if one), 1)
     return found
@@ -177,16 +177,16 @@ def _painted(cells: Numbers, xs: Numbers, ys: Numbers) -> Numbers:
 
 
 def graph_of(cells: Numbers, xs: Numbers, ys: Numbers, kinds: list[int]) -> dict[str, npt.NDArray[Any]]:
-    """Corners with the rooms around them, and the walls between them, of a plan that upright and level lines cut up.
+    """Corners with the rooms around them, and the walls between them, of a plan that lines cut up.
 
     Args:
         cells: the number of the room that each cell belongs to, (rows, columns); 1 is the outside.
         xs: pixels of the lines, one more than columns.
-        ys: the same of the rows.
-        kinds: of the 14 labels the one of each room's number.
+        ys: the same for the rows.
+        kinds: the label, out of 14, of each room's number.
 
     Raises:
-        BadPlan: it has more corners than a plan may have.
+        BadPlan: it has too many corners.
     """
     around = np.pad(cells, 1, constant_values=1)  # beyond the picture is outside
     upright = around[:, :-1] != around[:, 1:]  # [row of cells, line]: a wall goes down here

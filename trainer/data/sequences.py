@@ -1,4 +1,4 @@
-"""Labelled DNA sequences in memory, one byte a base, and what is done to them as whole batches."""
+"""Labelled DNA sequences in memory, one byte a base, and operations on whole batches of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MUTATED = 0.05
 
 
 class BadSequence(ValueError):
-    """Text is no DNA; says in a few words why."""
+    """Text is no DNA; the message says why in a few words."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SequenceSet:
     """Sequences end to end, and the class of each."""
 
     name: str
-    """What is shown; generated data says "synthetic"."""
+    """The name that is shown; generated data says "synthetic"."""
     classes: tuple[str, ...]
     bases: torch.Tensor
     """Tokens of all sequences, uint8."""
@@ -50,7 +50,7 @@ class SequenceSet:
         return self.starts[1:] - self.starts[:-1]
 
     def take(self, numbers: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Tokens (n, length), padded at the end, the middle of what is longer; and how many of each are bases."""
+        """Tokens (n, length), padded at the end or cut to their middle, and how many of each are bases."""
         whole = self.lengths[numbers]
         kept = whole.clamp_max(length)
         places = torch.arange(length)
@@ -65,7 +65,7 @@ class SequenceSet:
         return gathered(self.name, self.classes, parts, self.labels[numbers])
 
     def limited(self, most: int, seed: int) -> SequenceSet:
-        """At most so many of the sequences, drawn at random."""
+        """At most this many of the sequences, drawn at random."""
         if most >= len(self):
             return self
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(mixed(seed, 0x117)))
@@ -77,7 +77,7 @@ class SequenceSet:
         return replace(self, name=f"{self.name}, labels shuffled", labels=self.labels[order])
 
     def folded(self, fold: int, seed: int) -> tuple[SequenceSet, SequenceSet]:
-        """Four fifths to train on and fold ``fold`` (0 to 4) to validate on; each class is dealt out evenly."""
+        """Four fifths to train on and fold ``fold`` (0 to 4) to validate on; classes are distributed evenly."""
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(mixed(seed, 0xF01D)))
         dealt = order[self.labels[order].argsort(stable=True)]
         held_out = torch.arange(len(self)) % FOLDS == fold
@@ -85,16 +85,16 @@ class SequenceSet:
 
 
 def gathered(name: str, classes: tuple[str, ...], parts: Sequence[torch.Tensor], labels: torch.Tensor) -> SequenceSet:
-    """A set out of the tokens of each sequence."""
+    """A set from the tokens of each sequence."""
     lengths = torch.tensor([0, *(len(part) for part in parts)])
     return SequenceSet(name, classes, torch.cat(list(parts)), lengths.cumsum(0), labels)
 
 
 def tokens_of(text: str) -> torch.Tensor:
-    """DNA as tokens, uint8; whatever the case, U as T, codes for several bases as N.
+    """DNA as tokens, uint8, in upper or lower case; U is read as T, codes for several bases as N.
 
     Raises:
-        BadSequence: there is none, or something else in it.
+        BadSequence: it is empty, or contains something else.
     """
     found = _TOKEN_OF_BYTE[np.frombuffer(text.encode("latin-1", "replace"), np.uint8)]
     if not len(found):
@@ -111,15 +111,15 @@ def reverse_complement(tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Ten
 
 
 def complement(tokens: torch.Tensor) -> torch.Tensor:
-    """The token of the base opposite each; specials and N are their own.
+    """The token of each complementary base; specials and N stay as they are.
 
-    Reckoned, not looked up: a table would have to come from the CPU, and a step that waits for that cannot be recorded.
+    Computed, not looked up: a table would have to come from the CPU, and a step that waits for that cannot be recorded.
     """
     return torch.where((tokens >= _A) & (tokens <= _T), _A + _T - tokens, tokens)
 
 
 def reversed_in_place(values: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Values (batch, length, ...) back to front within each sequence's own length; what follows stays."""
+    """Values (batch, length, ...) reversed within each sequence's own length; the rest stays."""
     places = torch.arange(values.shape[1], device=values.device)
     index = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
     return values.gather(1, index.view(*index.shape, *[1] * (values.ndim - 2)).expand_as(values))
@@ -127,9 +127,9 @@ def reversed_in_place(values: torch.Tensor, lengths: torch.Tensor) -> torch.Tens
 
 @functools.lru_cache(maxsize=2)
 def synthetic(seed: int, *, train: int = 3000, validation: int = 600) -> tuple[SequenceSet, SequenceSet]:
-    """Random sequences with one of two motifs, mutated now and then, anywhere and on either strand: the class.
+    """Random sequences with one of two motifs, sometimes mutated, anywhere on either strand; the motif is the class.
 
-    A motif's bases are as frequent as the other's on both strands, so that counting bases tells nothing.
+    Counting bases tells little: over both strands the second motif has one G or C more than the first.
     """
     return _drawn(np.random.default_rng([seed, 1]), train, seed), _drawn(
         np.random.default_rng([seed, 2]), validation, seed

@@ -1,4 +1,4 @@
-"""Generated floor plans: a rectangle cut into rooms, whose kinds follow from their sizes."""
+"""Generated floor plans: a rectangle cut into rooms; a room's kind follows from its size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 from .plans import CORNERS, FEATURES, PIXELS, ROOMS, Bits, Floats, Plan
 
 _UNIT = 8
-"""Walls lie on a grid of so many pixels."""
+"""The grid of walls, in pixels."""
 _SIDES = (12, 24)
 _SHORTEST_WALL = 4
 _ROOMS = (3, 7)
 MOST_CORNERS = 2 * _ROOMS[1] + 2
-"""Four, and two more for each cut."""
+"""Four corners, and two more for each cut."""
 _KINDS = tuple(ROOMS.index(name) for name in ("living room", "bedroom", "bedroom", "kitchen", "bathroom", "balcony"))
 _STORAGE, _OUTSIDE = ROOMS.index("storage"), ROOMS.index("outside")
 Point = tuple[int, int]
@@ -52,7 +52,7 @@ def generated(seed: int, part: int, count: int) -> tuple[Plan, ...]:
 
 
 def with_walls_shuffled(plan: Plan, random: np.random.Generator) -> Plan:
-    """The same corners and as many walls, which join corners at random: nothing tells where they are."""
+    """The same corners and as many walls between random corners: nothing tells where they are."""
     here = np.flatnonzero(plan.real)
     other = random.permutation(here)
     walls = np.zeros_like(plan.walls)
@@ -61,7 +61,7 @@ def with_walls_shuffled(plan: Plan, random: np.random.Generator) -> Plan:
 
 
 def with_corners_shuffled(plans: tuple[Plan, ...], random: np.random.Generator) -> tuple[Plan, ...]:
-    """As many corners in each plan, each one of any plan: no corner tells anything about another."""
+    """As many corners in each plan, each taken from any plan: no corner tells anything about another."""
     pool = np.concatenate([plan.corners[plan.real] for plan in plans])
     random.shuffle(pool)
     shuffled, taken = [], 0

@@ -1,12 +1,12 @@
-"""Batch norm, what is added to it and ReLU in as few passes over memory as there can be: kernels for CUDA.
+"""CUDA kernels that fuse batch norm, an optional residual addition and ReLU, with the fewest passes over memory.
 
-Half of a ResNet's step goes into activations that come from the GPU's memory and go back there. Between two
-convolutions they pass eight times at least: read for the statistics; read and written to be normalised; backward two
-tensors read for sums, and two read and one written for the gradient. These kernels make no more of it, but where there
-is an addition. Which values passed ReLU is told again from the convolution's output, which is kept anyway.
+Half of a ResNet's step is spent moving activations to and from the GPU's memory. Between two convolutions at least
+eight passes are needed. Forward: one read for the statistics, a read and a write to normalise. Backward: two reads for
+the sums; two reads and a write for the gradient. These kernels need no more, except with a residual addition. They
+store no ReLU mask: the backward pass recomputes it from the convolution's output, which is saved anyway.
 
-Activations are (rows, channels), as channels-last tensors lie in memory: a row for each place of each image. A program
-adds up some rows, and what the programs found is added in a fixed order: equal inputs give equal bits.
+Activations are (rows, channels), the memory layout of channels-last tensors: a row is one pixel of one image. Each
+program sums some of the rows, and the partial sums are added in a fixed order, so equal inputs give equal bits.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import triton.language as tl
 _TILE = 4096
 _WIDEST = 128
 _PROGRAMS = 396
-"""Three for each of the 132 multiprocessors of a Hopper GPU: all run at once, and few sums are left to be added."""
+"""Three for each of the 132 multiprocessors of a Hopper GPU: all run at once and leave few partial sums to add."""
 _BLOCKS, _FEW_CHANNELS = 256, 16
-"""Sums of so many programs, and channels, that are added at once."""
+"""The tile in which partial sums are added: programs by channels."""
 
 
 @triton.jit
 def _sums_kernel(x, shift, sums, rows, channels, per_program, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Of each block of rows the sums of ``x - shift`` and of its square."""
+    """For each block of rows, the sums of ``x - shift`` and of its square."""
     program, programs = tl.program_id(0), tl.num_programs(0)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     known = columns < channels
@@ -49,7 +49,7 @@ def _sums_kernel(x, shift, sums, rows, channels, per_program, BLOCK_ROWS: tl.con
 
 @triton.jit
 def _total(sums, blocks, channels, columns, known, BLOCKS: tl.constexpr, BLOCK: tl.constexpr):
-    """What all programs found, for some channels."""
+    """The partial sums of all programs added up, for some channels."""
     total = tl.zeros((BLOCKS, BLOCK), tl.float32)
     for start in range(0, blocks, BLOCKS):
         block = start + tl.arange(0, BLOCKS)
@@ -63,7 +63,7 @@ def _statistics_kernel(
     sums, weight, bias, running_mean, running_variance, tracked, kept, blocks, rows, channels, momentum, epsilon,
     BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Mean and scale of each channel, what a value is multiplied by and what is added, and the running statistics."""
+    """For each channel: mean, 1 / standard deviation, the affine factor and offset, and updated running statistics."""
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     known = columns < channels
     away = _total(sums, blocks, channels, columns, known, BLOCKS, BLOCK) / rows
@@ -90,7 +90,7 @@ def _apply_kernel(
     x, added, kept, y, rows, channels,
     ADDED: tl.constexpr, RELU: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """``x`` normalised, what is added, and ReLU."""
+    """Normalise ``x``; with ADDED add the residual, with RELU clamp at 0."""
     row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     known = columns < channels
@@ -112,7 +112,7 @@ def _gradient_sums_kernel(
     TWICE: tl.constexpr, ADDED: tl.constexpr, RELU: tl.constexpr, PASSED: tl.constexpr,
     BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of each block of rows the sums of what passes ReLU backwards, and of that times ``x - mean``."""
+    """For each block of rows, the sums of the gradient behind ReLU, and of that times ``x - mean``."""
     program, programs = tl.program_id(0), tl.num_programs(0)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     known = columns < channels
@@ -149,7 +149,7 @@ def _gradient_sums_kernel(
 def _coefficients_kernel(
     sums, kept, gradients, coefficients, blocks, rows, channels, BLOCKS: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Gradients of bias and weight, and by what the gradient of ``x`` depends on ``x``: a factor, and what is added."""
+    """Gradients of weight and bias, and the coefficients (slope, constant) of ``x`` in the gradient of ``x``."""
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     known = columns < channels
     first = _total(sums, blocks, channels, columns, known, BLOCKS, BLOCK)
@@ -169,7 +169,7 @@ def _gradient_kernel(
     gradient, x, kept, coefficients, result, rows, channels,
     RELU: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of ``x``; with RELU the one that arrives has not passed it yet."""
+    """The gradient of ``x``; with RELU the incoming gradient still has to be masked."""
     row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     known = columns < channels
@@ -188,7 +188,7 @@ def _gradient_kernel(
 
 
 class NormReLU(torch.autograd.Function):
-    """Batch norm of a training step, what is added to it, and ReLU. Call :func:`norm_relu`."""
+    """Batch norm in a training step, an optional addition, and ReLU. Call :func:`norm_relu`."""
 
     @staticmethod
     def forward(
@@ -235,7 +235,7 @@ class NormReLU(torch.autograd.Function):
 
 
 class _Tile:
-    """How activations are divided over programs."""
+    """How the programs divide the activations."""
 
     def __init__(self, rows: int, channels: int) -> None:
         width = min(triton.next_power_of_2(channels), _WIDEST)
@@ -260,7 +260,7 @@ def norm_relu(
 
     Args:
         x: (batch, channels, height, width) on CUDA, channels-last; ``added`` likewise.
-        twice: give it twice, to be read by two: their gradients come together in the sums' kernel.
+        twice: return the result twice, for two consumers; the sums' kernel then adds up their gradients.
     """
     if added is not None:
         added = added.contiguous(memory_format=torch.channels_last)

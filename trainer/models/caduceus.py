@@ -10,7 +10,7 @@ from torch import nn
 from .mamba import MambaMixer
 
 Reverse = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""Turns (batch, length, ...) back to front within each sequence's own length."""
+"""Reverses (batch, length, ...) within each sequence's own length."""
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "rms": lambda width: nn.RMSNorm(width, eps=1e-5),
     "layer": nn.LayerNorm,
@@ -30,7 +30,7 @@ class BidirectionalBlock(nn.Module):
         self.backwards.out_projection = self.forwards.out_projection
 
     def forward(self, sequence: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(batch, length, width) -> the same; what pads the end of a sequence has no influence on it."""
+        """(batch, length, width) -> the same; padding at the end of a sequence has no influence."""
         normed = self.norm(sequence)
         backwards = self._reverse(self.backwards(self._reverse(normed, lengths)), lengths)
         return sequence + self.forwards(normed) + backwards  # type: ignore[no-any-return]
@@ -39,9 +39,9 @@ class BidirectionalBlock(nn.Module):
 class Caduceus(nn.Module):
     """Classifies DNA.
 
-    With ``both_strands`` the parameters are shared between a sequence and its reverse complement (RCPS): the same
-    layers read both, each position has a vector of either strand, and swapping the strands of the input swaps those
-    vectors and reverses their order. The logits are therefore the same for both strands.
+    With ``both_strands`` parameters are shared between a sequence and its reverse complement (RCPS): the same layers
+    read both, and each position has a vector for each strand. Swapping the strands of the input swaps these vectors and
+    reverses their order, so the logits are the same for both strands.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Caduceus(nn.Module):
         return self.head(pooled).mean(dim=1)  # type: ignore[no-any-return]
 
     def vectors(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """A vector of each position and strand: (batch, length, strands, width), both in the order of the input."""
+        """A vector for each position and strand: (batch, length, strands, width), both in the order of the input."""
         if not self._both_strands:
             return self._read(tokens, lengths)[:, :, None]
         strands = torch.cat([tokens, self._opposite(tokens, lengths)])

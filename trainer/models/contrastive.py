@@ -16,7 +16,7 @@ def info_nce(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean cross-entropy of finding each query's own payload among the batch's payloads and its own negatives.
 
-    A payload that equals the positive (same id) is no negative, wherever it comes from.
+    A payload that equals the positive (same id) is never a negative, wherever it comes from.
 
     Args:
         queries, payloads: unit vectors, (batch, width).
@@ -38,14 +38,14 @@ def info_nce(
 
 
 def ranks(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """How many other payloads score at least as high as each query's own one: 0 is best.
+    """How many other payloads score at least as high as each query's own: 0 is best.
 
-    Ties and NaN count against the query: towers that map everything to one point, or to none, find nothing.
+    Ties and NaN count against the query, so that towers that map everything to one point, or to NaN, find nothing.
 
     Args:
         queries: (queries, width).
         payloads: (pool, width).
-        ids: int64 (pool,); payloads with the id of a query's own one are not counted.
+        ids: int64 (pool,); payloads with the id of the query's own are not counted.
         positions: int64 (queries,): where in the pool each query's own payload is.
     """
     scores = queries @ payloads.T

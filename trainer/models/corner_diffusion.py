@@ -1,7 +1,8 @@
-"""Stage 1 of structural graph diffusion: all corners of a plan out of noise, padding included.
+"""Stage 1 of structural graph diffusion: all corners of a plan from noise, padding included.
 
-Noise follows the cosine schedule (Nichol and Dhariwal, 2021) over 1,000 steps. The network says the velocity (Salimans
-and Ho, 2022), bits are ±1 while they are noisy (Chen et al., 2023), sampling may leave steps out (Song et al., 2021).
+Noise follows the cosine schedule (Nichol and Dhariwal, 2021) over 1,000 steps. The network predicts the velocity
+(Salimans and Ho, 2022), bits are ±1 while they are noisy (Chen et al., 2023), and sampling may skip steps (Song et al.,
+2021).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .graph_attention import GraphLayer, on_half_the_heads, soft_mask, waves
 STEPS = 1000
 PLACE = slice(0, 2)
 PADDING = -1
-"""The channel that says padding (1) or corner (-1)."""
+"""The channel for padding (1) or corner (-1)."""
 _EMBEDDING_SPREAD = 0.02
 _SAMPLED_POWER = 1.5
 _OFFSET = 0.008
@@ -26,35 +27,35 @@ _LEAST_SIGNAL = 1e-4
 
 
 def signal(step: torch.Tensor) -> torch.Tensor:
-    """Share of the variance that is the plan's after a step (0 to STEPS), in float32, same shape."""
+    """The plan's share of the variance after a step (0 to STEPS), in float32, same shape."""
     angle = (step.float() / STEPS + _OFFSET) / (1 + _OFFSET) * (math.pi / 2)
     start = math.cos(_OFFSET / (1 + _OFFSET) * math.pi / 2) ** 2
     return (angle.cos().square() / start).clamp(_LEAST_SIGNAL, 1 - 1e-6)
 
 
 def drawn_steps(count: int, generator: torch.Generator) -> torch.Tensor:
-    """Steps (count,) to train on, 1 to STEPS, the square of an even draw.
+    """Steps (count,) to train on, 1 to STEPS: the square of a uniform draw.
 
-    Whether corners are in line is decided while places are off by 2 to 20 pixels, in the first tenth of the steps: even
-    draws would visit it a tenth of the time, these do a third of it.
+    Corners are aligned while positions are off by 2 to 20 pixels, in the first tenth of the steps. Uniform draws would
+    spend a tenth of the time there, these spend a third.
     """
     return (torch.rand(count, generator=generator).square() * STEPS).ceil().clamp_min(1).long()
 
 
 def noised(clean: torch.Tensor, noise: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    """Plans (batch, corners, channels) with the noise of their own steps (batch,)."""
+    """Plans (batch, corners, channels), each with the noise of its step (batch,)."""
     share = signal(step)[:, None, None]
     return share.sqrt() * clean + (1 - share).sqrt() * noise
 
 
 def velocity(clean: torch.Tensor, noise: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    """What the network is to say about :func:`noised` of the same arguments."""
+    """The velocity that the network should predict for :func:`noised` with the same arguments."""
     share = signal(step)[:, None, None]
     return share.sqrt() * noise - (1 - share).sqrt() * clean
 
 
 def cleaned(noisy: torch.Tensor, velocity: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    """The plans that a velocity means."""
+    """The clean plans that a velocity implies."""
     share = signal(step)[:, None, None]
     return share.sqrt() * noisy - (1 - share).sqrt() * velocity
 
@@ -62,9 +63,9 @@ def cleaned(noisy: torch.Tensor, velocity: torch.Tensor, step: torch.Tensor) -> 
 class CornerDenoiser(nn.Module):
     """A transformer over noisy corner slots, which hold the corners of a plan in reading order.
 
-    Half the heads see every slot, since each may become a corner; the other half see a slot as far as its noisy padding
-    channel makes it probable that it is one. Each slot has an embedding of its own: without an order every slot may
-    become every corner, and as long as all is noise the best answer is the mean of all of them.
+    Half the heads see every slot, since each may become a corner. The other half see a slot to the degree that its
+    noisy padding channel makes a corner probable. Each slot has its own embedding: without an order any slot may become
+    any corner, and while all is noise the best answer is the mean of all corners.
 
     Args:
         channels: x, y, one bit for each kind of room, padding.
@@ -81,7 +82,7 @@ class CornerDenoiser(nn.Module):
         self.layers = nn.ModuleList(GraphLayer(width, heads, condition=width) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
         self.out = nn.Linear(width, channels)
-        # How often the task has validated this model: what numbers its drawings must survive a restart.
+        # How often the task has validated this model. It numbers the drawings, so it must survive a restart.
         self.register_buffer("validations", torch.zeros((), dtype=torch.long))
 
     def forward(self, noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
@@ -95,9 +96,9 @@ class CornerDenoiser(nn.Module):
 
 
 def padding_mask(noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    """How probable each slot is a corner, as a mask (batch, 1, 1, corners).
+    """The probability that each slot is a corner, as a mask (batch, 1, 1, corners).
 
-    Bayes' rule for a value ±1 behind Gaussian noise, both equally probable before: log-odds 2 sqrt(a) x / (1 - a).
+    Bayes' rule for a value ±1 behind Gaussian noise with equal priors: log-odds 2 sqrt(a) x / (1 - a).
     """
     share = signal(step)[:, None]
     return soft_mask(-2 * share.sqrt() * noisy[..., PADDING] / (1 - share))[:, None, None]
@@ -109,7 +110,7 @@ def sampled(
     """Draw plans: from Gaussian noise of shape (batch, corners, channels) to clean ones, yielding None at each step.
 
     Args:
-        steps: how many of the 1,000 are taken, closer together where there is less noise.
+        steps: how many of the 1,000 to take, closer together where there is less noise.
         noise: makes further noise of the same shape, once a step (ancestral sampling).
     """
     noisy = start
@@ -125,7 +126,7 @@ def sampled(
 def _ancestral(
     noisy: torch.Tensor, clean: torch.Tensor, now: torch.Tensor, then: torch.Tensor, noise: torch.Tensor
 ) -> torch.Tensor:
-    """A draw of the plan at signal ``then`` from that at ``now`` (Song et al., equation 12, with the sigma of DDPM)."""
+    """Draw the plan at signal ``then`` from the one at ``now`` (Song et al., equation 12, with the sigma of DDPM)."""
     direction = (noisy - now.sqrt() * clean) / (1 - now).sqrt()
     fresh = (1 - then) / (1 - now) * (1 - now / then)
     return then.sqrt() * clean + (1 - then - fresh).clamp_min(0).sqrt() * direction + fresh.clamp_min(0).sqrt() * noise

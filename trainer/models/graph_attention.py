@@ -1,4 +1,4 @@
-"""Transformer layers over the corners of a plan, whose attention is masked: hard by padding, softly by beliefs."""
+"""Transformer layers over a plan's corners with masked attention: hard by padding, soft by probabilities."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import nn
 
 _COORDINATE_WAVES = 10
 _IMPOSSIBLE = -30.0
-"""Log-odds of what cannot be; finite, since a row of infinities makes NaN."""
+"""Log-odds of the impossible; finite, since a row of infinities gives NaN."""
 
 
 class MaskedAttention(nn.Module):
-    """Multi-head attention with one additive mask a head."""
+    """Multi-head attention with an additive mask for each head."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class MaskedAttention(nn.Module):
 
 
 class GraphLayer(nn.Module):
-    """Attention and a two-layer network, normalised before; a condition may scale and shift what they see.
+    """Pre-norm attention and two-layer network; a condition may scale and shift their inputs.
 
     Args:
         condition: width of the condition; 0: none.
@@ -75,11 +75,11 @@ def hard_mask(real: torch.Tensor) -> torch.Tensor:
 
 
 def soft_mask(log_odds: torch.Tensor) -> torch.Tensor:
-    """A mask by belief: the logarithm of how probable it is that something is there."""
+    """A soft mask: the logarithm of the probability that something is there."""
     return F.logsigmoid(log_odds.float()).clamp_min(_IMPOSSIBLE)
 
 
 def on_half_the_heads(mask: torch.Tensor, heads: int) -> torch.Tensor:
-    """A mask (batch, 1, rows, corners) for the second half of the heads, while the first see everything."""
+    """A mask (batch, 1, rows, corners) for the second half of the heads; the first half see everything."""
     everything = torch.zeros_like(mask).expand(-1, heads // 2, -1, -1)
     return torch.cat([everything, mask.expand(-1, heads - heads // 2, -1, -1)], dim=1)

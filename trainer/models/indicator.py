@@ -1,4 +1,4 @@
-"""A transformer over technical indicators that says which of them count, how much, and what they say together."""
+"""A transformer over technical indicators that predicts which of them count, how much, and the outcome."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import torch
 from torch import nn
 
 SELECTED = 0.5
-"""An indicator with a higher probability takes part, any other does not."""
+"""Only indicators with a higher probability take part."""
 _LEAST_SHARE = 0.01
-"""Where next to nothing is selected the shares sum to less than 1, else their gradients would have no bound."""
+"""If almost nothing is selected the shares sum to less than 1; otherwise their gradients would be unbounded."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the model makes of a sample."""
+    """The model's output for a sample."""
 
     selection: torch.Tensor
     """Probability that an indicator counts, (batch, indicators)."""
     weight: torch.Tensor
-    """Shares in the outcome, (batch, indicators): 0 for what is not selected, the others sum to 1."""
+    """Shares in the outcome, (batch, indicators): 0 if not selected; the others sum to 1."""
     outlook: torch.Tensor
-    """Predicted return over the horizon in training deviations, (batch,)."""
+    """Predicted return over the horizon in training standard deviations, (batch,)."""
     direction: torch.Tensor
     """Log-odds that it is positive, (batch,)."""
 
 
 class IndicatorTransformer(nn.Module):
-    """One token an indicator, one for the market. The encoder, which sees all of them, selects and weights; the votes
-    that are weighted come from each indicator's own values and the market's state, so that what is selected is what
-    decides. (A vote from an encoded token could speak for any other indicator.)
+    """One token for each indicator, one for the market. The encoder sees all of them and selects and weights. An
+    indicator's vote comes from its own values and the market's state, so that what is selected is what decides. (A vote
+    from an encoded token could speak for any other indicator.)
 
     Args:
         indicators: how many there are.
@@ -81,8 +81,8 @@ class IndicatorTransformer(nn.Module):
         chosen, importance = self.selector(encoded).float().unbind(-1)
         votes = self.voter(tokens + market[:, None]).float()
         selection = torch.sigmoid(chosen)
-        # In or out going forward, the probability's gradient going back (straight through: Bengio et al., 2013). A soft
-        # gate would be no selection: the votes would grow as the gates shrink.
+        # A hard choice forward, the probability's gradient backward (straight-through: Bengio et al., 2013). A soft
+        # gate would not select: the votes would grow as the gates shrink.
         gate = (selection > SELECTED).float() + selection - selection.detach()
         weight = torch.softmax(importance, dim=1) * gate
         weight = weight / weight.sum(dim=1, keepdim=True).clamp(min=_LEAST_SHARE)

@@ -26,7 +26,7 @@ class MambaMixer(nn.Module):
     """
 
     UNTRACED = ("scan",)
-    """Tracing would unroll chunks and levels into minutes of compiling; what lies around the scan is compiled."""
+    """Tracing would unroll chunks and levels into minutes of compiling; only the code around the scan is compiled."""
 
     scan = staticmethod(selective_scan)
 
@@ -54,9 +54,9 @@ class MambaMixer(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """Scales each vector to a root mean square of 1 (Zhang and Sennrich, 2019), in float32 under autocast too.
+    """Scales each vector to a root mean square of 1 (Zhang and Sennrich, 2019), in float32 even under autocast.
 
-    torch's own warns at every use under autocast, because its fused kernel takes no mixed types.
+    torch's own warns at every use under autocast, because its fused kernel does not support mixed types.
     """
 
     def __init__(self, width: int, epsilon: float = 1e-5) -> None:
@@ -86,7 +86,7 @@ class MambaBlock(nn.Module):
 
 
 def undecayed(name: str) -> bool:
-    """Whether the parameter of this name must be spared weight decay: decays and skips have no neutral zero."""
+    """Whether the parameter of this name must not decay: for decay rates and skips zero is not neutral."""
     return name.rpartition(".")[2] in {"log_decay", "skip"}
 
 

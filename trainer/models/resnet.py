@@ -26,7 +26,8 @@ class BasicBlock(nn.Module):
     def forward(self, both: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride).
 
-        Activations come and go twice, for the convolutions and for the shortcut (:meth:`BatchNorm.twice`).
+        Input and output are pairs of equal activations: for the convolutions and for the shortcut
+        (:meth:`BatchNorm.twice`).
         """
         x, again = both
         out = self.bn1(self.conv1(x), relu=True)
@@ -34,10 +35,10 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """The CIFAR variant: 3x3 stem without max-pool, one stage a width, the first at full resolution."""
+    """The CIFAR variant: 3x3 stem without max-pool, one stage for each width, the first at full resolution."""
 
     HAS_KERNELS = True
-    """Of its own, :class:`BatchNorm`'s: compiled it is slower."""
+    """Those of :class:`BatchNorm`: compiled it is slower."""
 
     def __init__(self, blocks: Sequence[int], width: int, classes: int, channels: int = 3) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class ResNet(nn.Module):
 
 
 class PreActivationBlock(nn.Module):
-    """Batch norm and ReLU before each convolution, as Wide ResNets have it."""
+    """Batch norm and ReLU before each convolution, as in Wide ResNets."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """The selective scan of Mamba (Gu and Dao, 2023, arXiv:2312.00752, equations 2 and 3) in plain PyTorch.
 
-The recurrence h[t] = a[t] * h[t-1] + b[t] is associative, so that log2(T) vectorised steps do the work of T sequential
-ones (Blelloch, 1990). States are large (batch, length, channels, states): they are made for one chunk of the length at
-a time, and made again in the backward pass instead of being kept.
+The recurrence h[t] = a[t] * h[t-1] + b[t] is associative, so log2(T) vectorised steps can replace T sequential ones
+(Blelloch, 1990). States are large (batch, length, channels, states), so they are computed for one chunk of the length
+at a time, and recomputed in the backward pass instead of being kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 20}
-"""States held at once, by type of device: a CPU is fastest while they stay near its caches."""
+"""States held at once, by type of device: a CPU is fastest while they fit its caches."""
 _CHUNK_ELEMENTS_ELSEWHERE = 1 << 24
 """64 MiB in float32: larger chunks take more memory, smaller ones more kernel launches."""
 _SHORTEST_CHUNK = 16
@@ -24,7 +24,8 @@ def selective_scan(
 ) -> torch.Tensor:
     """y[t] = sum over n of c[t, n] * h[t, :, n], with h[t] = exp(delta[t] * a) * h[t-1] + delta[t] * b[t] * x[t].
 
-    Computed in float32 whatever autocast says. Decays multiply and never divide, so nothing overflows at any length.
+    Always computed in float32, even under autocast. Decays are only multiplied, never divided by, so nothing overflows
+    at any length.
 
     Args:
         x: input, (batch, length, channels).
@@ -42,9 +43,9 @@ def selective_scan(
 
 
 def scan_(decay: torch.Tensor, values: torch.Tensor, *, reverse: bool = False) -> None:
-    """Replace ``values`` by h[t] = decay[t] * h[t-1] + values[t] along dimension 1 (h[-1] = 0); ``decay`` is used up.
+    """Replace ``values`` by h[t] = decay[t] * h[t-1] + values[t] along dimension 1 (h[-1] = 0); overwrites ``decay``.
 
-    Pairs are merged, the half as long sequence of pairs is scanned the same way, and the elements between the pairs
+    Pairs are merged, the sequence of pairs (half as long) is scanned the same way, and the elements between the pairs
     follow from it: 2 T multiplications in 2 log2(T) steps.
 
     Args:
@@ -69,7 +70,7 @@ def scan_(decay: torch.Tensor, values: torch.Tensor, *, reverse: bool = False) -
 
 
 class _SelectiveScan(torch.autograd.Function):
-    """Forward keeps the state at the start of each chunk; backward walks the chunks from the last to the first."""
+    """Forward keeps the state at the start of each chunk; backward goes through the chunks in reverse."""
 
     @staticmethod
     def forward(
@@ -104,7 +105,7 @@ class _SelectiveScan(torch.autograd.Function):
 
 
 def _chunks(x: torch.Tensor, a: torch.Tensor) -> Iterator[slice]:
-    """Slices of the length whose states fit; all but the last equally long."""
+    """Slices of the length whose states fit, all but the last equally long."""
     batch, length, _ = x.shape
     elements = _CHUNK_ELEMENTS.get(x.device.type, _CHUNK_ELEMENTS_ELSEWHERE)
     size = max(_SHORTEST_CHUNK, elements // max(1, batch * a.numel()))
@@ -114,7 +115,7 @@ def _chunks(x: torch.Tensor, a: torch.Tensor) -> Iterator[slice]:
 def _states(
     x: torch.Tensor, delta: torch.Tensor, b: torch.Tensor, start: torch.Tensor, decay: torch.Tensor
 ) -> torch.Tensor:
-    """The states of one chunk after the state ``start``: (batch, length, channels, states). Uses ``decay`` up."""
+    """The states of one chunk that follow ``start``: (batch, length, channels, states). Overwrites ``decay``."""
     states = (delta * x)[..., None] * b[:, :, None]
     states[:, :1].addcmul_(decay[:, :1], start)
     scan_(decay, states)
@@ -137,7 +138,7 @@ def _chunk_gradients(
     of_c = (above[:, :, None] @ states).squeeze(2)
     of_states = above[..., None] * c[:, :, None]
     of_states[:, -1:] += carried
-    scan_(decay.roll(-1, dims=1), of_states, reverse=True)  # nothing follows the last: its decay is never used
+    scan_(decay.roll(-1, dims=1), of_states, reverse=True)  # nothing follows the last one, so its decay is never used
     carried = of_states[:, :1] * decay[:, :1]
     of_input = (of_states @ b[..., None]).squeeze(-1)
     of_b = ((delta * x)[:, :, None] @ of_states).squeeze(2)

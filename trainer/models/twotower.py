@@ -1,4 +1,4 @@
-"""Two towers that meet on the unit sphere: one reads a context sequence, the other a payload vector."""
+"""Two towers that map to the unit sphere: one reads a context sequence, the other a payload vector."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ BACKBONES: dict[str, Callable[[int, int, int], nn.Module]] = {
     "gru": lambda width, layers, length: GruBackbone(width, layers),
     "transformer": TransformerBackbone,
 }
-"""Made from width, layers and the length of the sequences; all map (batch, length, width) to the same shape."""
+"""Built from width, layers and sequence length; all map (batch, length, width) to the same shape."""
 
 
 class TwoTower(nn.Module):
-    """Encodes contexts and payloads into unit vectors whose product is their score.
+    """Encodes contexts and payloads as unit vectors; their dot product is the score.
 
     Args:
         inputs: width of the vectors in contexts and payloads.
-        length: vectors of a context.
-        embedding: width of what both towers give.
+        length: vectors in a context.
+        embedding: width of both towers' outputs.
     """
 
     def __init__(self, inputs: int, length: int, *, backbone: str, width: int, layers: int, embedding: int) -> None:
@@ -77,6 +77,6 @@ class TwoTower(nn.Module):
     def forward(self, contexts: torch.Tensor, payloads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Contexts (batch, length, inputs) and payloads (n, inputs) -> (batch, embedding) and (n, embedding)."""
         states = self.backbone(self.entrance(contexts))
-        # A causal backbone has read everything at its last position; attention gathers there what it needs.
+        # At its last position a causal backbone has read everything; attention gathers there what it needs.
         queries = self.exit(states[:, -1])
         return F.normalize(queries.float(), dim=-1), F.normalize(self.payload(payloads).float(), dim=-1)

@@ -1,4 +1,4 @@
-"""Stage 2 of structural graph diffusion: which corners of a plan a wall joins."""
+"""Stage 2 of structural graph diffusion: which corners of a plan are joined by walls."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PAIR_WIDTH = 64
 class WallPredictor(nn.Module):
     """A transformer over corners that scores every pair of them.
 
-    Padding is hidden from all heads. Half-way the pairs are scored once; from there on half the heads attend along the
-    walls that this first score believes in.
+    Padding is hidden from all heads. Half-way through, the pairs are scored once; from there on half the heads attend
+    along the walls that this first score predicts.
 
     Args:
         features: of a corner: x, y and one bit for each kind of room.
@@ -32,11 +32,11 @@ class WallPredictor(nn.Module):
         self.after = nn.ModuleList(GraphLayer(width, heads) for _ in range(layers - layers // 2))
         self.first_score = PairScore(width)
         self.score = PairScore(width)
-        # How often the task has validated this model: what numbers its drawings must survive a restart.
+        # How often the task has validated this model. It numbers the drawings, so it must survive a restart.
         self.register_buffer("validations", torch.zeros((), dtype=torch.long))
 
     def forward(self, corners: torch.Tensor, real: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of walls (batch, n, n), symmetric, the first guess and the last; of padding they mean nothing.
+        """Logits of walls (batch, n, n), symmetric: the first score and the last. Meaningless for padding.
 
         Args:
             corners: (batch, n, features).
@@ -55,7 +55,7 @@ class WallPredictor(nn.Module):
 
 
 class PairScore(nn.Module):
-    """A symmetric score of every pair out of its corners' vectors and its own features."""
+    """A symmetric score for every pair, from its corners' vectors and its own features."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -76,9 +76,9 @@ class PairScore(nn.Module):
 
 @torch.no_grad()
 def pair_features(corners: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """What the places of two corners say about a wall between them: (batch, n, n, 7), symmetric.
+    """What the positions of two corners say about a wall between them: (batch, n, n, 7), symmetric.
 
-    Distances along x, along y and straight; how well they are aligned each way; common rooms; corners in between.
+    Distances along x, along y and straight; alignment in each direction; common rooms; corners in between.
     """
     places, bits = corners[..., :2].float(), corners[..., 2:].float()
     apart = (places[:, :, None] - places[:, None]).abs()

@@ -1,8 +1,8 @@
-"""A network made to be trained in seconds: whitened patches, then stages of 3x3 convolutions that each halve the image.
+"""A network to train in seconds: whitened patches, then stages of 3x3 convolutions that each halve the image.
 
-The parts are those of the fastest published trainings on CIFAR-10: a fixed first layer that whitens 2x2 patches (Coates
-et al., 2011; Page, 2018; Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024), pooling right behind the
-first convolution of a stage, convolutions that begin as the identity, batch norm without a scale of its own.
+Its parts come from the fastest published trainings on CIFAR-10: a fixed first layer that whitens 2x2 patches (Coates et
+al., 2011; Page, 2018; Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024), pooling right after the first
+convolution of a stage, convolutions initialised as the identity, batch norm without a scale.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LEAST_VARIANCE = 5e-4
 """Added to each direction's variance: the weakest ones are mostly noise."""
 _LOGIT_SCALE = 1 / 9
 _BIAS_LR_SCALE = 8.0
-"""Biases of the norms learn faster than the weights: in a run of seconds they have far to go (Page, 2018)."""
+"""Learning rate factor of the norms' biases: in a run of seconds they have far to go (Page, 2018)."""
 
 
 class Stage(nn.Module):
-    """Convolution, pooling, then further convolutions at half the size; from three on with a shortcut over these."""
+    """Convolution, pooling, then more convolutions at half the size; from three in all, with a shortcut over these."""
 
     def __init__(self, inputs: int, outputs: int, convolutions: int) -> None:
         super().__init__()
@@ -62,16 +62,16 @@ class WhitenedNet(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, channels, height, width) -> logits (batch, classes)."""
         out = self.stages(F.gelu(self.whitening(x)))
-        # Not amax: its gradient asks which values equal the largest one, and compiled bfloat16 may find none: 0 / 0.
+        # Not amax: its gradient looks for values equal to the largest, and compiled bfloat16 may find none: 0 / 0.
         largest = out.flatten(2).max(dim=2).values
         return self.head(largest) * _LOGIT_SCALE  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def whiten(self, images: torch.Tensor) -> None:
-        """Set the first layer by the patches of normalised images (n, channels, height, width).
+        """Set the first layer from the patches of normalised images (n, channels, height, width).
 
-        Its outputs are the patches' principal directions at equal variance, and their negatives: the activation behind
-        it cuts one half of each off.
+        Its outputs are the patches' principal components at equal variance, and their negatives, since the activation
+        after it cuts off one half of each.
         """
         patches = images.unfold(2, _PATCH, 1).unfold(3, _PATCH, 1)
         flat = patches.permute(0, 2, 3, 1, 4, 5).reshape(-1, images.shape[1] * _PATCH**2).double()
@@ -81,7 +81,7 @@ class WhitenedNet(nn.Module):
         nn.init.zeros_(self.whitening.bias)  # type: ignore[arg-type]
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Convolutions and the head decay, and convolutions suit Muon; biases do neither, and learn faster."""
+        """Convolutions and the head decay, and convolutions go to Muon; biases do neither, and learn faster."""
         trained = [weight for weight in self.parameters() if weight.requires_grad]
         convolutions = [weight for weight in trained if weight.ndim == 4]
         others = [weight for weight in trained if weight.ndim == 1]

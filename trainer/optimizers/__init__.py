@@ -1,4 +1,4 @@
-"""Optimizers by name. Those of torch are used where torch (2.6) has them."""
+"""Optimizers by name: torch's own where torch (2.6) has them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .muon import Muon
 
 @dataclass(frozen=True)
 class Recipe:
-    """An optimizer and the values it is known to work with."""
+    """An optimizer and values that are known to work."""
 
     lr: float
     """Peak learning rate for steps of ``REFERENCE_STEP_SIZE`` samples."""
     lr_exponent: float
-    """How it grows with larger steps: 1 for SGD (Goyal et al., 2017), 1/2 if adaptive (Malladi et al., 2022)."""
+    """How ``lr`` grows with the step size: 1 for SGD (Goyal et al., 2017), 1/2 if adaptive (Malladi et al., 2022)."""
     weight_decay: float
     make: type[Optimizer]
     settings: Mapping[str, Any]
     capturable: bool = False
-    """Whether torch must be told to keep its counters on the device, so that a step can be recorded."""
+    """Whether torch must be told to keep counters on the device, so that a step can be recorded."""
     compiled: bool = False
-    """Whether a compiled training compiles its step too, or the parts that it names."""
+    """Whether a compiled training also compiles the optimizer's step, or the parts named in its ``COMPILED``."""
 
 
 REFERENCE_STEP_SIZE = 128
@@ -46,10 +46,10 @@ RECIPES: dict[str, Recipe] = {
 
 
 def default_lr(name: str, step_size: int, reference: float | None = None) -> float:
-    """The peak learning rate of an optimizer for steps of ``step_size`` samples, when nobody says otherwise.
+    """The default peak learning rate of an optimizer for steps of ``step_size`` samples.
 
     Args:
-        reference: what is known to work for steps of ``REFERENCE_STEP_SIZE`` samples; None: the recipe's.
+        reference: a rate known to work for steps of ``REFERENCE_STEP_SIZE`` samples; None: the recipe's.
     """
     recipe = RECIPES[name]
     growth = max(1.0, step_size / REFERENCE_STEP_SIZE)
@@ -66,10 +66,10 @@ def build(
     fused: bool,
     recorded: bool = False,
 ) -> Optimizer:
-    """An optimizer over a task's parameter groups; ``lr_scale`` of a group multiplies its learning rate.
+    """An optimizer over a task's parameter groups; a group's ``lr_scale`` multiplies its learning rate.
 
     Args:
-        recorded: whether steps are to be recorded on the device: learning rates and counters are then tensors there.
+        recorded: steps will be recorded on the device, so learning rates and counters are tensors there.
     """
     recipe = RECIPES[name]
     settings = {**recipe.settings, **({"fused": True} if fused else {})}
@@ -83,7 +83,7 @@ def build(
 
 
 def set_learning_rate(optimizer: Optimizer, factor: float) -> float:
-    """Scale every group's peak learning rate; returns that of the first group."""
+    """Set every group's learning rate to its peak times ``factor``; returns that of the first group."""
     for group in optimizer.param_groups:
         now = group["peak_lr"] * factor
         if isinstance(group["lr"], torch.Tensor):
@@ -96,9 +96,9 @@ def set_learning_rate(optimizer: Optimizer, factor: float) -> float:
 def load_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
     """Load moments from a checkpoint; hyperparameters and kernels stay those of this run and this device.
 
-    A checkpoint from a GPU says ``fused``; on another device that would fail, or put step counters where they hurt.
-    Moments get the memory layout of their weight, which fused kernels take for granted: convolutions are channels-last
-    on some devices only.
+    A checkpoint from a GPU says ``fused``; on another device that would fail, or put step counters in the wrong place.
+    Moments get the memory layout of their weight, which fused kernels rely on: convolutions are channels-last only on
+    some devices.
 
     Raises:
         ValueError: the checkpoint's groups have other sizes.
@@ -121,7 +121,7 @@ def with_weight_decay_on_matrices(model: torch.nn.Module) -> list[dict[str, Any]
 
 
 def _laid_out(value: Any, weight: torch.Tensor) -> Any:
-    """A moment as its weight lies in memory; anything else as it is."""
+    """A moment in the memory layout of its weight; anything else unchanged."""
     if not isinstance(value, torch.Tensor) or value.shape != weight.shape or value.stride() == weight.stride():
         return value
     return torch.empty_like(weight, dtype=value.dtype).copy_(value)

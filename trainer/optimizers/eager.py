@@ -1,9 +1,9 @@
 """Optimizers that do not load torch's compiler.
 
-torch keeps the bookkeeping of an optimizer out of compiled code by decorators that import the compiler when they are
-first called, and a step imports it to break a graph that is not there. For a training that compiles nothing that is
-almost half of its start: 3.5 s of the processor with it and 1.95 s without until a first small step on the CPU is done
-(`cifar --model tiny --stop-after 1`, medians of four, turn about).
+torch keeps an optimizer's bookkeeping out of compiled code with decorators that import the compiler at their first
+call, and a step imports it to break a graph that is not there. In a training that compiles nothing, this is almost half
+of the start: until the end of a first small step on the CPU, 3.5 s of processor time with it and 1.95 s without
+(`cifar --model tiny --stop-after 1`, medians of four, run alternately).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _BOOKKEEPING = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
 
 
 def without_compiler(kind: type[Optimizer]) -> Callable[..., Optimizer]:
-    """The same optimizer under the same name, with the functions beneath those decorators. Hooks are called as ever."""
+    """The same optimizer under the same name, without those decorators. Hooks are called as usual."""
     beneath: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in _BOOKKEEPING}
     step = inspect.unwrap(kind.step)
 
-    # Without gradients, as torch's own decorator has it unless an optimizer is `differentiable`.
+    # Without gradients, like torch's own decorator (unless an optimizer is `differentiable`).
     @torch.no_grad()
     def eager_step(self: Optimizer, closure: Any = None) -> Any:
         return step(self, closure)

@@ -42,7 +42,7 @@ class Lion(Optimizer):
         directions = torch._foreach_lerp(momenta, gradients, 1 - first)
         torch._foreach_sign_(directions)
         torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_mul_(directions, -group["lr"])  # the rate may be a tensor, which `alpha` may not
+        torch._foreach_mul_(directions, -group["lr"])  # the rate may be a tensor; `alpha` may not
         torch._foreach_add_(weights, directions)
         torch._foreach_lerp_(momenta, gradients, 1 - second)
 

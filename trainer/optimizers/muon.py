@@ -1,6 +1,6 @@
-"""Muon: momentum made orthogonal for weight matrices, AdamW for the rest (Jordan et al., 2024).
+"""Muon: orthogonalised momentum for weight matrices, AdamW for the rest (Jordan et al., 2024).
 
-torch has a Muon of its own from 2.9 on, for 2-D weights only; this one takes convolutions (flattened) and runs on 2.6.
+torch has its own Muon from 2.9 on, for 2-D weights only; this one also takes convolutions (flattened) and runs on 2.6.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch.optim import Optimizer
 
-# Coefficients of the quintic iteration from Jordan's write-up: steep at 0, singular values end between 0.7 and 1.2.
+# Coefficients of the quintic iteration from Jordan's write-up: steep at 0; singular values end up between 0.7 and 1.2.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
 _ADAM_LR_RATIO = 0.05
@@ -21,18 +21,18 @@ _ADAM_LR_RATIO = 0.05
 _ADAM_BETAS = (0.9, 0.95)
 
 _FREE_ZEROS = 1 << 20
-"""So many of them in a matrix cost a GPU less than to launch an iteration of its own."""
+"""Padding a matrix with this many zeros costs a GPU less than launching a separate iteration."""
 
 Classes = list[list[torch.Tensor]]
-"""What belongs to the weights of each size class."""
+"""One list of tensors for each size class of weights."""
 
 
 class Muon(Optimizer):
     """Groups marked ``muon`` are updated by orthogonalised Nesterov momentum, all others by AdamW."""
 
     COMPILED = ("_directions", "_move")
-    """What is around the iteration, a quarter of a step's time on an H200. Compiled, the iteration's products would no
-    longer be one kernel with their sums; the AdamW part gains nothing."""
+    """What surrounds the iteration, a quarter of a step's time on an H200. In compiled code the iteration's products
+    would no longer be fused with their sums; the AdamW part gains nothing."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 0.02, momentum: float = 0.95, weight_decay: float = 0.0
@@ -40,7 +40,7 @@ class Muon(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "muon": False})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Older checkpoints count in Python."""
+        """Convert the step counts of older checkpoints, which were Python integers."""
         super().__setstate__(state)
         for weight, kept in self.state.items():
             if isinstance(kept.get("count"), int):
@@ -71,14 +71,14 @@ class Muon(Optimizer):
 
     @staticmethod
     def _directions(gradients: Classes, momenta: Classes, momentum: float) -> list[torch.Tensor]:
-        """Where the weights of each class are to go, as matrices that the iteration can begin with."""
+        """The update directions of each class, as matrices ready for the iteration."""
         torch._foreach_lerp_(_all(momenta), _all(gradients), 1 - momentum)
         updates = iter(torch._foreach_lerp(_all(gradients), _all(momenta), momentum))
         return [normalised(_stacked([next(updates) for _ in members])) for members in gradients]
 
     @staticmethod
     def _move(classes: Classes, matrices: list[torch.Tensor], lr: float | torch.Tensor, weight_decay: float) -> None:
-        """Move the weights of each class as its matrices say."""
+        """Apply the orthogonalised matrices of each class to its weights."""
         weights = _all(classes)
         updates = [torch.empty_like(weight) for weight in weights]
         torch._foreach_copy_(updates, _all(map(_taken_back, matrices, classes)))
@@ -96,7 +96,7 @@ class Muon(Optimizer):
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
         torch._foreach_add_([state["count"] for state in states], 1)
-        count = states[0]["count"]  # of all: they begin together
+        count = states[0]["count"]  # the same for all: they start together
         lr = group["lr"] * _ADAM_LR_RATIO
         slow, slower = _ADAM_BETAS
         torch._foreach_lerp_(firsts, gradients, 1 - slow)
@@ -116,16 +116,16 @@ def _all(classes: Iterable[list[torch.Tensor]]) -> list[torch.Tensor]:
 
 
 def _wide(weights: Sequence[torch.Tensor]) -> tuple[int, int]:
-    """Rows and columns that hold the matrix of each weight, laid on its longer side."""
+    """Rows and columns that hold each weight's matrix, turned so that it has no more rows than columns."""
     sides = [(len(weight), weight.numel() // len(weight)) for weight in weights]
     return max(min(one) for one in sides), max(max(one) for one in sides)
 
 
 def size_classes(weights: Sequence[torch.Tensor], free_zeros: int) -> list[list[torch.Tensor]]:
-    """Those that go through the iteration together; zeros fill up the smaller ones, stay zeros, and change nothing.
+    """Groups of weights that go through the iteration together. Smaller ones are padded with zeros, which stay zero.
 
     Args:
-        free_zeros: so many may be added to a matrix of whatever size; without them it at most doubles.
+        free_zeros: how many zeros may be added to a matrix of any size; beyond that it may at most double.
     """
     classes: list[list[torch.Tensor]] = []
     for weight in sorted(weights, key=lambda one: _wide([one])):
@@ -140,7 +140,7 @@ def size_classes(weights: Sequence[torch.Tensor], free_zeros: int) -> list[list[
 
 
 def _stacked(weights: list[torch.Tensor]) -> torch.Tensor:
-    """Weights as matrices of one size, which zeros fill up; their columns in the order of channels-last memory."""
+    """Weights as matrices of one size, padded with zeros; columns are in the order of channels-last memory."""
     rows, columns = _wide(weights)
     laid = [weight.movedim(1, -1).flatten(1) for weight in weights]
     wide = [one.mT if len(one) > one.shape[1] else one for one in laid]
@@ -148,7 +148,7 @@ def _stacked(weights: list[torch.Tensor]) -> torch.Tensor:
 
 
 def _taken_back(stacked: torch.Tensor, weights: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What :func:`_stacked` made of each weight, in the weight's own shape."""
+    """Undo :func:`_stacked`: each matrix in its weight's own shape."""
     found = []
     for matrix, weight in zip(stacked, weights, strict=True):
         rows, columns = len(weight), weight.numel() // len(weight)
@@ -161,7 +161,7 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
     """Push the singular values of matrices towards 1 by a Newton-Schulz iteration.
 
     Args:
-        matrices: shape (count, rows, columns), quickest with fewer rows than columns.
+        matrices: shape (count, rows, columns), fastest with fewer rows than columns.
 
     Returns:
         The same shape; bfloat16 on GPUs that have it in hardware.
@@ -170,14 +170,14 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
 
 
 def normalised(matrices: torch.Tensor) -> torch.Tensor:
-    """Matrices whose singular values are at most 1."""
+    """The matrices scaled so that their singular values are at most 1."""
     x = matrices.bfloat16() if matrices.is_cuda else matrices
     found: torch.Tensor = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     return found
 
 
 def iterated(x: torch.Tensor) -> torch.Tensor:
-    """The iteration itself, of matrices whose singular values are at most 1."""
+    """The iteration itself, for matrices whose singular values are at most 1."""
     for _ in range(_ITERATIONS):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)

@@ -8,9 +8,9 @@ begins with an underscore is part of a task. Another package adds a task by nami
 
 Nothing heavy is imported by this module.
 
-The loop asks a task for a batch by *sample numbers and a seed*. A batch is therefore a pure function of its arguments,
-which is what makes a resumed run see the same samples with the same augmentation as one that never stopped, on any
-number of workers, accumulation steps or ranks.
+The loop asks a task for a batch by *sample numbers and a seed*. So a batch is a pure function of its arguments, and a
+resumed run sees the same samples with the same augmentation as one that never stopped, with any number of workers,
+accumulation steps or ranks.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ Batch = dict[str, "torch.Tensor"]
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a task knows to work better with one optimizer than that optimizer's own values; None: those."""
+    """Values that suit a task better with one optimizer than that optimizer's own; None: the optimizer's own."""
 
     lr: float | None = None
-    """Peak learning rate for steps of 128 samples; it grows with larger ones as the optimizer's own does."""
+    """Peak learning rate for steps of 128 samples; it grows with larger steps as the optimizer's own does."""
     weight_decay: float | None = None
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a task sets for the shared options when nobody says otherwise."""
+    """A task's defaults for the shared options."""
 
     epochs: int = 30
     batch_size: int = 128
     accumulate: int = 1
     on_device: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Batch size and accumulation of those types of device for which others than these two are known to be better."""
+    """Batch size and accumulation by type of device, where other values than the two above are known to be better."""
     optimizer: str = "adamw"
     lr: float | None = None
-    """Peak learning rate of ``optimizer``, whatever the size of a step; None, and with another optimizer: the one in
+    """Peak learning rate of ``optimizer``, whatever the size of a step. None, or with another optimizer: the one in
     ``tuned``, else the optimizer's own."""
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
-    """By optimizer: its name alone on the command line is then a sensible choice for this task."""
+    """By optimizer, so that its name alone on the command line is a sensible choice for this task."""
     warmup_epochs: float = 1.0
     clip: float = 0.0
     drop_last: bool = False
-    """Whether a smaller last step of an epoch is left out: a contrastive loss is another one with fewer negatives."""
+    """Whether to leave out a smaller last step of an epoch: a contrastive loss with fewer negatives is another one."""
     better: Mapping[str, str] = field(default_factory=lambda: {"val_loss": "min"})
-    """The metric of :meth:`Task.evaluate` that names the best checkpoint, and whether ``min`` or ``max`` is better."""
+    """The metric of :meth:`Task.evaluate` that picks the best checkpoint, and whether ``min`` or ``max`` is better."""
 
     def sizes(self, device: str) -> tuple[int, int]:
         """Samples of a micro-batch, and micro-batches of a step, on this type of device."""
@@ -73,7 +73,7 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Loss:
-    """What one micro-batch costs: a scalar mean over its samples, and further scalar means to report."""
+    """The loss of one micro-batch, a scalar mean over its samples, and further scalar means to report."""
 
     value: torch.Tensor
     metrics: Mapping[str, torch.Tensor] = field(default_factory=dict)
@@ -85,16 +85,16 @@ class Task(ABC):
     HELP: ClassVar[str]
     """One line for ``python -m trainer --help``."""
     JUDGED: ClassVar[Mapping[str, Any]] = {}
-    """Options that have another default where a checkpoint is judged by itself (``evaluate``)."""
+    """Options with another default when only a checkpoint is judged (``evaluate``)."""
     DEFAULTS: Defaults
-    """Of the class; an instance may have others where the command line decides them."""
+    """Set on the class; an instance may override them when the command line decides."""
 
     train_size: int
     """Number of training samples."""
     data: str
-    """What is trained on, in a few words; generated data says "synthetic"."""
+    """The training data in a few words; generated data says "synthetic"."""
     synthetic: bool
-    """Whether the data was generated: a model of real data is never judged by it."""
+    """Whether the data is generated: a model of real data is never judged on it."""
     signature: Mapping[str, Any]
     """What must agree for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
 
@@ -125,26 +125,27 @@ class Task(ABC):
 
     @abstractmethod
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """The training samples with these numbers, with randomness drawn from ``seed`` alone. Called in workers too."""
+        """The training samples with these numbers; randomness comes from ``seed`` alone. Also called in workers."""
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """Forward pass of one micro-batch that is on the model's device, under autocast."""
+        """Forward pass of one micro-batch, which is on the model's device, under autocast."""
 
     @abstractmethod
     def evaluate(self, model: nn.Module, device: Device) -> Iterable[dict[str, float] | None]:
-        """Validate; yields None now and then while it works (so that the loop can beat), the metrics at the end.
+        """Validate; yields None now and then (so that the loop can send heartbeats), and the metrics at the end.
 
         Called with the model in eval mode, without gradients, under autocast. Metric names start with ``val_``. All
-        ranks of a sharded training call it together: the model alike on each, files only on the leading one.
+        ranks of a sharded training run it together: each must call the model equally often, and only the leading rank
+        may write files.
         """
 
     def translated(self, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        """Weights of a public relative of the model (``--init-from``) under our names; any others as they are."""
+        """Weights of a public version of the model (``--init-from``) under our names; any others unchanged."""
         return weights
 
     def to_device(self, device: Device) -> None:  # noqa: B027 - most data stays where it is
-        """Move what can stay on the device for the whole run, such as a data set that fits."""
+        """Move to the device what can stay there for the whole run, such as a data set that fits."""
 
 
 def task_names() -> list[str]:
@@ -158,7 +159,7 @@ def shipped_tasks() -> list[str]:
 
 
 def find(name: str) -> type[Task]:
-    """The class of a task; one of this package goes before another package's of the same name.
+    """The class of a task; this package's tasks take precedence over another's of the same name.
 
     Raises:
         KeyError: there is no such task.

@@ -1,4 +1,4 @@
-"""What is told of the two stages of structural graph diffusion: losses of pairs, errors of places, drawn plans."""
+"""Measures of the two stages of structural graph diffusion: losses of pairs, position errors, drawn plans."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..models.wall_prediction import PIXEL
 from . import Batch
 
 _PROBE_STEP = 150
-"""Where places are a third of their own spread off: too much to see a corner by itself, little enough for its plan."""
+"""A step at which positions are off by a third of their spread: too much to place a corner alone, but not its plan."""
 
 
 def corner_measures(clean: torch.Tensor, sheet: list[Plan]) -> dict[str, float]:
-    """Of drawn corners: how many a plan has, and which shares lie within the sheet and are aligned with others."""
+    """Of drawn corners: the number in a plan, and the shares that lie within the sheet and are aligned with others."""
     real = clean[..., -1] < 0
     within = (clean[..., :2].abs() <= 1 + PIXEL).all(dim=-1)
     return {
@@ -32,10 +32,10 @@ def corner_measures(clean: torch.Tensor, sheet: list[Plan]) -> dict[str, float]:
 
 
 def place_errors(model: nn.Module, made: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Summed squared errors of real corners' places, denoised from some noise: in their plan, and among strangers.
+    """Summed squared position errors of real corners, denoised from some noise: in their plan, and among strangers.
 
-    A stranger is what another plan has in that slot. A model that has learnt how corners of one plan belong together
-    does worse among strangers; one that could not, does not.
+    A stranger is another plan's corner in the same slot. A model that has learnt how the corners of a plan belong
+    together does worse among strangers; any other does not.
     """
     clean, real = made["clean"], made["real"]
     step = torch.full((len(clean),), _PROBE_STEP, device=clean.device)
@@ -49,9 +49,9 @@ def place_errors(model: nn.Module, made: Batch) -> tuple[torch.Tensor, torch.Ten
 
 
 def _among_strangers(*plans: torch.Tensor) -> Sequence[torch.Tensor]:
-    """Clean plans, their noise and where corners are, with corners exchanged and in reading order again.
+    """Clean plans, their noise and where corners are, with corners exchanged between plans and sorted again.
 
-    The order alone tells of a slot where it lies between others; what a model makes of that is no knowledge of plans.
+    The reading order alone tells where a slot lies between others; using that is no knowledge of plans.
     """
     clean, noise, real = (_rolled(tensor) for tensor in plans)
     order = in_reading_order(clean[..., :2], real)
@@ -59,7 +59,7 @@ def _among_strangers(*plans: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _rolled(tensor: torch.Tensor) -> torch.Tensor:
-    """Slot i of every plan out of the plan i places further: each slot keeps its own, no two stay together."""
+    """Slot i of every plan from the plan i further on: slots keep their places, and no two corners stay together."""
     count, slots = tensor.shape[:2]
     plan = (torch.arange(count, device=tensor.device)[:, None] + torch.arange(slots, device=tensor.device)) % count
     return tensor[plan, torch.arange(slots, device=tensor.device)]
@@ -78,7 +78,7 @@ def pair_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 
 def counts(logits: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, ...]:
-    """Walls hit, said and true, pairs right, and pairs."""
+    """Counts: walls hit, walls predicted, true walls, pairs right, and pairs."""
     pairs = _pairs(batch["real"])
     said, true = (logits > 0) & pairs, batch["walls"] & pairs
     right = (said == true) & pairs

@@ -1,4 +1,4 @@
-"""The two stages of structural graph diffusion: what each one's batches, losses and measures are."""
+"""The two stages of structural graph diffusion: their batches, losses and measures."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from . import Batch, Loss
 from ._gsdiff_measures import corner_measures, counts, pair_loss, place_errors
 
 RULES = {"halved": synthetic_plans, "corridors": corridor_plans}
-"""What generates plans where there are none, by the name that --rules has for it."""
+"""The generators of plans, by their name in --rules."""
 _PADDING_WEIGHT = 0.1
-"""How much what is said about padding counts against what is said about a corner."""
+"""The weight of predictions about padding, relative to those about a corner."""
 _FIRST_GUESS_WEIGHT = 0.5
 _JITTER_PIXELS = 1.0
 _FLIPPED_BITS = 0.01
 Steps = Iterator[dict[str, float] | None]
 Measures = Generator[None, None, dict[str, float]]
-"""Yields now and then, returns what it measured."""
+"""Yields now and then; returns its measures."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Drawings:
     count: int
     steps: int
     writes: bool = True
-    """Whether this process is the one that draws; where all ranks validate together the others only sample with it."""
+    """Whether this process draws; if all ranks validate together, the others only sample with it."""
 
     def due(self, validations: int) -> bool:
-        """Whether the validation of this number (from 1) draws."""
+        """Whether the validation with this number (from 1) draws."""
         return self.every > 0 and validations % self.every == 0
 
     def write(self, plans: list[Plan], validations: int, title: str) -> None:
-        """Draw a sheet; a full disk costs the drawing, not the training."""
+        """Draw a sheet; on a full disk only the drawing is lost."""
         if not self.writes:
             return
         try:
@@ -87,7 +87,7 @@ class Stage(Protocol):
 
 
 class CornerStage:
-    """Stage 1: corners out of noise."""
+    """Stage 1: corners from noise."""
 
     def __init__(self, args: argparse.Namespace, drawings: Drawings, seed: int) -> None:
         if args.stage1_checkpoint:
@@ -107,7 +107,7 @@ class CornerStage:
     def batch(
         self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
     ) -> Batch:
-        """Clean plans in reading order, noise, and a step of each plan's own."""
+        """Clean plans in reading order, noise, and a step for each plan."""
         steps = diffusion.drawn_steps(len(corners), generator)
         order = in_reading_order(corners[..., :2], real)
         if len(real) and int(real.sum(dim=1).max()) > self._slots:
@@ -118,7 +118,7 @@ class CornerStage:
         return {"clean": clean, "real": real, "step": steps, "noise": torch.randn(clean.shape, generator=generator)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """Squared error of the velocity: places, kinds of rooms and padding count the same."""
+        """Squared error of the velocity: positions, kinds of rooms and padding count equally."""
         clean, noise, step = batch["clean"], batch["noise"], batch["step"]
         said = model(diffusion.noised(clean, noise, step), step)
         errors = (said - diffusion.velocity(clean, noise, step)).square()
@@ -130,7 +130,7 @@ class CornerStage:
         return Loss((place + kind + padding) / 3, {"place_loss": place, "kind_loss": kind, "padding_loss": padding})
 
     def evaluate(self, model: nn.Module, device: Device, plans: Plans) -> Steps:
-        """Loss, place error from some noise, how much of it the rest of the plan takes away; drawn corners."""
+        """Loss, position error from some noise, the share of it that the rest of the plan removes; drawn corners."""
         totals = torch.zeros(4, device=device.torch)
         for number, (corners, real, walls) in enumerate(chunks(plans)):
             generator = torch.Generator().manual_seed(mixed(self._seed, 0xE7A1, number))
@@ -170,7 +170,7 @@ class WallStage:
         self._corner_slots = found.slots if found else 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """What loader processes get: they draw nothing, and a model on MPS cannot be handed to them."""
+        """The state for loader processes: they draw nothing, and a model on MPS cannot be passed to them."""
         return {**self.__dict__, "_corner_model": None}
 
     def build_model(self) -> nn.Module:
@@ -185,7 +185,7 @@ class WallStage:
     def batch(
         self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
     ) -> Batch:
-        """Corners as stage 1 would leave them: a pixel off, now and then with a wrong kind of room; and their walls."""
+        """Corners as stage 1 would give them: a pixel off, sometimes with a wrong kind of room; and their walls."""
         corners, real, walls = trimmed(corners, real, walls)
         jitter = torch.randn(*corners.shape[:2], 2, generator=generator).clamp(-3, 3) * (_JITTER_PIXELS * PIXEL)
         flips = torch.rand(*corners.shape[:2], FEATURES - 2, generator=generator) < _FLIPPED_BITS
@@ -194,7 +194,7 @@ class WallStage:
         return {"corners": moved, "real": real, "walls": walls}
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """Cross-entropy of every pair of corners, of the last score and, for less, of the first."""
+        """Cross-entropy over pairs of corners, of the last score and, with less weight, of the first."""
         first, last = model(batch["corners"], batch["real"])
         value, guess = (pair_loss(logits, batch) for logits in (last, first))
         return Loss((value + _FIRST_GUESS_WEIGHT * guess) / (1 + _FIRST_GUESS_WEIGHT), {"wall_loss": value})
@@ -235,7 +235,7 @@ class WallStage:
 
 
 def slots_of(args: argparse.Namespace) -> int:
-    """Slots of stage 1: those that are asked for, else as many as plans of this data may have corners."""
+    """Slots of stage 1: as asked for, else the most corners that plans of this data may have."""
     return args.slots or (CORNERS if args.data else RULES[args.rules].MOST_CORNERS)
 
 
@@ -263,7 +263,7 @@ def _counted(model: nn.Module) -> int:
 
 
 def _stage1(asked: str) -> CornerDenoiser:
-    """The model of a stage 1 checkpoint, with its averaged weights where it has them."""
+    """The model of a stage 1 checkpoint, with averaged weights if it has them."""
 
     def misfit(state: Mapping[str, Any]) -> str | None:
         if reason := checkpoint.incomplete(state):

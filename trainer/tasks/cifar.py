@@ -27,9 +27,9 @@ _WHITENED = {"whitened-6": (2, (1, 4, 4)), "whitened-9": (3, (1, 3, 4))}
 """Convolutions of a stage, and the widths of the three as multiples of the first."""
 _WHITENING_IMAGES = 5_000
 _EVALUATION_BATCH = {"cuda": 2_000, "mps": 500, "cpu": 500}
-"""A GPU with memory of its own waits less for the CPU so: 10,000 images are 5 batches."""
-# The product of rate and decay is what shrinks a weight in a step; for AdamW and its kin that of Loshchilov and Hutter
-# (2019, section 4) on CIFAR-10, for Lion the same product at its smaller rate (Chen et al., 2023, section 5).
+"""So large that a GPU with its own memory waits less for the CPU: 10,000 images are 5 batches."""
+# The product of rate and decay is what shrinks a weight in a step: for AdamW and the like as in Loshchilov and Hutter
+# (2019, section 4) on CIFAR-10; for Lion the same product at its smaller rate (Chen et al., 2023, section 5).
 _TUNED = {
     "adamw": Tuned(weight_decay=0.2),
     "radam": Tuned(weight_decay=0.2),
@@ -39,7 +39,7 @@ _TUNED = {
 
 
 class Cifar(Task):
-    """Residual networks, or one of two that are made to be trained in seconds, on 32x32 images."""
+    """Residual networks, or one of two that train in seconds, on 32x32 images."""
 
     HELP: ClassVar[str] = "classify small images: ResNet-18 or WRN-16-4 on CIFAR-10/100, or on synthetic images"
     DEFAULTS: Defaults = Defaults(epochs=30, batch_size=128, tuned=_TUNED, better={"val_accuracy": "max"})
@@ -147,16 +147,16 @@ class Cifar(Task):
         self._pad()
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """Cropped and mirrored images of the step, their labels, and where a square is cut out of each.
+        """Cropped and mirrored images of the step, their labels, and the centres of the squares to cut out.
 
-        Where all images are on the device: which they are and how each is cropped, shape (n, 4), for :meth:`loss`.
+        If all images are on the device, instead of the images: their numbers and crops, shape (n, 4), for :meth:`loss`.
         """
         crops = images.drawn_crops(len(samples), seed, self._args.shift if self._augment else 0)
         if not (self._augment and self._flips):
             crops[:, 2] = 0
         elif self._args.flips == "alternate":
             crops[:, 2] = self._mirrored_first[samples] ^ (seed & 1)
-        # One tensor, for one copy to the device: each of them costs more than the crops themselves.
+        # One tensor, for a single copy to the device: a copy costs more than the crops themselves.
         numbers = torch.cat([samples[:, None], crops], dim=1)
         batch = {"crops": numbers} if self._on_device else self._cropped(numbers)
         if self._args.cutout:
@@ -180,7 +180,7 @@ class Cifar(Task):
         return {"images": images.cropped(self._images, chosen, numbers[:, 1:]), "labels": self._labels[chosen]}
 
     def _pad(self) -> None:
-        """Give the images their border, once, where they are by now: a GPU takes no time for it."""
+        """Give the images their border, once, on the device where they are: a GPU takes no time for it."""
         if not self._padded:
             colour = self._mean if self._args.border == "mean" else None
             self._images, self._padded = images.padded(self._images, colour), True

@@ -1,4 +1,4 @@
-"""Classification of DNA by a bidirectional Mamba that knows that DNA has two strands (after Caduceus)."""
+"""Classification of DNA by a bidirectional Mamba that takes both strands into account (after Caduceus)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OF_CADUCEUS = (
         ("A_log", "log_decay"), ("D", "skip"), ("out_proj", "out_projection"),
     )),
 )  # fmt: skip
-"""Patterns in the names of https://github.com/kuleshov-group/caduceus, and what they are called here."""
+"""Patterns in the names of https://github.com/kuleshov-group/caduceus, and their names here."""
 
 
 class Genomics(Task):
@@ -115,7 +115,7 @@ class Genomics(Task):
         )  # fmt: skip
 
     def translated(self, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        """The names of the public Caduceus, whose layers compute the same; of its tokens those that we have."""
+        """Translates the public Caduceus, whose layers compute the same; keeps those of its tokens that we have."""
         found = {}
         for name, weight in weights.items():
             for pattern, ours in _OF_CADUCEUS:
@@ -129,7 +129,7 @@ class Genomics(Task):
         return parameter_groups(model)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """Tokens, lengths and labels; with --rc-aug of a random strand of each."""
+        """Tokens, lengths and labels; with --rc-aug from a random strand of each."""
         tokens, lengths = self._train.take(samples, self._length)
         if self._args.rc_aug:
             other = torch.rand(len(samples), generator=torch.Generator().manual_seed(seed)) < 0.5

@@ -1,4 +1,4 @@
-"""Structural graph diffusion for floor plans (after GSDiff): corners out of noise, then walls between corners."""
+"""Structural graph diffusion for floor plans (after GSDiff): corners from noise, then walls between corners."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Gsdiff(Task):
 
     def __init__(self, args: argparse.Namespace) -> None:
         """List or generate the plans."""
-        if args.stage == 2:  # as its authors train it: a step of few plans, for each has many walls
+        if args.stage == 2:  # as its authors train it: few plans a step, since each has many walls
             self.DEFAULTS = replace(self.DEFAULTS, batch_size=4, on_device={"cuda": (8, 1)})
         self._train, self._validation, name = _opened(args)
         self.train_size = min(len(self._train), args.limit or len(self._train))
@@ -117,7 +117,7 @@ class Gsdiff(Task):
         return with_weight_decay_on_matrices(model)
 
     def to_device(self, device: Device) -> None:
-        """Files are read as they are needed; only the model of the other stage moves."""
+        """Files are read as needed; only the other stage's model moves."""
         self._stage.to_device(device)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
@@ -137,7 +137,7 @@ class Gsdiff(Task):
 
 
 def _opened(args: argparse.Namespace) -> tuple[Plans, Plans, str]:
-    """Training and validation plans and what they are called."""
+    """Training and validation plans, and their name."""
     train: Plans
     validation: Plans
     if args.data:
@@ -154,7 +154,7 @@ def _opened(args: argparse.Namespace) -> tuple[Plans, Plans, str]:
 
 
 def _shuffled(plans: Plans, args: argparse.Namespace) -> Plans:
-    """Plans without what the stage is to learn; reads all of them."""
+    """Plans from which the stage can learn nothing; reads all of them."""
     random = np.random.default_rng(mixed(args.seed or 0, 0x5AFF))
     kept = tuple(plans[number] for number in range(len(plans)))
     if args.stage == 1:

@@ -1,4 +1,4 @@
-"""Which technical indicators count for a symbol now, how much, and where its price goes over the next horizon."""
+"""Which technical indicators count for a symbol now, how much, and where its price goes over the horizon."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from . import Batch, Defaults, Loss, Task
 _EVALUATION_BATCH = 512
 _BAR = re.compile(r"([1-9]\d{0,3})(min|h|d)")
 _NAMED = 9
-"""Symbols without a sample that are named at most."""
+"""The most symbols without a sample that are named."""
 
 
 class Indicator(Task):
@@ -145,7 +145,7 @@ class Indicator(Task):
         return {"rows": rows, **self._inputs(rows), "targets": self._targets[answers]}
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """Huber loss of the return, cross-entropy of its direction, and a price on selecting."""
+        """Huber loss of the return, cross-entropy of its direction, and a cost for selecting."""
         judged = Judgement(*model(batch["values"], batch["context"], batch["symbols"]))
         targets = batch["targets"]
         selected = judged.selection.mean()
@@ -154,7 +154,7 @@ class Indicator(Task):
         return Loss(value, {"directional_accuracy": hits.mean() / counted.mean().clamp(min=1e-6)})
 
     def evaluate(self, model: nn.Module, device: Device) -> Iterator[dict[str, float] | None]:
-        """Loss and directional accuracy on the days after training, beside what is had without a model."""
+        """Loss and directional accuracy on the days after training, and those of guesses without a model."""
         sums = torch.zeros(4, device=device.torch)
         chosen = torch.zeros(len(INDICATORS), device=device.torch)
         for start in range(0, len(self._validation), _EVALUATION_BATCH):
@@ -185,7 +185,7 @@ class Indicator(Task):
     def _naive(self) -> dict[str, float]:
         """The better of two predictions without a model: the commoner direction of training, and persistence.
 
-        The naive loss is that of always telling the mean and the share of rises of the training samples.
+        The naive loss is that of always predicting the mean and the share of rises of the training samples.
         """
         targets = self._targets[self._validation]
         odds = torch.logit(torch.tensor(self._up_share), eps=1e-4).expand(len(targets))
@@ -203,7 +203,7 @@ def _cost(outlook: torch.Tensor, direction: torch.Tensor, targets: torch.Tensor)
 
 
 def _hits(direction: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Whether each direction was right, and whether there was one: floats (batch,). No opinion is no hit."""
+    """Whether each direction was right, and whether there was one: floats (batch,). No prediction is no hit."""
     counted = targets != 0
     return ((direction.sign() == targets.sign()) & counted).float(), counted.float()
 
@@ -262,7 +262,7 @@ def _needed(args: argparse.Namespace) -> int:
 
 
 def _idle(market: markets.Market, needed: str = "") -> str:
-    """Which symbols take no part, in words; empty where all do."""
+    """Which symbols take no part, in words; empty if all do."""
     idle = market.without_samples()
     more = f" and {len(idle) - _NAMED:,} more" if len(idle) > _NAMED else ""
     return f"too few rows for a sample{needed}: {', '.join(idle[:_NAMED])}{more}" if idle else ""
@@ -276,7 +276,7 @@ def _too_few(name: str, args: argparse.Namespace) -> str:
 
 
 def _shuffled(rows: torch.Tensor, total: int, seed: int) -> torch.Tensor:
-    """For each row of the market, the row whose target it is given; only training rows are exchanged."""
+    """For each row of the market, the row whose target it gets; only training rows are exchanged."""
     generator = torch.Generator().manual_seed(mixed(seed, 0x5AFF))
     answers = torch.arange(total)
     answers[rows] = rows[torch.randperm(len(rows), generator=generator)]

@@ -115,7 +115,7 @@ class TwoTowerTask(Task):
                 rows.put(device)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """Contexts, their targets, and hard negatives; ``rows`` are numbers in the file, whatever the order."""
+        """Contexts, their targets, and hard negatives; ``rows`` are row numbers in the file, whatever the order."""
         pairs = self._pairs
         rows = pairs.train_rows[samples]
         answers = pairs.target_rows[rows]
@@ -131,7 +131,7 @@ class TwoTowerTask(Task):
         }
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """InfoNCE over the micro-batch; reports how often the own payload scores highest, and its cosine."""
+        """InfoNCE over the micro-batch; reports how often a query's own payload scores highest, and its cosine."""
         targets, negatives = batch["targets"], batch["negatives"]
         count, extra, width = negatives.shape
         queries, encoded = model(batch["contexts"], torch.cat([targets, negatives.reshape(-1, width)]))
@@ -154,7 +154,7 @@ class TwoTowerTask(Task):
 
 
 def measures(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, tau: float) -> dict[str, float]:
-    """What validation reports of unit vectors (rows, width) and the numbers (rows,) of equal payloads."""
+    """The validation metrics of unit vectors (rows, width), with ids (rows,) that are equal for equal payloads."""
     places, losses = [], []
     for start in range(0, len(ids), _EVALUATION_BATCH):
         own = torch.arange(start, min(start + _EVALUATION_BATCH, len(ids)), device=ids.device)
@@ -188,7 +188,7 @@ def _read(args: argparse.Namespace) -> pairs.PairSet:
 
 
 def _evenly(rows: torch.Tensor, most: int) -> torch.Tensor:
-    """At most so many of the rows, at even distances."""
+    """At most this many of the rows, evenly spaced."""
     if len(rows) <= most:
         return rows
     return rows[torch.arange(most) * len(rows) // most]
