@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-VERSION = "1.0"
+VERSION = "1.1"
 BEAT_SECONDS, POLL_SECONDS, SAVING_SECONDS, RETRY_SECONDS = 1.0, 0.25, 600.0, 10.0
 MOST_WAITING_LINES, MOST_SETTINGS, MOST_DEPTH, LONGEST_SETTING, LONGEST_TEXT = 10_000, 10_000, 16, 1000, 10_000
 WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
@@ -144,6 +144,10 @@ class Report:
         With "stop" SIGTERM and SIGINT begin to mean to save and end, once, where this is the main thread.
         """
         self._guarded(_Run.takes, actions)
+
+    def refuses(self, action: str, why: str) -> None:
+        """Answer ``why`` not, until :meth:`takes` promises it; :meth:`requested`, of any other action, looks for it."""
+        self._guarded(_Run.refuses, action, why)
 
     def leaves(self, *, forgets: bool = False) -> None:
         """Take back what :meth:`takes` promised, and with ``forgets`` what was said, where the agent goes on."""
@@ -311,8 +315,8 @@ class _Run:
         self._claim: int | None = None
         self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
         self.answers: list[str] = []  # requests that the program carries out
-        self._asked: dict[str, list[str]] = {}
-        self._taken: dict[str, list[str]] = {}
+        self._asked, self._taken = dict[str, list[str]](), dict[str, list[str]]()
+        self._refusals: dict[str, str] = {}  # why not, of each request that cannot be carried out
         self._looked_at: set[str] = set()
         self._seq, self._seen_at, self._look_at = 0, 0, 0.0
         self._agreed: dict[str, str] = {}
@@ -530,11 +534,17 @@ class _Run:
         """See :meth:`Report.takes`."""
         if self._world > 1 and os.environ.get("LOCAL_WORLD_SIZE", str(self._world)) != str(self._world):
             return  # machines that cannot agree on a step
+        for action in actions:
+            self._refusals.pop(action, None)
         for action in [action for action in actions if action not in self.answers]:
             self.answers.append(action)
             self._beat_at = 0.0  # told with the next number
             if action == "stop":
                 self._listen_for_stop()
+
+    def refuses(self, action: str, why: str) -> None:
+        self.takes((action,))
+        self._refusals[action] = why
 
     def leaves(self, forgets: bool) -> None:
         """See :meth:`Report.leaves`."""
@@ -544,13 +554,17 @@ class _Run:
 
     def requested(self, action: str) -> bool:
         """See :meth:`Report.requested`."""
-        self.takes((action,))
+        if action not in self.answers:
+            self.takes((action,))
         if action not in self.answers:
             return False
         now = time.monotonic()
         if now >= self._look_at and self.rank == 0:
             self._look_at = now + POLL_SECONDS
             self._look()
+            for refused, why in self._refusals.items():
+                self._taken[refused] = self._asked.pop(refused, [])
+                self.answer(refused, why, False, {})
         asked = self._asked.pop(action, [])
         self._taken.setdefault(action, []).extend(asked)
         wanted = bool(asked) if action != "stop" else self.stop_asked
@@ -602,9 +616,7 @@ class _Run:
         if wanted and (action != "stop" or not os.path.exists(path)):
             self._write(path, {"step": step + 2})
         text = _text_of(path)
-        if not text:
-            return False
-        if text == self._agreed.get(action) and action != "stop":
+        if not text or (text == self._agreed.get(action) and action != "stop"):
             return False
         due: bool = step >= int("".join([sign for sign in text if sign.isdigit()]))
         self._agreed.update({action: text} if due else {})
@@ -961,9 +973,8 @@ def _png(pixels: Any) -> bytes:
     lines = b"".join([b"\0" + raw[at : at + width * channels] for at in range(0, len(raw), width * channels)])
     head = struct.pack(">IIBBBBB", width, height, 8, (0, 4, 2, 6)[channels - 1], 0, 0, 0)
     parts = b"IHDR" + head, b"IDAT" + zlib.compress(lines, 3), b"IEND"
-    return _PNG + b"".join(
-        [struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in parts]
-    )
+    chunks = [struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in parts]
+    return _PNG + b"".join(chunks)
 
 
 def _private(path: str, flags: int) -> int:

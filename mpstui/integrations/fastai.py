@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from fastai.callback import schedule
 from fastai.callback.core import Callback, CancelFitException
+from fastai.callback.rnn import ModelResetter
+from fastai.learner import AvgLoss
 
 from ..reporting import report
-from .requests import clear_cache_if_asked, harmless, number
+from .requests import (
+    EVALUATION_SECONDS,
+    break_off_if_stopped,
+    clear_cache_if_asked,
+    evaluate_if_asked,
+    harmless,
+    number,
+)
 
-EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
+SAVING_SECONDS = 600.0
 _NO_METRICS = frozenset(("epoch", "time", "train_loss"))
 
 
 @harmless
 class MpstuiCallback(Callback):
-    """Reports a training of Learner, and saves, clears the cache or stops when somebody asks the run to.
+    """Reports a training of Learner, and saves, evaluates, clears the cache or stops when somebody asks the run to.
 
     Whatever ``learn.save`` writes is a checkpoint: of SaveModelCallback, of the program, or of this on request.
     """
@@ -47,6 +60,10 @@ class MpstuiCallback(Callback):
         if not self.run:
             return
         report.takes("save", "clear_cache", "stop")
+        if len(self.dls.loaders) > 1 and len(self.dls.valid):
+            report.takes("evaluate")
+        else:
+            report.refuses("evaluate", "there is nothing to evaluate on: its DataLoaders have no validation set")
         self._tell_of_checkpoints()
         self._fitted, self._trains = self._count, False
         if sum(self._fits) + self.n_epoch > self._planned:
@@ -75,6 +92,8 @@ class MpstuiCallback(Callback):
         lr = number(self.opt.hypers[-1].get("lr"))
         report(step=self._count, epoch_step=self.iter + 1, loss=self.loss.detach(), lr=lr, **speed)
         clear_cache_if_asked()
+        if evaluate_if_asked(lambda: _evaluated(self.learn), self._count):
+            self._go_on()
         stops = report.requested("stop")
         if report.requested("save") or stops:
             self.learn.save(self._save_as)
@@ -118,6 +137,77 @@ class MpstuiCallback(Callback):
 
         saved.tells = True  # type: ignore[attr-defined]
         self.learn.save = saved
+
+
+def _evaluated(learner: Any) -> dict[str, Any]:
+    """What the validation in turn would measure now; ``learner.validate`` would have all callbacks hear of it."""
+    stand_in = copy.copy(learner)
+    stand_in.training, stand_in.dl = False, learner.dls.valid
+    stand_in.cbs = [copy.copy(one) for one in learner.cbs.sorted("order") if one.run and one.run_valid]
+    for one in stand_in.cbs:
+        one.learn = stand_in  # what they make of batches and predictions lands there
+    prefix = "valid_" if getattr(getattr(learner, "recorder", None), "train_metrics", False) else ""
+    metrics = copy.deepcopy(list(learner.metrics), {id(learner): stand_in})
+    measured = {"valid_loss": AvgLoss(), **{prefix + one.name: one for one in metrics}}
+    with torch.no_grad(), _as_before(learner.model), _not_begun(learner.dls.valid):
+        learner.model.eval()
+        if any(isinstance(one, ModelResetter) for one in learner.cbs):
+            learner.model.reset()
+        for one in measured.values():
+            one.reset()
+        for place, batch in enumerate(learner.dls.valid):
+            break_off_if_stopped()
+            _pass_through(stand_in, place, batch)
+            for one in measured.values():
+                one.accumulate(stand_in)
+        return {name: one.value for name, one in measured.items()}
+
+
+def _pass_through(stand_in: Any, place: int, batch: Any) -> None:
+    """Predictions and the loss of a batch."""
+    stand_in.iter = place
+    stand_in._split(stand_in._set_device(batch))
+    _tell(stand_in, "before_batch")
+    stand_in.pred = stand_in.model(*stand_in.xb)
+    _tell(stand_in, "after_pred")
+    stand_in.loss_grad = stand_in.loss = stand_in.loss_func(stand_in.pred, *stand_in.yb)
+    _tell(stand_in, "after_loss")
+
+
+def _tell(stand_in: Any, event: str) -> None:
+    for one in stand_in.cbs:
+        getattr(one, event, lambda: None)()
+
+
+@contextmanager
+def _as_before(model: Any) -> Iterator[None]:
+    """Behind it each module has its mode again, and its memory: a recurrent one keeps its state as an attribute."""
+    modules = list(model.modules())
+    kept = [{name: value for name, value in vars(one).items() if not name.startswith("_")} for one in modules]
+    buffers = [(one, one.clone()) for one in model.buffers()]
+    try:
+        yield
+    finally:
+        for one, before in zip(modules, kept, strict=True):
+            for name in [name for name in vars(one) if not name.startswith("_") and name not in before]:
+                del vars(one)[name]
+            vars(one).update(before)
+        for one, value in buffers:
+            if not torch.equal(one, value):
+                one.copy_(value)
+
+
+@contextmanager
+def _not_begun(loader: Any) -> Iterator[None]:
+    """Behind it a loader of fastai's draws what it would have drawn: it has a generator of its own."""
+    before = getattr(loader, "rng", None)
+    state = before.getstate() if before is not None else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            before.setstate(state)
+            loader.rng = before
 
 
 def _planned(fine_tune: Any) -> Any:

@@ -39,7 +39,11 @@ class MpstuiCallback(TrainerCallback):
         self._began, self._began_step = time.monotonic(), state.global_step
         self._is_begun = self._trains = True
         report(step=state.global_step, **self._place(state), device=getattr(args, "device", None))
-        report.takes("save", "clear_cache", "stop", *(("evaluate",) if _evaluates(args) else ()))
+        report.takes("save", "clear_cache", "stop")
+        if _evaluates(args):
+            report.takes("evaluate")
+        else:
+            report.refuses("evaluate", 'it never evaluates: its TrainingArguments have eval_strategy="no"')
         report.phase("training")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:

@@ -46,6 +46,10 @@ class _Handlers:
     def started(self, engine: Any) -> None:
         self._trained_on = engine.state.dataloader
         report.takes("clear_cache", "stop", *(("save",) if self._checkpoint is not None else ()))
+        if self._evaluator is None:
+            report.refuses("evaluate", "there is nothing to evaluate with: give it attach(trainer, evaluator=...)")
+        elif self._evaluated_on is None:
+            report.refuses("evaluate", "on what its evaluator runs is not known before it has: ask again then")
         report.phase("training")
 
     def epoch_started(self, engine: Any) -> None:

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import keras
+from keras.src.backend.common.global_state import get_global_attribute
 
 from ..reporting import report
-from .requests import clear_cache_if_asked, harmless, number
+from .requests import (
+    EVALUATION_SECONDS,
+    break_off_if_stopped,
+    clear_cache_if_asked,
+    evaluate_if_asked,
+    harmless,
+    number,
+)
 
-EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
+SAVING_SECONDS = 600.0
+_LARGEST_STATE = 1 << 20
+"""More numbers than that are weights that are frozen: no evaluation changes them."""
+_NO_DATA = (
+    "Keras has not told yet what it validates on: ask behind a validation, or give MpstuiCallback validation_data too"
+)
+_READ_ONCE = "it validates on a generator, which is read once: give MpstuiCallback validation_data of its own"
 
 
 @harmless
 class MpstuiCallback(keras.callbacks.Callback):
-    """Reports a training, and saves, clears the cache or stops when somebody asks the run to.
+    """Reports a training, and saves, evaluates, clears the cache or stops when somebody asks the run to.
 
     Whatever saves the model during the training is reported as a checkpoint: ModelCheckpoint, or this on request.
     """
 
-    def __init__(self, save_to: str = "asked.keras") -> None:
-        """``save_to``: where the model is saved on request; ``keras.models.load_model`` reads it."""
+    def __init__(
+        self, save_to: str = "asked.keras", *, validation_data: Any = None, validation_steps: int | None = None
+    ) -> None:
+        """What is needed for requests.
+
+        Args:
+            save_to: where the model is saved; ``keras.models.load_model`` reads it.
+            validation_data: as ``fit`` takes it; without it that of ``fit``, once it has validated.
+            validation_steps: of these data.
+        """
         super().__init__()
+        self._data, self._data_steps = validation_data, validation_steps
         self._save_to = os.path.abspath(save_to)
         self._steps: int | None = None
         self._trains = False
@@ -37,6 +63,7 @@ class MpstuiCallback(keras.callbacks.Callback):
         self._tell_of_checkpoints()
         self._count_samples()
         report.takes("save", "clear_cache", "stop")
+        self._tell_whether_it_evaluates()
         self._trains = True
         self._go_on()
 
@@ -51,6 +78,8 @@ class MpstuiCallback(keras.callbacks.Callback):
         speed = {"samples_per_second": self._samples / seconds} if self._samples and seconds > 1 else {}
         report(logs or {}, step=self._step(), epoch_step=batch + 1, lr=self._lr(), **speed)
         clear_cache_if_asked()
+        if evaluate_if_asked(self._evaluated, self._step()):
+            self._go_on()
         stops = report.requested("stop")
         if report.requested("save") or stops:
             self.model.save(self._save_to)
@@ -62,6 +91,7 @@ class MpstuiCallback(keras.callbacks.Callback):
 
     def on_test_end(self, logs: Any = None) -> None:
         if self._trains:
+            self._tell_whether_it_evaluates()
             self._go_on()
         else:
             report.phase("saving", expect_seconds=SAVING_SECONDS)
@@ -80,6 +110,28 @@ class MpstuiCallback(keras.callbacks.Callback):
     def _go_on(self) -> None:
         self._samples, self._began = 0, time.monotonic()
         report.phase("training")
+
+    def _tell_whether_it_evaluates(self) -> None:
+        found = getattr(getattr(self.model, "_eval_epoch_iterator", None), "data_adapter", None)
+        if self._data is None and found is None:
+            report.refuses("evaluate", _NO_DATA)
+        elif self._data is None and hasattr(found, "generator"):
+            report.refuses("evaluate", _READ_ONCE)
+        else:
+            report.takes("evaluate")
+
+    def _evaluated(self) -> dict[str, Any]:
+        """What ``evaluate`` finds, which begins its metrics anew and ends the mode of training."""
+        ends = keras.callbacks.LambdaCallback(on_test_batch_end=break_off_if_stopped)
+        how: dict[str, Any] = {"verbose": 0, "return_dict": True, "callbacks": [ends]}
+        data = self._data if self._data is not None else self.model._eval_epoch_iterator.data_adapter
+        with _as_before(self.model), _unheard(getattr(data, "py_dataset", data)):
+            if self._data is None:
+                found = self.model.evaluate(**how, _use_cached_eval_dataset=True)
+            else:
+                x, y, weights = keras.utils.unpack_x_y_sample_weight(self._data)
+                found = self.model.evaluate(x, y, sample_weight=weights, steps=self._data_steps, **how)
+        return {f"val_{name}": value for name, value in found.items()}
 
     def _count_samples(self) -> None:
         """On torch Keras hands each batch to a function of the model; no callback is told how large it is."""
@@ -113,6 +165,37 @@ class MpstuiCallback(keras.callbacks.Callback):
 
         saved.tells = True  # type: ignore[attr-defined]
         self.model.save = saved
+
+
+@contextmanager
+def _as_before(model: Any) -> Iterator[None]:
+    """Behind it metrics stand where they stood within the epoch, seeds too, and each layer has the mode it had."""
+    states = [*model.metrics_variables, *model.non_trainable_variables]
+    states += [one.state for one in [get_global_attribute("global_seed_generator")] if one is not None]
+    small = [one for one in states if math.prod(one.shape) <= _LARGEST_STATE]
+    values = [keras.ops.convert_to_numpy(one).copy() for one in small]
+    modes = [(one, one.training) for one in model.modules()] if keras.backend.backend() == "torch" else []
+    try:
+        yield
+    finally:
+        for state, value in zip(small, values, strict=True):
+            state.assign(value)
+        for layer, mode in modes:
+            layer.training = mode
+
+
+@contextmanager
+def _unheard(data: Any) -> Iterator[None]:
+    """A PyDataset, which may shuffle itself behind each epoch, hears of none meanwhile."""
+    is_told = isinstance(data, keras.utils.PyDataset)
+    names = [name for name in ("on_epoch_begin", "on_epoch_end") if is_told and name not in vars(data)]
+    for name in names:
+        setattr(data, name, lambda: None)
+    try:
+        yield
+    finally:
+        for name in names:
+            delattr(data, name)
 
 
 def _samples_in(batch: Any) -> int:

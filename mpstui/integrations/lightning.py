@@ -76,8 +76,11 @@ class MpstuiCallback(Callback):
         self._tell_of_metrics(trainer)
         if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith(NAMES):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its own raises an error; it is restored behind the fit
-        validates = ("evaluate",) if trainer.enable_validation else ()
-        report.takes("save", "clear_cache", "stop", *validates)
+        report.takes("save", "clear_cache", "stop")
+        if trainer.enable_validation:
+            report.takes("evaluate")
+        else:
+            report.refuses("evaluate", "there is nothing to evaluate: no validation_step, or no data for it")
         report(**_place(trainer), device=trainer.strategy.root_device.type)
         self._begin(trainer)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import random
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ..reporting import report
 
 C = TypeVar("C", bound=type)
+EVALUATION_SECONDS = 3600.0
 
 
 def harmless(kind: C) -> C:
@@ -59,6 +62,53 @@ def clear_cache_if_asked() -> None:
     after = _held(backend) or 0
     freed = max(0, before - after)
     report.answer("clear_cache", f"freed {freed / 2**20:,.0f} MiB", before=before, after=after, freed=freed)
+
+
+class BrokenOff(Exception):
+    """An evaluation ends early: the run is to stop."""
+
+
+def evaluate_if_asked(evaluate: Callable[[], Mapping[str, Any]], step: int) -> bool:
+    """Report what an evaluation out of turn finds, when somebody asks for one; False: nobody did.
+
+    The training knows nothing of it, not even that it failed: an event says so.
+    """
+    if not report.requested("evaluate"):
+        return False
+    with report.phase("evaluating", expect_seconds=EVALUATION_SECONDS), _same_randomness():
+        try:
+            report({name: number(value) for name, value in evaluate().items()}, step=step)
+        except BrokenOff:
+            pass
+        except Exception as error:  # noqa: BLE001 - anything may be evaluated
+            report.text(f"it could not evaluate, the training goes on ({type(error).__name__}: {error})")
+    return True
+
+
+def break_off_if_stopped(*_: object, **__: object) -> None:
+    """Between two steps of an evaluation."""
+    if report.requested("stop"):
+        raise BrokenOff
+
+
+@contextlib.contextmanager
+def _same_randomness() -> Iterator[None]:
+    """Whatever is drawn in between, behind it the generators stand where they stood."""
+    numpy, torch, backend = sys.modules.get("numpy"), sys.modules.get("torch"), _backend()
+    every = "_all" if hasattr(backend, "get_rng_state_all") else ""
+    drawn, of_numpy = random.getstate(), numpy.random.get_state() if numpy is not None else None
+    of_torch = torch.get_rng_state() if torch is not None else None
+    of_devices = getattr(backend, f"get_rng_state{every}")() if backend is not None else None
+    try:
+        yield
+    finally:
+        random.setstate(drawn)
+        if numpy is not None:
+            numpy.random.set_state(of_numpy)
+        if torch is not None:
+            torch.set_rng_state(of_torch)
+        if backend is not None:
+            getattr(backend, f"set_rng_state{every}")(of_devices)
 
 
 def _backend() -> Any:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.vec_env import (
+    VecEnvWrapper,
+    VecNormalize,
+    sync_envs_normalization,
+    unwrap_vec_normalize,
+)
 
 from ..reporting import report
-from .requests import clear_cache_if_asked, harmless
+from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless
 
 SAVING_SECONDS = 600.0
 _NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_timesteps", "time/fps", "train/n_updates"))
@@ -17,20 +27,32 @@ _NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_tim
 
 @harmless
 class MpstuiCallback(BaseCallback):
-    """Reports timesteps as steps and what the algorithm logs; saves, clears the cache or stops on request."""
+    """Reports timesteps as steps and what the algorithm logs; saves, evaluates, clears the cache or stops on request.
+
+    It evaluates in an environment that it is given, or in a copy of that of an ``EvalCallback`` beside it.
+    """
 
     goes_on = True
     """What its hooks return where they are off: for anything else learning stops."""
 
-    def __init__(self, save_to: str = "asked.zip") -> None:
-        """``save_to``: where the model is saved on request; ``load`` of its class reads it."""
+    def __init__(self, save_to: str = "asked.zip", *, eval_env: Any = None, n_eval_episodes: int = 10) -> None:
+        """What is needed for requests.
+
+        Args:
+            save_to: where the model is saved; ``load`` of its class reads it.
+            eval_env: what it evaluates in, and nothing else does.
+            n_eval_episodes: of an evaluation in it.
+        """
         super().__init__()
         self._save_to = os.path.abspath(save_to)
+        self._given, self._episodes, self._deterministic = eval_env, n_eval_episodes, True
+        self._eval_env: Any = None
 
     def _on_training_start(self) -> None:
         known = {name: value for name, value in vars(self.model).items() if isinstance(value, (int, float, str, bool))}
         report.config({"algorithm": type(self.model).__name__, **{n: v for n, v in known.items() if n[0] != "_"}})
         report.takes("save", "clear_cache", "stop")
+        self._find_environment()
         report(step=self.model.num_timesteps, steps=self.model._total_timesteps, device=self.model.device)
         self.model.logger.output_formats.append(_Writer())
         report.phase("training")
@@ -39,12 +61,82 @@ class MpstuiCallback(BaseCallback):
         step, steps = self.model.num_timesteps, self.model._total_timesteps
         report(step=step, steps=max(step, steps))  # the last rollout goes beyond it
         clear_cache_if_asked()
+        evaluate_if_asked(self._evaluated, step)
         stops = report.requested("stop")
         if report.requested("save") or stops:
             with report.phase("saving", expect_seconds=SAVING_SECONDS):
                 self.model.save(self._save_to)
             report.checkpoint(self._save_to, step=self.model.num_timesteps)
         return not stops
+
+    def _find_environment(self) -> None:
+        """Look for something to evaluate in; what is trained in is nothing."""
+        one = next(_evaluating(self.locals.get("callback")), None)
+        if self._given is not None:
+            self._eval_env = self.model._wrap_env(self._given, verbose=0)
+        elif one is not None:
+            self._eval_env, self._episodes, self._deterministic = one.eval_env, one.n_eval_episodes, one.deterministic
+        if self._eval_env is None:
+            report.refuses("evaluate", "there is nothing to evaluate in: give it MpstuiCallback(eval_env=...)")
+        elif _simulators(self._eval_env) & _simulators(self.training_env):
+            report.refuses("evaluate", "what it would evaluate in is trained in: eval_env needs one of its own")
+        else:
+            report.takes("evaluate")
+
+    def _evaluated(self) -> dict[str, Any]:
+        env, predictor, policy = self._eval_env, self.model, self.model.policy
+        if self._given is None:
+            with suppress(Exception):  # one in other processes, or with a window, is used as it is
+                env = _copied(env)
+        trained_by = self.model.get_vec_normalize_env()
+        if trained_by is not None and unwrap_vec_normalize(env) is not None:
+            sync_envs_normalization(self.training_env, env)
+        elif trained_by is not None:
+            predictor = _Normalizing(self.model, trained_by)
+        mode, how = policy.training, {"deterministic": self._deterministic, "return_episode_rewards": True}
+        try:
+            rewards, lengths = evaluate_policy(
+                predictor, env, self._episodes, warn=False, callback=break_off_if_stopped, **how
+            )
+        finally:
+            policy.set_training_mode(mode)
+        return {"eval/mean_reward": sum(rewards) / len(rewards), "eval/mean_ep_length": sum(lengths) / len(lengths)}
+
+
+class _Normalizing:
+    """The model, as it is asked for environments that do not normalize as those do that it is trained in."""
+
+    def __init__(self, model: Any, trained_by: VecNormalize) -> None:
+        self._model, self._trained_by = model, trained_by
+
+    def predict(self, observation: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._model.predict(self._trained_by.normalize_obs(observation), *args, **kwargs)
+
+
+def _evaluating(callback: Any) -> Iterator[EvalCallback]:
+    """The EvalCallbacks among callbacks."""
+    if isinstance(callback, EvalCallback):
+        yield callback
+    elif isinstance(callback, (CallbackList, EventCallback)):
+        for one in getattr(callback, "callbacks", [getattr(callback, "callback", None)]):
+            yield from _evaluating(one)
+
+
+def _simulators(env: Any) -> set[int]:
+    """What is behind all wrappers, in this process."""
+    behind = env.unwrapped
+    return {id(behind), *(id(one.unwrapped) for one in getattr(behind, "envs", ()))}
+
+
+def _copied(env: Any) -> Any:
+    """The same environments a second time, so that the next evaluation in turn finds them as they were."""
+    if not isinstance(env, VecEnvWrapper):
+        return copy.deepcopy(env)
+    inner, known = _copied(env.venv), env.class_attributes
+    twin = copy.deepcopy(env, {id(env.venv): inner, id(known): known})
+    if isinstance(twin, VecNormalize):  # which is copied without what it wraps
+        twin.set_venv(inner)
+    return twin
 
 
 class _Writer(KVWriter):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import logging
 import shutil
 import time
 from typing import Any
 
-from ..reporting import report
-from .requests import clear_cache_if_asked, harmless
+from ultralytics.utils import LOGGER
 
-EVALUATION_SECONDS = 3600.0
+from ..reporting import report
+from .requests import EVALUATION_SECONDS, break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless
 
 
 def attach(model: Any) -> None:
-    """Report the trainings of a YOLO model, and save, clear the cache or stop when somebody asks the run to.
+    """Report the trainings of a YOLO model, and save, evaluate, clear the cache or stop when somebody asks the run to.
 
     It saves at the end of an epoch. Stopped, it validates and leaves ``weights/asked.pt``, from which
     ``YOLO(path).train(resume=True)`` begins the epoch again that was broken off.
@@ -33,7 +35,7 @@ class _Callbacks:
 
     def on_train_start(self, trainer: Any) -> None:
         report.config(vars(trainer.args))
-        report.takes("save", "clear_cache", "stop")
+        report.takes("save", "evaluate", "clear_cache", "stop")
         self._batches = len(trainer.train_loader)
         self._step = trainer.start_epoch * self._batches
         self._began = time.monotonic()
@@ -49,6 +51,7 @@ class _Callbacks:
         loss = loss if loss is None or not loss.ndim else loss.sum()
         report(step=self._step, epoch_step=self._step - trainer.epoch * self._batches, loss=loss, **speed)
         clear_cache_if_asked()
+        evaluate_if_asked(lambda: _validated(trainer), self._step)
         report.requested("save")  # it is saved at the end of the epoch
         if report.requested("stop"):
             trainer.stop = self._stopped = True
@@ -88,3 +91,17 @@ class _Callbacks:
         epoch, of_epoch = getattr(trainer, "epoch", trainer.start_epoch) + 1 + after, self._batches
         totals = {"steps": trainer.epochs * of_epoch, "epochs": trainer.epochs}
         report(step=self._step, epoch=epoch, epoch_step=0, epoch_steps=of_epoch, **totals)
+
+
+def _validated(trainer: Any) -> dict[str, Any]:
+    """What the validation in turn would measure now; ``trainer.validate`` would note it as the best, and print it."""
+    stand_in, ema = copy.copy(trainer), copy.copy(trainer.ema)
+    stand_in.ema, ema.ema = ema, copy.deepcopy(trainer.ema.ema)
+    validator, level = trainer.get_validator(), LOGGER.level
+    validator.args.plots = validator.args.save_txt = False
+    validator.callbacks = {"on_val_batch_start": [break_off_if_stopped]}
+    LOGGER.setLevel(logging.WARNING)
+    try:
+        return validator(stand_in) or {}
+    finally:
+        LOGGER.setLevel(level)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
+import torch
 
 from mpstui.integrations import requests
-from mpstui.integrations.requests import harmless
+from mpstui.integrations.requests import BrokenOff, evaluate_if_asked, harmless
 from mpstui.reporting import Report
+from mpstui.wire import rundir
 from mpstui.wire.rundir import RunDir
+from tests.waiting import wait_until
 
 
 @harmless
@@ -76,3 +83,35 @@ def test_a_framework_is_what_a_callback_is_made_of(run: RunDir) -> None:
 
     with pytest.raises(its_own):
         Stops().on_step()
+
+
+def drawn() -> tuple[float, float, float]:
+    return random.random(), numpy.random.rand(), torch.rand(1).item()
+
+
+def breaks_off() -> Mapping[str, Any]:
+    raise BrokenOff
+
+
+@pytest.mark.parametrize(
+    ("evaluates", "told", "said"),
+    [
+        (lambda: {"val_loss": torch.tensor(0.5), "name": "x", "drawn": drawn()[0]}, True, []),
+        (lambda: {"val_loss": drawn()[2] / 0}, False, ["(ZeroDivisionError: float division by zero)"]),
+        (breaks_off, False, []),
+    ],
+)
+def test_an_evaluation_out_of_turn_disturbs_nothing(
+    evaluates: Callable[[], Mapping[str, Any]], told: bool, said: list[str], run: RunDir
+) -> None:
+    random.seed(1)
+    numpy.random.seed(1)
+    torch.manual_seed(1)
+    assert not evaluate_if_asked(evaluates, 7)
+    rundir.submit(run, rundir.new_request("evaluate", 1, time.time()))
+    wait_until(lambda: evaluate_if_asked(evaluates, 7), what="the evaluation")
+    assert drawn() == pytest.approx((0.13436424411240122, 0.417022004702574, 0.7576315999031067))
+    points = [json.loads(line) for line in run.metrics.read_text().splitlines()] if told else []
+    assert [(one["step"], one.get("val_loss")) for one in points] == [(7, 0.5)] * told, points
+    events = [json.loads(line)["text"] for line in run.events.read_text().splitlines()] if said else []
+    assert events == [f"it could not evaluate, the training goes on {why}" for why in said]

@@ -223,6 +223,24 @@ def test_requests_are_carried_out_by_the_program(tmp_path: Path) -> None:
     assert beat(tmp_path).answers == ("save", "evaluate", "clear_cache")
 
 
+def test_what_cannot_be_done_is_answered_with_why(tmp_path: Path) -> None:
+    report, run = report_to(tmp_path), RunDir(tmp_path)
+    report.refuses("evaluate", "there is nothing to evaluate on")
+    evaluate, save = ask(tmp_path, "evaluate"), ask(tmp_path, "save")
+    wait_until(lambda: report.requested("save"), what="the request")
+    found = rundir.answer_to(run, evaluate.id)
+    assert found is not None
+    assert (found.ok, found.by, found.text) == (False, "trainer", "there is nothing to evaluate on")
+    assert rundir.answer_to(run, save.id) is None
+    assert not report.requested("evaluate")
+    report(step=1)
+    assert beat(tmp_path).answers == ("evaluate", "save")
+
+    report.takes("evaluate")
+    ask(tmp_path, "evaluate")
+    wait_until(lambda: report.requested("evaluate"), what="the request")
+
+
 def test_the_agent_leaves_the_program_what_it_carries_out(both: tuple[Report, Reporter], tmp_path: Path) -> None:
     report, agent = both
     assert not report.requested("save")
@@ -431,8 +449,8 @@ def test_copies_of_different_versions_go_together(python: str, first: str, serve
     """An older one lacks methods, a newer one writes what nobody knows yet."""
     (tmp_path / "alone").mkdir()
     source = SOURCE.read_text()
-    old = source.replace('VERSION = "1.0"', 'VERSION = "0.9"').replace("def image(", "def not_yet(")
-    new = source.replace('VERSION = "1.0"', 'VERSION = "9.10"').replace(
+    old = source.replace('VERSION = "1.1"', 'VERSION = "0.9"').replace("def image(", "def not_yet(")
+    new = source.replace('VERSION = "1.1"', 'VERSION = "9.10"').replace(
         '"schema": 1, ', '"schema": 1, "mood": {"x": 1}, '
     )
     new = new.replace("def image(", "def from_the_future(self, *_): pass\n\n    def image(")
