@@ -13,7 +13,16 @@ from ...wire.records import RESTART_CAUSES
 from ...wire.rundir import RunDir
 from ..model.snapshot import RunSnapshot
 from .evidence import clues_of, ending, evidence_from_run_dir, evidence_of, failed_attempt
-from .log_text import LogTimeline, SearchText, compiled, evidence_at, literal_hints, portable, timeline_of
+from .log_text import (
+    LogTimeline,
+    SearchText,
+    compiled,
+    evidence_at,
+    is_a_number_again,
+    literal_hints,
+    portable,
+    timeline_of,
+)
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules, rule
 
@@ -141,7 +150,9 @@ def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | No
             return None
     warnings_count = rule.in_warnings or rule.survivable or rule.kind is not Kind.CAUSE
     starts = (match.start() for match in compiled(pattern).finditer(text.text))
-    offsets = [start for start in starts if warnings_count or not text.in_warning(start)]
+    offsets = [
+        start for start in starts if not text.in_setting(start) and (warnings_count or not text.in_warning(start))
+    ]
     if not offsets:
         return None
     first, last = ((text.line_index(offset), offset) for offset in (offsets[0], offsets[-1]))
@@ -163,7 +174,8 @@ def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
             confidence = confidence + LAST_FAILURE if in_failure else confidence * BEFORE_FAILURE
     if rule.survivable:
         return confidence
-    if case.timeline.went_on_after(last_index):
+    passed = rule.passes and "nonfinite_loss" not in case.clues and is_a_number_again(case.text.lines, last_index)
+    if passed or case.timeline.went_on_after(last_index):
         confidence *= WENT_ON
     exited_well = case.code == 0 and rule.kind is not Kind.SYMPTOM and 0 not in rule.codes
     return confidence * (EXITED_WELL if exited_well else 1.0)

@@ -29,6 +29,22 @@ _HANDLED = re.compile(
     re.IGNORECASE,
 )
 """Behind a message: what the program did about it, which therefore went on."""
+_SETTING = re.compile(
+    r"""(?:^|[{(\[,] ?)['"]?(?P<key>[A-Za-z_][\w.-]{0,60})['"]? ?[:=] ?\[?(?:(['"])[^'"]{0,200}\2, ?){0,20}"""
+    r"""(?P<quote>['"])(?:(?!(?P=quote)).){0,200}$"""
+)
+"""Up to a message: it stands in quotes behind a key, as in a dump of settings."""
+_OF_ERRORS = re.compile(
+    r"(?-i:\w*(?:Error|Exception|Warning))|(?:last_|the_)?(?:err\w{0,20}|exc\w{0,20}|fail\w{0,20}|warn\w{0,20}|messages?|msg"
+    r"|reason|cause|details?|text|status|event|log|line|output|std(?:err|out)|traceback|what|description)",
+    re.IGNORECASE,
+)
+"""Keys behind which a record tells what happened."""
+_LOSS = re.compile(
+    r"(?<!best )(?<!min )\b(?P<name>(?!\w{0,40}(?:best|min))\w{0,40}loss\w{0,40})\b(?! scal)\W{0,4}(?:[=:]\W{0,3})?"
+    r"(?:tensor\()?[-+]?(?P<value>nan|inf|\d(?!\d{0,12}: {0,4}(?:nan|inf)))",
+    re.IGNORECASE,
+)
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
 SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end
 CHAIN_REACH = 400  # lines that a chain of tracebacks may span
@@ -98,6 +114,12 @@ class SearchText:
         if index in self._ignored or _WARNING.search(self.text, self._starts[index], offset) is not None:
             return True
         return _HANDLED.search(self.text, offset, self._starts[index] + len(self.lines[index].text)) is not None
+
+    def in_setting(self, offset: int) -> bool:
+        """Whether ``offset`` lies in a quoted value of a setting: a message that a program was told to look for."""
+        start = self._starts[self.line_index(offset)]
+        found = _SETTING.search(self.text[max(start, offset - 400) : offset])
+        return found is not None and _OF_ERRORS.fullmatch(found["key"]) is None
 
     def excerpt(self, index: int, offset: int) -> str:
         """Return the line at ``index``, cut to what surrounds ``offset`` when it is very long."""
@@ -170,6 +192,18 @@ def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
         if any(mark in lines[position].text for mark in _CHAIN):
             start = max((index for index in exceptions if index < position), default=start)
     return LogTimeline(progress, start)
+
+
+def is_a_number_again(lines: tuple[LogLine, ...], index: int) -> bool:
+    """Whether a loss that is NaN or infinite in line ``index`` is a number later: the one that is named there, any
+    where none is."""
+    lost = {found["name"].lower() for found in _LOSS.finditer(lines[index].text) if not found["value"].isdigit()}
+    return any(
+        found["value"].isdigit() and (not lost or found["name"].lower() in lost)
+        for line in lines[index + 1 :]
+        if not line.text.startswith(_SUMMARIES)
+        for found in _LOSS.finditer(line.text, 0, 2000)
+    )
 
 
 def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:

@@ -165,7 +165,8 @@ class Rule:
     ``signals`` and ``codes`` are the ways a process ends when this is the cause: another ending speaks against it.
     ``outranks`` names rules whose text this cause drags along. ``survivable`` marks text after which a broken training
     may well go on printing, so that later progress does not acquit it. ``in_warnings``: text on the line of a warning
-    counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``numbers`` are pairs of a
+    counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``passes``: it is over once
+    the same loss is a number again. ``numbers`` are pairs of a
     pattern and what is said of its groups (``wanted {0}``), the first found counts. ``sources`` are the issues or files
     the rule was learnt from.
     """
@@ -187,6 +188,7 @@ class Rule:
     outranks: tuple[str, ...] = ()
     survivable: bool = False
     in_warnings: bool = False
+    passes: bool = False
     numbers: tuple[tuple[str, str], ...] = ()
 
 

@@ -98,6 +98,29 @@ def test_training_that_went_on_acquits_what_came_before() -> None:
     assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM)))) == ["mps_oom"]
 
 
+LOSS_AFTER_NAN = {
+    "loss 2.1": [],  # it passed
+    "loss nan": ["nan_loss"],
+    "val_loss 0.7": ["nan_loss"],  # another loss says nothing of this one
+    "best loss 0.3": ["nan_loss"],
+    "loss scale 0.5": ["nan_loss"],
+}
+
+
+@pytest.mark.parametrize("after", LOSS_AFTER_NAN)
+def test_a_nan_is_no_cause_where_the_same_loss_is_a_number_later(after: str) -> None:
+    seen = lines("step 1 loss 2.3", "step 2 loss nan", f"step 3 {after}", "KeyError: 'label'")
+    assert ids(diagnose(Evidence(lines=seen, exit_code=1))) == LOSS_AFTER_NAN[after]
+    beat = HeartbeatEvidence(nonfinite=("loss",))
+    assert ids(diagnose(Evidence(lines=seen, exit_code=1, heartbeat=beat))) == ["nan_loss"]
+
+
+@pytest.mark.parametrize("key", ["error", "message", "last_exception", "RuntimeError"])
+def test_an_error_that_a_record_quotes_is_no_setting(key: str) -> None:
+    record = f'{{"time": 1.5, "{key}": "CUDA out of memory. Tried to allocate 2.00 GiB"}}'
+    assert ids(diagnose(Evidence(lines=lines(record)))) == ["cuda_oom"]
+
+
 NOTES = (
     "UserWarning: 'pin_memory' argument is set as true but not supported on MPS now, device pinned memory won't be "
     "used.",

@@ -57,6 +57,7 @@ RULES = (
         clues={"nonfinite_loss": 0.06, "precision:fp16": 0.03},
         codes=(1, 0),
         in_warnings=True,
+        passes=True,
     ),
     Rule(
         id="probability_range",
