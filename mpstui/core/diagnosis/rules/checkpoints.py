@@ -121,6 +121,25 @@ RULES = (
         confidence=0.92,
     ),
     Rule(
+        id="storage_failed",
+        title="A disk or a network folder could not be read",
+        cause="The file is there and the storage behind it is not: a network folder that was lost or mounted anew, or "
+        "a disk that fails.",
+        remedy=Remedy(
+            text="Mount the folder again, or copy the data to a disk of this machine; `dmesg` tells whether a disk "
+            "fails. Then resume from the newest checkpoint."
+        ),
+        sources=("facebookresearch/dino#155", "hiyouga/LlamaFactory#3388"),
+        patterns=(
+            r"Stale (?:NFS )?file handle",
+            r"Errno 5\] Input/output error: ?[bu]?['\"]",
+            r"Transport endpoint is not connected",
+            r"\[Errno \d+\] (?:Remote I/O error|Host is down)",
+        ),
+        confidence=0.94,
+        outranks=("disk_full", "dl_worker_signal"),
+    ),
+    Rule(
         id="disk_full",
         title="The disk is full (or refused to write)",
         cause="A write, usually of a checkpoint, failed: no space, quota reached, or the volume gave an error.",

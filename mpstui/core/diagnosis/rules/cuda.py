@@ -46,13 +46,19 @@ RULES = (
     ),
     DeviceRule(
         id="cuda_arch",
-        title="This torch has no code for this GPU",
-        cause="The installed torch was built for other GPUs than this one: it is older, or newer, than those.",
-        remedy=Remedy(text="Install a torch whose CUDA version knows the GPU (`torch.cuda.get_arch_list()` tells)."),
+        title="There is no code for this GPU",
+        cause="The installed torch, or a package with kernels of its own (bitsandbytes, Triton), was built for other "
+        "GPUs than this one: it is older, or newer, than those.",
+        remedy=Remedy(
+            text="Install a torch, or the package that is named, whose CUDA version knows the GPU "
+            "(`torch.cuda.get_arch_list()` tells)."
+        ),
         sources=("c10/cuda/CUDAException.cpp",),
         patterns=(
             r"no kernel image is available for execution on the device",
             r"is not compatible with the current PyTorch installation",
+            r"Error:? (?:CUDA error: )?named symbol not found",
+            r"device kernel image is invalid",
         ),
         confidence=0.93,
         outranks=("cuda_hardcoded",),
@@ -112,6 +118,8 @@ RULES = (
             r"Cuda failure .{0,12}out of memory",
             r"cudaErrorMemoryAllocation",
             r"GPU \d+ has a total capac",
+            # The allocator asks NVML who fills the GPU only when it has found no room, and fails over that.
+            r"NVML_SUCCESS == .{1,160}INTERNAL ASSERT FAILED at \S{0,200}CUDACachingAllocator",
         ),
         numbers=(
             (

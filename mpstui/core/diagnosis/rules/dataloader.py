@@ -74,6 +74,20 @@ RULES = (
         outranks=("killed_os", "segfault", "bus_error"),
     ),
     Rule(
+        id="dl_timeout",
+        title="The DataLoader waited too long for a batch",
+        cause="No worker gave a batch within the loader's `timeout`: the storage is slow or gone, a sample takes very "
+        "long, or a worker hangs in a lock that it was forked with.",
+        remedy=Remedy(
+            text="Raise the loader's `timeout` where a batch may take that long; else look at what the workers wait "
+            "for, use fewer of them, or start them with multiprocessing_context='spawn'. With num_workers=0 the "
+            "timeout must be 0, too."
+        ),
+        sources=("torch/utils/data/dataloader.py", "pytorch/pytorch#33296"),
+        patterns=(r"DataLoader timed out after \d+ second",),
+        confidence=0.93,
+    ),
+    Rule(
         id="dl_shared_memory",
         title="The shared memory of the DataLoader workers is full",
         cause="Workers hand batches over through /dev/shm, which is small in containers (64 MB in Docker unless asked "

@@ -40,6 +40,38 @@ RULES = (
         confidence=0.92,
         outranks=("mps_op_limit",),
     ),
+    DeviceRule(
+        id="device_module",
+        title="The code asks this device for what only CUDA has",
+        cause="A library, or the script, takes every accelerator for CUDA: `torch.mps` has no devices to choose from, "
+        "no streams and no peak of its memory.",
+        remedy=Remedy(
+            text="Run it on the CPU, or with a newer version of the library that the traceback names; in code of your "
+            "own call it where the device is CUDA alone.",
+            device="cpu",
+        ),
+        sources=("meta-pytorch/torchtune#2486", "pytorch/pytorch#150091", "pytorch/pytorch#127676"),
+        patterns=(
+            r"module \W?torch\.mps\W? has no attribute \W?(?:set_|current_|get_)?device\w*",
+            r"module \W?torch\.mps\W? has no attribute \W?(?:\w*stream|Stream|memory_\w+|max_memory\w+|reset_\w+)",
+            r"module \W?torch\.mps\W? has no attribute \W?(?:is_initialized|manual_seed_all|\w*rng_state_all)\b",
+        ),
+        confidence=0.94,
+        outranks=("torch_old_api",),
+    ),
+    Rule(
+        id="device_kind",
+        title="A device is named where only its kind is understood",
+        cause="The code looks up `torch.<kind>` (torch.cuda, torch.xpu) by the name that it was given, finds none, and "
+        "goes on with None: the name has a number ('cuda:0'), or this torch has no such part.",
+        remedy=Remedy(
+            text="Give the kind alone ('cuda', not 'cuda:0') to what the traceback names, such as a device mesh, and "
+            "choose the GPU with `torch.cuda.set_device` before."
+        ),
+        sources=("pytorch/pytorch#124327",),
+        patterns=(r"NoneType\W? object has no attribute \W?(?:set_device|current_device|device_count|get_device_\w+)",),
+        confidence=0.85,
+    ),
     Rule(
         id="dtype_mismatch",
         title="Tensors have different types",

@@ -135,6 +135,22 @@ RULES = (
         clues={"code:2": 0.04},
     ),
     Rule(
+        id="quantized_base",
+        title="A quantized model is to be trained itself",
+        cause="Weights of 4 or 8 bits cannot be trained: what learns are adapters (LoRA) beside them, and this model "
+        "has none, or they were merged into it.",
+        remedy=Remedy(
+            text="Give it adapters before the trainer (`get_peft_model`, or `peft_config=` of the trainer; no "
+            "`merge_and_unload()`), or load it without load_in_4bit and load_in_8bit."
+        ),
+        sources=("huggingface/transformers#26248", "BAAI-DCAI/Bunny#112"),
+        patterns=(
+            r"cannot perform fine-tuning on purely quantized models",
+            r"The model you (?:want|are trying) to (?:train|fine-tune) is (?:loaded|quantized)",
+        ),
+        confidence=0.95,
+    ),
+    Rule(
         id="no_pad_token",
         title="The tokenizer has no padding token",
         cause="Sentences of a batch are made equally long with a token that this tokenizer lacks, as GPT-2's and "

@@ -151,7 +151,7 @@ RULES = (
         id="packages_apart",
         title="Two packages do not fit together",
         cause="One was built, or written, for another version of the other: torchvision or a compiled extension "
-        "(flash-attn, xformers) for another torch, a script for another transformers.",
+        "(flash-attn, xformers, bitsandbytes) for another torch or CUDA, a script for another transformers.",
         remedy=Remedy(
             text="Install versions that belong together: torch and torchvision of one release, an extension built for "
             "the torch that is installed; for a name that is gone, the version in the project's requirements."
@@ -160,6 +160,7 @@ RULES = (
         patterns=(
             r"operator torchvision::nms does not exist",
             r"undefined symbol: _Z\w+",
+            r"\.so[\d.]{0,12}: undefined symbol: \w+",
             r"Symbol not found: \(?_{1,2}(?:Z|torch_|aoti_|c10_|Py)\w+",
             r"cannot import name \W\w{1,80}\W from \W?(?:transformers|huggingface_hub|accelerate|peft|diffusers)\b",
             r"cannot import name \W\w{1,80}\W from \W?(?:datasets|tokenizers|trl|torchvision|torchaudio|timm)\b",
@@ -169,6 +170,16 @@ RULES = (
         ),
         confidence=0.9,
         outranks=("module_missing", "torch_old_api"),
+    ),
+    Rule(
+        id="old_tokenizers",
+        title="The tokenizer's file was written by a newer version",
+        cause="`tokenizer.json` holds a part that the installed tokenizers does not know: it was saved with a newer "
+        "one.",
+        remedy=Remedy(text="Upgrade tokenizers and transformers together (`pip install -U transformers tokenizers`)."),
+        sources=("huggingface/transformers#31789", "canopyai/Orpheus-TTS#191"),
+        patterns=(r"data did not match any variant of untagged enum \w{1,60}(?:Wrapper|Model)",),
+        confidence=0.95,
     ),
     Rule(
         id="library_missing",
