@@ -1,6 +1,6 @@
-"""``python -m trainer results DIR...``: what runs came to, from their own records. Standard library only.
+"""``python -m trainer results DIR...``: the results of runs, from their own records. Standard library only.
 
-One line for each run, then, where runs differ in their options, a table of what they differ in.
+One line for each run, then a table of the options in which they differ, if any.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _METRICS = {
     **dict.fromkeys(("val_accuracy", "val_recall@10", "val_wall_f1", "val_directional_accuracy", "val_auc"), max),
     "val_loss": min,
 }
-"""Validation metrics by which runs are told apart, the first one that a run has, with what is better."""
+"""Validation metrics by which runs are compared, and what is better; the first one that a run has counts."""
 _NO_CHOICE = ("resume", "out", "device")
-"""Options that say where a run is, not what it is."""
+"""Options that say where a run is, not what it does."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one run came to."""
+    """The results of one run."""
 
     run: str
     device: str
     steps: int
     train_loss: float | None
     metric: str | None
-    """The validation metric it is told by: accuracy where there is one, else the loss."""
+    """The validation metric by which it is compared: accuracy if it has one, else the loss."""
     last: float | None
     best: float | None
     best_step: int | None

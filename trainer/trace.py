@@ -175,14 +175,14 @@ def _by_layer(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def _alike(entries: Sequence[Entry], others: Sequence[Entry]) -> int:
-    """How many operations two sequences have in common before they part."""
+    """How many operations two sequences have in common before they differ."""
     pairs = zip(entries, others, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0].kind == pair[1].kind, pairs))
 
 
 @contextmanager
 def _removed(handle: Any) -> Iterator[None]:
-    """Take a hook off in the end."""
+    """Remove a hook at the end."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Open, high, low, close and volume of one or many symbols, out of CSV files with any usual header."""
+"""Open, high, low, close and volume of one or many symbols, from CSV files with any usual header."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ALIASES = {
     "volume": ("volume", "vol", "v", "basevolume", "totalvolume", "tradedvolume"),
     "symbol": ("symbol", "ticker", "sym", "code", "instrument", "asset"),
 }
-"""Header names in lower case, letters and digits only; where several are there the first one counts."""
+"""Header names in lower case, letters and digits only; if several are present the first one counts."""
 _NAMED = 12
-"""Symbols that a sentence names at most."""
+"""The most symbols that a sentence names."""
 _PRICES = ("open", "high", "low", "close")
 
 
@@ -80,7 +80,7 @@ def read(path: Path) -> Reading:
 def narrowed(
     reading: Reading, *, symbols: Sequence[str] = (), days: int | None = None, bar: int | None = None
 ) -> Reading:
-    """What is asked for of a reading: some symbols, the newest days, rows put together to longer bars (seconds).
+    """The part of a reading that is asked for: some symbols, the newest days, rows merged into longer bars (seconds).
 
     Raises:
         UsageError: there is no such symbol.
@@ -98,7 +98,7 @@ def narrowed(
 
 
 def _barred(candles: Candles, seconds: int) -> Candles:
-    """The same history in bars of so many seconds, each named by its first moment; hours without a row have none."""
+    """The same history in bars of this many seconds, each named by its first moment; hours without rows have none."""
     bars = candles.time.astype("datetime64[s]").astype(np.int64) // seconds
     first = np.flatnonzero(np.diff(bars, prepend=bars[0] - 1))
     last = np.append(first[1:], len(bars)) - 1
@@ -147,7 +147,7 @@ def _read_file(file: Path, problems: list[str]) -> Iterable[tuple[str, _Table]]:
 def _complete(
     file: Path, rows: list[tuple[int, list[str]]], widest: int, cells_of_header: int, problems: list[str]
 ) -> list[tuple[int, list[str]]]:
-    """Rows whose cells lie under the header's; tells of each other one."""
+    """Rows whose cells match the header; reports each other one."""
     found = []
     for number, row in rows:
         if len(row) <= widest:
@@ -207,7 +207,7 @@ def _by_symbol(
 def _sound(
     file: Path, lines: npt.NDArray[np.int64], time: npt.NDArray[Any], numbers: Floats, problems: list[str]
 ) -> npt.NDArray[np.bool_]:
-    """Rows that can be used; tells of each other one."""
+    """Rows that can be used; reports each other one."""
     prices, volume = numbers[:, :4], numbers[:, 4]
     faults = (
         (np.isnat(time), "the date is not one (such as 2024-01-31)"),
