@@ -60,13 +60,16 @@ _NO_STATISTICS = "the GPU driver reports no performance statistics"
 
 
 def parse_gpus(text: str) -> tuple[GpuSample, ...]:
-    """The GPUs in ``ioreg`` text that report statistics, the busiest first; empty where nothing matched."""
+    """The GPUs in ``ioreg`` text that report statistics, the busiest first; empty where nothing matched.
+
+    Intel's driver can report more than 100 % (github.com/exelban/stats/issues/649): that is shown as 100.
+    """
     samples = [
         GpuSample(
             vendor="apple",
             name=_text(node.get("model")),
             cores=_integer(node.get("gpu-core-count")),
-            busy_percent=_integer(statistics.get("Device Utilization %")),
+            busy_percent=None if (busy := _integer(statistics.get("Device Utilization %"))) is None else min(busy, 100),
             memory_used_bytes=_integer(statistics.get("In use system memory")),
             memory_allocated_bytes=_integer(statistics.get("Alloc system memory")),
         )

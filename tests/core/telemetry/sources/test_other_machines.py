@@ -35,6 +35,8 @@ def test_of_two_gpus_the_busiest_is_shown_with_its_name_and_without_apples_memor
     first, second = ioreg.parse_gpus(INTEL_AND_AMD)
     assert (first.name, first.busy_percent, first.memory_used_bytes, first.cores) == ("AMD Radeon Pro", 61, None, None)
     assert (second.name, second.busy_percent) == ("Intel UHD Graphics 630", 4)
+    too_busy = INTEL_AND_AMD.replace('"Device Utilization %"=4', '"Device Utilization %"=173')
+    assert ioreg.parse_gpus(too_busy)[0].busy_percent == 100
 
 
 @pytest.mark.parametrize("text", ['<"cut', '<"cut"', "<6b1", "<zz>", "<"])
