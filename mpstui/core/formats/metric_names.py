@@ -32,8 +32,9 @@ from .measures import (
     looks_measured,
     quantity,
 )
-from .names import PART, Role, classify
+from .names import PART, Role, classify, words_of
 from .points import Counters, LineReading, MetricPoint
+from .vocabulary import AVERAGE_WORDS
 
 _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
@@ -165,7 +166,7 @@ class MetricNames:
             return "" if phase or name.lower().startswith("initial") else _CURRENT.sub("", name)
         meant = (kind or phase, what)
         shown = self._given.get((name, bool(phase))) or self._names.get(meant, name)
-        if shown in self._alone and shown != name:
+        if shown != name and (shown in self._alone or self._sums_up(name, shown, what, phase)):
             shown = name
         if shown != name and (shown in printed or shown in taken):
             shown = name
@@ -177,6 +178,15 @@ class MetricNames:
             self._names.setdefault(meant, shown)
             self._quantities.setdefault(shown, meant)
         return shown
+
+    @staticmethod
+    def _sums_up(name: str, shown: str, what: str, phase: str) -> bool:
+        """Whether one of two spellings says that it is an average, beside the other a value of one batch.
+
+        Of the loss itself the series are told apart, and an evaluation has one value anyway.
+        """
+        averages = [not AVERAGE_WORDS.isdisjoint(words_of(one)) for one in (name, shown)]
+        return not phase and what != "loss" and averages[0] != averages[1]
 
     def _is_a_best(self, name: str, printed: set[str]) -> bool:
         """Whether a name is that of the best so far of a value that is shown itself, or stands beside it."""

@@ -19,7 +19,7 @@ from .namings import named_by
 from .points import Number, parse_count, parse_number
 from .scopes import Scope, scopes_of
 from .spelling import NUMBER, respelt
-from .vocabulary import NOT_THE_STEP
+from .vocabulary import EVAL_WORDS, NOT_THE_STEP
 
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
 _RATE_UNIT = (
@@ -255,9 +255,11 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[Scope]) -
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
         total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
     scope, said = name.scope, ""
-    if scope is NameScope.NONE and scopes and (before := bisect_left(scopes, (start,))):
+    if scope is not NameScope.TRAIN and scopes and (before := bisect_left(scopes, (start,))):
         _, nearest, word, heads = scopes[before - 1]  # the nearest word in front of the number
-        if heads or nearest is NameScope.TRAIN or name.role is not Role.OTHER or is_measure(named.key):
+        if scope is NameScope.EVAL:  # by what it measures (``HR@10``), or by a word of its own
+            said = word if nearest is scope and EVAL_WORDS.isdisjoint(words_of(named.key)) else ""
+        elif heads or nearest is NameScope.TRAIN or name.role is not Role.OTHER or is_measure(named.key):
             scope, said = nearest, word
             if heads and named.key in _ABBREVIATED and "." in text:
                 name = classify("loss")

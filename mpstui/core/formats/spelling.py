@@ -94,6 +94,18 @@ _IN_TURN = re.compile(
 """``IS, FID: 1.7, 341.4``: all the names, then all the values."""
 
 
+_COUNTER = r"(?:epoch|step|iter(?:ation)?|(?:mini)?batch)(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
+_NAMED_PLACE = re.compile(
+    rf"(?i)\A((?:[a-z_]{{1,16}} ){{0,3}}(?:loss|cost|acc|accuracy)) (?:at|after|for|in|on|of) (?:the )?"
+    rf"({_COUNTER})(?:,? (?:and )?|, ?|/)({_COUNTER})(?=\s?[:=])"
+)
+"""``loss in epoch 3 iteration 20: 0.5``: where it was stands between the name and the value."""
+_HEADED_PLACE = re.compile(
+    rf"(?i)\A\s?((?:validation|test|train(?:ing)?) )loss at ({_COUNTER})(?: on [\w -]{{1,40}})?(?=\s?\|)"
+)
+"""``validation loss at iteration 70 | lm loss value: 6.5``: in front of the values, as Megatron has it."""
+
+
 _TOTAL_BESIDE = re.compile(
     r"(?i)\b((epoch|step|iter(?:ation)?|batch|update)(?:e?s)?)\s?/\s?"
     r"(?:(?:total|num|max|all|n)[_ ]?\2?(?:e?s)?|\2(?:e?s)?)(?=\s?[:=]\s{0,4}[\[(]?\s{0,4}\d{1,12}\s?/)"
@@ -167,9 +179,8 @@ def respelt(line: str) -> str:
         line = _OF_BOTH.sub(_told_apart, line)
     if "/" in line:
         line = _around_strokes(line)
-    if "poch" in line:
-        line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
-        line = _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
+    if "poch" in line or "oss at " in line:
+        line = _counters_first(line)
     if any(map(line.__contains__, _JOINED)):
         line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
     if "top" in line or "Top" in line:
@@ -180,6 +191,15 @@ def respelt(line: str) -> str:
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     return line
+
+
+def _counters_first(line: str) -> str:
+    """Counters that stand behind a name, or in an order or brackets of their own, in front."""
+    if "oss at " in line:
+        line = _HEADED_PLACE.sub(r"\1\2", line)
+    line = _NAMED_PLACE.sub(r"\2 \3 \1", line)
+    line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
+    return _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
 
 
 def _around_strokes(line: str) -> str:

@@ -190,6 +190,8 @@ def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str
     words = {name for name, one in known.items() if one.default in ("True", "False") and one.kind != "switch"}
     found = {folded(name): name for name in reversed(names) if folded(name) not in words}
     usual = {role: next((found[one] for one in names if one in found), None) for role, names in USUAL_NAMES.items()}
+    if not (usual["epochs"] or usual["steps"] or any(re.search("timestep|env_?step|frame", one) for one in found)):
+        usual["steps"] = found.get("num_steps")  # else those of a rollout, or of a sampler
     plain = {role: found.get(role) for role in ROLES if role not in USUAL_NAMES}
     return {role: toml_value(name) for role, name in {**usual, **plain}.items() if name}
 

@@ -71,6 +71,8 @@ PRINTS = [
     ("2026-01-02T10:00:00Z [info     ] train_step          epoch={e} loss={v} lr=0.001 step={s}", "es"),
     ("[训练] 轮次 {e}/10 批次 {s}/500 损失 {v} 准确率 81.2% 学习率 0.001", "es"),
     ("epoch: {e}, lr: 1.00e-03 - train loss: {v} - valid loss: 9.9, valid PER: 60.5", "e"),
+    ("loss in epoch {e} iteration {s}: {v}", "es"),
+    ("Training loss at epoch {e}, batch {s}/400 = {v}", "es"),
     ("Époque {e} sur 12 — perte : {v} — perte de validation : 9.9", "e"),
 ]
 

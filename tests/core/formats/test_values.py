@@ -40,6 +40,16 @@ def read(text: str) -> MetricPoint:
         ("  [eval] step   48000 | val_loss 4.075", {}, {"val_loss": 4.075}),
         ("Accuracy of the network on the 10000 test images: 54.5 %", {}, {"test Accuracy": 54.5}),
         ("| End of training | test loss  5.4 | test ppl   221.4", {}, {"test loss": 5.4, "test ppl": 221.4}),
+        (
+            "validation loss at iteration 70 on validation set | lm loss value: 6.5E+00 | lm loss PPL: 6.75E+02 |",
+            {},
+            {"validation lm loss value": 6.5, "validation lm loss PPL": 675.0},
+        ),
+        (
+            "epoch:20, time: 12.5(s), valid (NDCG@10: 0.41, HR@10: 0.62), test (NDCG@10: 0.38, HR@10: 0.59)",
+            {},
+            {"valid NDCG@10": 0.41, "valid HR@10": 0.62, "test NDCG@10": 0.38, "test HR@10": 0.59},
+        ),
         ("epoch 3 loss: 0.5 IoU: 42.6  0.0 11.5  3.2  7.1", {"loss": 0.5}, {}),
         ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
         ("Audio Event Detection Segment-level F1: 41.5", {"Audio Event Detection Segment-level F1": 41.5}, {}),
@@ -435,6 +445,10 @@ def test_what_comes_again_changed_is_a_metric_from_its_first_value_on() -> None:
             ("loss", "Test Average loss", "val_loss"),
         ),
         ("step {i} loss 0.{i} avg_loss 0.{i}5\n", ("loss", "avg_loss")),
+        (
+            "step {i} Pair_loss: 0.{i}1 Loss: 0.{i}\nEnd epoch {i} | Avg Pair_loss: 0.{i}5  Avg Loss: 0.{i}\n",
+            ("Pair_loss", "Loss", "Avg Pair_loss"),
+        ),
         ("step {i} loss 0.{i}\nmean IoU: {i}.5\nIoU: {i}.5\n", ("loss", "mean IoU", "IoU")),
         ("step {i} loss 0.{i}\nTrain Loss: 0.{i} Vali Loss: 0.{i}\n", ("loss", "Vali Loss")),
         ("step {i} avg_loss 0.{i}5\nstep {i} loss 0.{i} avg_loss 0.{i}5\n", ("avg_loss", "loss")),

@@ -191,6 +191,26 @@ def test_settings_at_the_top_are_written_with_equals_signs(place: Place) -> None
     assert profile.roles == {"steps": "max_iters"}
 
 
+@pytest.mark.parametrize(
+    ("others", "roles"),
+    [
+        ((), {"steps": "num_steps"}),
+        (("total_timesteps",), {}),
+        (("num_env_steps",), {}),
+        (("epochs",), {"epochs": "epochs"}),
+        (("max_iters",), {"steps": "max_iters"}),
+    ],
+    ids=lambda one: "-".join(one) if isinstance(one, tuple) else "",
+)
+def test_num_steps_is_the_plan_where_no_other_argument_says_how_long(
+    place: Place, others: tuple[str, ...], roles: dict[str, str]
+) -> None:
+    """Beside steps of an environment they are those of a rollout, beside epochs often those of a sampler."""
+    arguments = "".join(f'parser.add_argument("--{name}", type=int, default=9)\n' for name in ("num_steps", *others))
+    profile = place.made(f"import argparse\nparser = argparse.ArgumentParser()\n{arguments}parser.parse_args()\n")
+    assert profile.roles == roles
+
+
 def test_a_program_that_tells_nothing_still_has_a_profile(place: Place) -> None:
     profile = place.made("print('hello')", "--epochs", "3")
     assert (profile.args, profile.roles) == ({"epochs": 3}, {"epochs": "epochs"})

@@ -40,6 +40,8 @@ RULES = (
             r"requires? (?:a )?CUDA (?:GPU|device|to be)",
             r"libcuda(?:rt)?\b.{0,60}(?:cannot open|No such file|not found)",
             r"But your machine only has: \[\]",
+            r"torch\.cuda\.set_device\([^\n]{1,200}\n(?:[^\n]{0,40}[~^]\W{0,200}\n)?"
+            r"[^\n]{0,40}Error: 'NoneType' object ",
         ),
         weak_patterns=(r"torch\._C\._cuda_init\(\)", r"module \W?torch\._C\W? has no attribute \W?_cuda\w+"),
         clues={"device:cuda": -0.1},

@@ -1,16 +1,23 @@
-"""Boxes of Stable-Baselines3 and OpenAI baselines: ``|    loss | -0.0199 |`` between dashed rules, one box per log."""
+"""Boxes of two columns, ``|    loss | -0.0199 |``, one for each record.
+
+Stable-Baselines3 and OpenAI baselines draw them between dashed rules, terminaltables, prettytable and tabulate between
+``+------+--------+``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from ..measures import is_measure
 from ..points import LineReading
 from ..records import read_record
 from . import Example, LineGrammar
 
 _CELLS = re.compile(r"\|\s{0,80}([^|]{1,80}?)\s{0,80}\|\s{0,80}([^|\s]{0,60})\s{0,80}\|\Z")
 _RULE = re.compile(r"-{8,300}\Z")
+_GRID = re.compile(r"\+[-=]{3,200}\+[-=]{3,200}\+\Z")
+"""Settings stand in such a box as often as what was measured."""
 _MAX_CELLS = 200
 
 
@@ -18,13 +25,20 @@ class Boxes(LineGrammar):
     """One reading per box, made when the box closes."""
 
     name = "stable-baselines3"
-    needles = ("|", "--------")
+    needles = ("|", "--------", "+--", "+==")
     examples = (
         Example(
             "-----------------------\n| time/           |     |\n|    total_timesteps | 2048 |\n"
             "| train/ | |\n|    loss | -0.0199 |\n-----------------------\n",
             -0.0199,
             step=2048,
+        ),
+        Example(
+            "+------------+-------+\n| Part       | Value |\n+------------+-------+\n| Step       | 40    |\n"
+            "| Shape loss | 0.25  |\n| Loss       | 1.75  |\n+------------+-------+\n",
+            1.75,
+            step=40,
+            format="grid",
         ),
     )
 
@@ -34,12 +48,16 @@ class Boxes(LineGrammar):
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         """Nothing for a cell, the whole box for the rule under it."""
-        if _RULE.match(line):
+        in_grid = line.startswith("+") and _GRID.match(line) is not None
+        if in_grid or _RULE.match(line):
             box, self._cells, self._section = self._cells, {}, ""
             if not box:
                 return None
-            reading = read_record(box, self.name if any("/" in name for name in box) else "openai baselines")
-            return () if reading is None else (reading,)
+            kind = "grid" if in_grid else self.name if any("/" in name for name in box) else "openai baselines"
+            reading = read_record(box, kind)
+            if reading is None or (in_grid and reading.loss is None and not any(map(is_measure, box))):
+                return ()
+            return (reading,)
         cells = _CELLS.match(line)
         if cells is None or not line.startswith("|"):
             return None

@@ -18,7 +18,8 @@ from . import Example, LineGrammar
 _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
 _LOSS_AT_STEP = re.compile(
     r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost|score)) (?:at|after|for|in|on|of) (?:the )?"
-    r"(?:(?P<what>epoch|step|iter[a-z]{0,8}|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
+    r"(?:(?P<what>epoch|step|iter[a-z]{0,8}|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?!\d)"
+    r"(?:\s?/\s?(?P<total>\d{1,12})(?!\d))?"
     r"|(?P<m>\d{1,12}) (?P<of>epoch|step|iteration|iter|batch|minibatch)(?:e?s)?)"
     rf"\s{{0,4}}(?::|=|is|was|-)?\s{{0,8}}{_VALUE}"
 )
