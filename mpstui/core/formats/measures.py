@@ -72,7 +72,7 @@ def quantity(text: str) -> tuple[str, str]:
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     if own and own[-1] in ("lr", "rate") and classify(text).role is Role.LEARNING_RATE:
         return kind, "lr"
-    known = [SPELLINGS.get(word, word) for word in own]
+    known = _in_one_spelling(own)
     bare = [word for word in known if word not in BESIDE_A_MEASURE] if {"loss", "acc"} & set(known) else known
     return "test" if kind and not TEST_WORDS.isdisjoint(words) else kind, " ".join(bare) or text.lower()
 
@@ -131,9 +131,22 @@ def bare_words(text: str) -> frozenset[str]:
 
 
 def _bare(words: list[str]) -> frozenset[str]:
-    known = (SPELLINGS.get(word, word) for word in words)
+    known = _in_one_spelling(words)
     beside = BEST_WORDS | BESIDE_A_MEASURE | TRAIN_WORDS | EVAL_WORDS | {"score"}
     return frozenset(word for word in known if word not in beside)
+
+
+def _in_one_spelling(words: list[str]) -> list[str]:
+    """``acc1``, ``Acc@1`` and ``top-1 accuracy`` are one, as are ``loss`` and ``cost``."""
+    known = [SPELLINGS.get(word, word) for word in words]
+    parts = list[str]()
+    for word in known:
+        base = _without_number(word)
+        parts += (SPELLINGS.get(base, base), word[len(base) :]) if base in MEASURES and base != word else (word,)
+    if "top" in parts and "acc" in parts:
+        ranks = [word for word in parts if word.isdigit()]
+        return [word for word in parts if word != "top" and not word.isdigit()] + ranks
+    return parts
 
 
 def looks_measured(value: float) -> bool:

@@ -42,7 +42,8 @@ _LEVEL = re.compile(
     r"(?:^|[\s\[|(:\x2d])(?:INFO|WARNING|WARN|DEBUG|ERROR(?!\s?[:=]\s?[-+.\d])|CRITICAL|NOTICE|METRIC)\b[\s\]|):;\x2d]{1,12}"
 )
 _ORIGIN = re.compile(
-    r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z])|(?<=\d):\s)\s*)"
+    r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?"
+    r"(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z])|(?<=\d):\s|\t(?=\s*[^\s\d.=:+-]))\s*)"
 )
 _BASIC = re.compile(r"([A-Za-z_][\w.]{1,60}):(?=[^\s\d])")
 _RANK_OF = re.compile(r"\(\d{1,4}/\d{1,4}\) (?=Epoch|epoch|Train|train)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
 _LIKELY = ("epoch", "step", "iter", "update")
+_ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
 """Whole numbers by name: what a plan is needs no other part of YAML."""
 
@@ -30,12 +32,12 @@ def planned_totals(launch: LaunchRecord) -> dict[str, float]:
 def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
     """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
 
-    ``--epoch 20`` is ``epoch``, where no other epochs are: a plan most often, or one of its epochs.
+    ``--epoch 20``, ``-e 20`` is ``epoch``, where no other epochs are: a plan most often, or one of its epochs.
 
     Args:
         settings: what else it was configured with; its arguments go before that.
     """
-    words = {**(settings or {}), **arguments_in(argv)}
+    words = {**(settings or {}), **_behind_one_dash(argv), **arguments_in(argv)}
     told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
     if not any(word in name for name in told for word in _LIKELY):
         return {}
@@ -50,6 +52,12 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     totals = {field: value for field, value in found if field is not None and value is not None and value > 0}
     epoch = as_number(told.get(EPOCH, ""))
     return totals if EPOCHS in totals or epoch is None or epoch < 2 else {**totals, EPOCH: epoch}
+
+
+def _behind_one_dash(argv: Sequence[str]) -> dict[str, str]:
+    """The numbers among ``-epochs 20 -e 20``, as some programs name all of their arguments."""
+    found = {word[1:]: value for word, value in pairwise(argv) if _ONE_DASH.fullmatch(word) and value.isdecimal()}
+    return {("epoch" if name == "e" else name): value for name, value in found.items()}
 
 
 def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str, float]:

@@ -478,6 +478,20 @@ def test_a_summary_without_a_word_belongs_to_the_evaluation_above_it() -> None:
     assert not any(point.metrics for point in points)
 
 
+def test_a_summary_may_spell_the_measure_of_the_batches_in_another_way() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch: [0]  [ 5/36]  loss: 2.5 (2.6)  time: 1.5\nEpoch: [0]  [35/36]  loss: 2.25 (2.5)  time: 1.5\n")
+    points = reader.feed(
+        b"2026/01/02 10:00:00\tINFO\tkit.misc.log\tValidation:  [0/4]  acc1: 75.0000 (75.0000)  acc5: 90.0 (90.0)\n"
+        b"2026/01/02 10:00:01\tINFO\t__main__\t * Acc@1 72.5000\tAcc@5 88.5000\n"
+        b"2026/01/02 10:00:01\tINFO\t__main__\tBest top-1 accuracy: 12.5000 -> 72.5000\n"
+    )
+    assert [dict(point.eval_metrics) for point in points] == [
+        {"Validation acc1": 75.0, "Validation acc5": 90.0},
+        {"Validation acc1": 72.5, "Validation acc5": 88.5},
+    ]
+
+
 def keras(epochs: int, batches: int, *, tail: str) -> str:
     """A log of Keras without a terminal: each frame a line; the last repeats the loss and adds the evaluation."""
     lines = []

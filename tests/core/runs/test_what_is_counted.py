@@ -67,6 +67,20 @@ def test_a_plan_of_updates_is_one_of_steps(argv: str, totals: dict[str, float]) 
 
 
 @pytest.mark.parametrize(
+    ("argv", "totals"),
+    [
+        ("bert -c corpus.txt -hs 64 -e 5", {"epoch": 5}),
+        ("python train.py -net vgg -epochs 7 -b 32", {"epochs": 7}),
+        ("python main.py -e 4 --epochs 9", {"epochs": 9}),
+        ("python main.py -e --lr 1 data", {}),
+    ],
+)
+def test_a_plan_may_stand_behind_one_dash(argv: str, totals: dict[str, float]) -> None:
+    """``-e 5`` may be a plan, as ``--epoch 5`` may."""
+    assert asked_totals(argv.split()) == totals
+
+
+@pytest.mark.parametrize(
     ("printed", "step", "steps"),
     [
         ("", 900, None),
