@@ -71,8 +71,9 @@ def look(parser):
         except Exception:
             text = str(one.help)
         long = [flag for flag in one.option_strings if flag.startswith("--")] or one.option_strings or [one.dest]
-        found[long[0].lstrip("-")] = dict(
-            name=long[0].lstrip("-"), flags=list(one.option_strings), many=many, required=bool(one.required),
+        name = long[0][2:] if long[0].startswith("--") else long[0]
+        found[name] = dict(
+            name=name, flags=list(one.option_strings), many=many, required=bool(one.required),
             kind="switch" if switch else kind if kind in ("int", "float") else "text",
             default=None if default is None or switch and default is False else str(default),
             choices=[str(choice) for choice in one.choices or ()], help=" ".join(str(text).split())[:300])
@@ -98,7 +99,7 @@ class Argument:
     """One argument of a program."""
 
     name: str
-    """As ``--set`` takes it: without dashes."""
+    """As ``--set`` takes it: without dashes, but for the one of ``-net``, which is part of how it is written."""
     flags: tuple[str, ...]
     """As they may be written, empty for a positional one."""
     kind: str

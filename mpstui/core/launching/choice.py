@@ -24,7 +24,7 @@ from ..runs.find import find_run
 ACCELERATOR_QUEUE = "auto"
 """The queue named after what the run will use: mps, cuda or cpu. One run at a time in each, one per GPU in cuda."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-_COMMENTED = re.compile(r"^#[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]|(?:true|false)\b)", re.MULTILINE)
+_COMMENTED = re.compile(r"^#[ \t]*(-?[A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]|(?:true|false)\b)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +225,9 @@ def known_key(written: str, profile: Profile) -> str:
     """
     offered = (*profile.args, *commented_arguments(profile), *_written(profile))
     named = {*offered, *arguments_of(profile.sweep)}
-    alike = {key.replace("-", "_"): key for key in named}
-    folded = written.replace("-", "_")
-    if written in named or folded in alike:
-        return written if written in named else alike[folded]
+    alike = {folded(key): key for key in named}
+    if written in named or (written[:1] != "+" and folded(written) in alike):
+        return written if written in named else alike[folded(written)]
     if written in profile.roles.values():
         return written
     if written.startswith("+") and profile.arg_style == "options":

@@ -117,7 +117,7 @@ def propose(
 
 def _typed(command: Sequence[str], known: Sequence[Argument], cwd: Path, name: str | None) -> Profile:
     """The profile of the command as it was typed, with its short options by their long names."""
-    long = {flag: f"--{one.name}" for one in known for flag in one.flags if not flag.startswith("--")}
+    long = {flag: f"--{one.name}" for one in known for flag in one.flags if flag[:2] != "--" and one.name[:1] != "-"}
     typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
     if name is None and typed.name in ("main", "train", "run"):  # the folder tells more
         typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
@@ -217,7 +217,7 @@ def _device(
 def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, list[str]], str]:
     """How the program is told each device, and the argument that tells it."""
     for name, one in known.items():
-        flag = next((flag for flag in one.flags if flag.startswith("--")), "")
+        flag = next((flag for flag in one.flags if flag.startswith("--")), *one.flags[:1] or [""])
         if one.kind != "switch" and _DEVICE.fullmatch(name.rpartition(".")[2]) and (flag or style == "hydra"):
             flag = flag or one.name
             words = one.choices or ("cpu", "mps", "cuda", *(("auto",) if one.default == "auto" else ()))

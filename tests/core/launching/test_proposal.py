@@ -191,6 +191,27 @@ def test_settings_at_the_top_are_written_with_equals_signs(place: Place) -> None
     assert profile.roles == {"steps": "max_iters"}
 
 
+ONE_DASH = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("-net", required=True)
+parser.add_argument("-b", type=int, default=128, help="batch size")
+parser.add_argument("-warm", type=int, default=1)
+parser.add_argument("-gpu", action="store_true")
+parser.add_argument("-resume", action="store_true")
+parser.parse_args()
+"""
+
+
+def test_options_of_one_dash_are_written_with_one(place: Place) -> None:
+    profile = place.made(ONE_DASH, "-net", "vgg", "-b", "32")
+    assert profile.device_args == {"mps": ("-gpu",), "cuda": ("-gpu",)}
+    assert 'args = ["-resume"]' in place.text
+    choice = LaunchChoice(profile, sets={"warm": "2", "b": "16"}, device="cpu")
+    planned = plan(choice, environ=os.environ, machine=linux(), check=False)
+    assert planned.argv[1:] == ("net.py", "-net", "vgg", "-b", "16", "-warm", "2")
+
+
 @pytest.mark.parametrize(
     ("others", "roles"),
     [
