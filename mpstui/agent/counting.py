@@ -27,6 +27,8 @@ class Steps:
         """Steps that were done before this process; None: nobody tells."""
         self.epochs_before: int | None = None
         """Epochs, where a checkpoint and the scheduler in it count the same."""
+        self.epoch_saved: int | None = None
+        """What a checkpoint calls its epoch: as many are done, or one more where they are counted from 0."""
         self.training = 1
         """Which training of this process it is: the next one begins with an optimizer of other parameters."""
         self._seen: int | None = None
@@ -81,6 +83,11 @@ class Steps:
         """The fields of a heartbeat that follow."""
         return {"lr": self.lr, "training": self.training if self.training > 1 else None}
 
+    def behind(self) -> dict[str, Any]:
+        """What was done before this process, for who counts its epochs."""
+        known = {"steps_before": self.before, "epochs_before": self.epochs_before, "epoch_saved": self.epoch_saved}
+        return {**known, "training": self.training}
+
     def made(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``__init__``; one that is made once steps are done may be of another training."""
         trained = self.seen or not self._resumed  # else the count may be one that was loaded
@@ -116,6 +123,7 @@ class Steps:
         counts = {name: value for name, value in found.items() if type(value) is int and value > 0}
         schedules = [part.get("last_epoch") for part in found.values() if isinstance(part, dict)]
         self._told = next((counts[name] for name in _NAMES if name in counts), self._told)
+        self.epoch_saved = counts.get("epoch", self.epoch_saved)
         if counts.get("epoch") in schedules:
             self.epochs_before = counts.get("epoch")
 

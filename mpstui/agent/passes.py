@@ -114,7 +114,12 @@ class Passes:
         return math.ceil(fed.length / max(1, passes_per_step))
 
     def facts(
-        self, passes_per_step: int, steps_before: int | None, epochs_before: int | None, training: int = 1
+        self,
+        passes_per_step: int,
+        steps_before: int | None,
+        epochs_before: int | None,
+        training: int = 1,
+        epoch_saved: int | None = None,
     ) -> dict[str, Any]:
         """The fields of a heartbeat that follow.
 
@@ -122,6 +127,8 @@ class Passes:
             steps_before: optimizer steps that were done before this process, None where nobody knows.
             epochs_before: epochs, where a checkpoint said so.
             training: which one of this process it is.
+            epoch_saved: what a checkpoint calls its epoch. Steps that make other epochs than that were those of
+                another batch size, and tell nothing.
         """
         fed = self._trained
         if fed is None:
@@ -130,7 +137,8 @@ class Passes:
         if steps is not None and (fed.steps > steps or fed.steps * every > fed.batches + every):
             steps = None  # several steps with one batch
         if epochs_before is None and steps_before and steps and steps_before % steps == 0:
-            epochs_before = steps_before // steps
+            whole = steps_before // steps
+            epochs_before = whole if epoch_saved is None or whole in (epoch_saved, epoch_saved + 1) else None
         known = epochs_before if steps_before != 0 else 0
         epoch = fed.epoch + known if self._are_epochs and known is not None else None
         others = [done for network, done in self._begun.items() if network not in fed.networks]

@@ -219,7 +219,7 @@ class Watch:
             "accumulate": passes if passes >= 1 and not further and settled else None,
             "checkpoint": self._written.newest,
             **self.steps.facts(),
-            **self.passes.facts(passes, self.steps.before, self.steps.epochs_before, self.steps.training),
+            **self.passes.facts(passes, **self.steps.behind()),
             **told,
             "loss": told["loss"] if by_trainer else loss,
             "step": step,

@@ -155,6 +155,7 @@ def test_a_checkpoint_tells_what_its_optimizer_does_not(checkpoint: dict[str, An
     steps, made = _resumed(torch.optim.SGD, checkpoint, momentum=0.9)
     _step(made, steps, epoch_steps=10)
     assert (steps.before, steps.count) == (before, (before or 0) + 1)
+    assert steps.epoch_saved == checkpoint.get("epoch")
 
 
 def _run_resumed(folder: Path, **beat: Any) -> dict[str, str]:
@@ -465,13 +466,22 @@ def test_a_stream_has_no_length_and_its_batches_are_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "epochs", "epoch"),
-    [(20, None, 3), (25, None, None), (None, None, None), (None, 7, 8), (0, 7, 1)],
+    ("before", "epochs", "saved", "epoch"),
+    [
+        (20, None, None, 3),
+        (20, None, 2, 3),
+        (20, None, 1, 3),  # counted from 0
+        (20, None, 4, None),  # of 5 steps each: the batch was half as large
+        (25, None, None, None),
+        (None, None, None, None),
+        (None, 7, 7, 8),
+        (0, 7, None, 1),
+    ],
 )
 def test_after_a_resume_an_epoch_is_told_where_it_is_known(
-    before: int | None, epochs: int | None, epoch: int | None
+    before: int | None, epochs: int | None, saved: int | None, epoch: int | None
 ) -> None:
     passes = Passes(torch)
     for _batch in _batches(passes, _loader(10)):
         passes.stepped(1)
-    assert _told(passes, before=before, epochs=epochs)[0] == epoch
+    assert passes.facts(1, before, epochs, epoch_saved=saved)["epoch"] == epoch
