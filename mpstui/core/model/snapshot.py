@@ -296,6 +296,8 @@ class RunSnapshot:
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
     """What was started, secret words masked."""
+    begun_from: str | None = None
+    """The checkpoint that mpstui started it from, as it stands in ``argv``; None: from the start, or unknown."""
     env: Mapping[str, str] = field(default_factory=dict)
     """The environment on the record of its launch, what it inherited included; secret values masked."""
     paused: bool = False

@@ -227,7 +227,7 @@ def _chosen(snapshot: RunSnapshot) -> dict[str, str]:
     return {
         name: value
         for name, value in settings_of(snapshot).items()
-        if value not in (own, left)
+        if value not in (own, left, snapshot.begun_from)
         and not value.startswith(f"{own}/")
         and not (name == "word 0" and _PYTHON.search(value))
     }

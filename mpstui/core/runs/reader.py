@@ -55,6 +55,8 @@ class KnownCommand:
     def __init__(self) -> None:
         self.argv: tuple[str, ...] = ()
         self.env: Mapping[str, str] = {}
+        self.begun_from: str | None = None
+        """The checkpoint that mpstui started it from."""
         self._of: LaunchRecord | Spec | None = None
 
     def learn(self, launch: LaunchRecord | None, spec: Spec | None) -> bool:
@@ -71,7 +73,12 @@ class KnownCommand:
             variant = source.launch.variants.get(source.launch.device)
             argv, env = (variant.argv, variant.env) if variant else ((), {})
         self.argv, self.env = masked_words(argv), masked(env)
+        self.begun_from = source.checkpoint if isinstance(source, LaunchRecord) else None
         return True
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a snapshot that follow."""
+        return {"argv": self.argv, "env": self.env, "begun_from": self.begun_from}
 
 
 class RunReader(RunFollower):
@@ -379,8 +386,7 @@ class RunReader(RunFollower):
             events=events,
             images=self._images.get(self.machine.monotonic(), live, self._newest_image) if full else 0,
             series=curves,
-            argv=self._command.argv,
-            env=self._command.env,
+            **self._command.facts(),
             settings=self._settings,
             paused=paused and live,
             held_for=status.held_for if status and live else None,

@@ -120,6 +120,16 @@ def test_what_follows_from_where_a_run_is_tells_it_from_no_other() -> None:
     assert told_apart([replace(here, argv=("python", "t.py")), left]) == {"a": "", "c": ""}
 
 
+def test_a_run_that_was_restarted_from_its_checkpoint_has_no_setting_more(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    for second in range(2):
+        run = RunBuilder(home, "train", NOW + second).status("done").launch(device="cpu", checkpoint="/q/9.pt")
+        path = run.run.attempt(1).launch
+        more = ["--resume", "/q/9.pt"] if second else []
+        storage.write_json(path, {**json.loads(path.read_text()), "argv": ["python", "t.py", "--lr", "0.1", *more]})
+    assert set(told_apart(make_monitor(home, FakeClock()).refresh()).values()) == {""}
+
+
 def measured_run(name: str, **values: list[float]) -> RunSnapshot:
     """A run with curves of these values, at steps 0, 10, 20 ..."""
     store = SeriesStore()
