@@ -111,20 +111,25 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
     """
     lines = [line[-LONGEST_LINE:] for line in re.split(r"[\r\n]+", output) if line]
     for rule in rules:
-        patterns = []
-        for pattern in rule.patterns:
-            with contextlib.suppress(re.error):  # a rule that cannot be read names no cause, and costs no record
-                patterns.append(re.compile(pattern))
-        line = next((line for line in reversed(lines) if any(pattern.search(line) for pattern in patterns)), None)
-        if line is not None:
+        line = _last_line(rule.patterns, lines)
+        if line is not None and _last_line(rule.unless, lines) is None:
             return rule.id, line.strip()
     for rule in rules:
-        if ending.signal is not None and ending.signal in rule.signals:
+        if ending.signal is not None and ending.signal in rule.signals and _last_line(rule.unless, lines) is None:
             return rule.id, f"signal {ending.signal}"
     for rule in rules:
         if ending.code and ending.code in rule.codes:
             return rule.id, f"exit code {ending.code}"
     return None
+
+
+def _last_line(patterns: Sequence[str], lines: Sequence[str]) -> str | None:
+    """The last line in which one of the patterns is found."""
+    readable = []
+    for pattern in patterns:
+        with contextlib.suppress(re.error):  # a rule that cannot be read names no cause, and costs no record
+            readable.append(re.compile(pattern))
+    return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in readable)), None)
 
 
 class Crash(NamedTuple):

@@ -101,6 +101,8 @@ class CauseRule(NamedTuple):
     patterns: Sequence[str] = []
     signals: Sequence[int] = []
     codes: Sequence[int] = []
+    unless: Sequence[str] = []
+    """Patterns of what drags this one's words along, such as a missing compiler: it is then no cause."""
 
 
 AFTER_CHECKPOINT = "{after.checkpoint}"

@@ -238,12 +238,14 @@ def _last_step(evidence: Evidence) -> int | None:
 
 
 def supervisor_rules() -> list[dict[str, Any]]:
-    """Return ``[{"id": str, "patterns": [str], "signals": [int], "codes": [int]}, ...]``, to be tried in this order.
+    """Return ``id``, ``patterns``, ``signals``, ``codes`` and ``unless`` of each, to be tried in this order.
 
     A rule holds when one of its patterns is found by ``re.search(pattern, tail)`` in the end of the
     attempt's output (64 KiB is plenty; carriage returns turned into newlines, runs of blanks into one space), or when
     the attempt ended by one of ``signals`` or with one of ``codes``. The patterns are plain ``re`` of Python 3.10
-    without unbounded repetition across lines. A stop that was asked for has no cause: do not ask the rules then.
+    without unbounded repetition across lines. One of ``unless`` found anywhere speaks against it: these are the
+    patterns of what outranks it and is no restart cause, so that a crash has one name here and on the card. A stop
+    that was asked for has no cause: do not ask the rules then.
     """
     return [
         {
@@ -255,6 +257,12 @@ def supervisor_rules() -> list[dict[str, Any]]:
                 if clue.startswith("signal:") and worth >= _CERTAIN
             ],
             "codes": [],
+            "unless": [
+                "(?i)" + portable(pattern)
+                for one in all_rules()
+                if rule_id in one.outranks and one.id not in RESTART_CAUSES
+                for pattern in one.patterns
+            ],
         }
         for rule_id in RESTART_CAUSES
     ]

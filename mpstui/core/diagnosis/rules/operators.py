@@ -103,8 +103,8 @@ RULES = (
     DeviceRule(
         id="compile_mps",
         title="torch.compile failed",
-        cause="The compiler backend could not compile the model; on MPS it exists since torch 2.7 and is still "
-        "called a prototype in 2.15.",
+        cause="The compiler could not translate the model. On MPS it exists since torch 2.7 and is still called a "
+        "prototype in 2.15.",
         remedy=Remedy(text="Start again with TORCH_COMPILE_DISABLE=1: eager mode, same device.", env=EAGER),
         sources=("pytorch/pytorch#158199", "pytorch/pytorch#125254", "pytorch/pytorch#150121"),
         patterns=(
@@ -122,14 +122,12 @@ RULES = (
         ),
         weak_patterns=(r"/torch/_inductor/codegen/\w+\.py", r"and TORCHDYNAMO_VERBOSE=1 for more"),
         confidence=0.91,
-        clues={"device:cpu": -0.4},
         outranks=("metal_shader_compile", "mps_op_limit", "dtype_mismatch"),
     ),
     Rule(
         id="compile_failed",
-        title="torch.compile failed on the CPU",
-        cause="The compiler could not translate the model. On the CPU it writes C++ and needs a working compiler and "
-        "Python's headers.",
+        title="torch.compile found no working C++ compiler",
+        cause="On the CPU torch.compile writes C++ and needs a compiler that works, and Python's headers.",
         remedy=Remedy(text="Start again with TORCH_COMPILE_DISABLE=1: eager mode, same device.", env=EAGER),
         sources=("torch/_inductor/cpp_builder.py",),
         patterns=(
@@ -138,8 +136,6 @@ RULES = (
             r"CppCompileError: C\+\+ compile error",
             r"fatal error: \W?Python\.h\W? ?:? No such file or directory",
         ),
-        weak_patterns=(r"BackendCompilerFailed", r"InductorError", r"torch\._dynamo\.exc\.\w+", r"LoweringException"),
-        clues={"device:cpu": 0.25, "device:mps": -0.3},
         outranks=("compile_mps",),
     ),
     Rule(
