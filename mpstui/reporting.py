@@ -146,7 +146,10 @@ class Report:
         self._guarded(_Run.takes, actions)
 
     def refuses(self, action: str, why: str) -> None:
-        """Answer ``why`` not, until :meth:`takes` promises it; :meth:`requested`, of any other action, looks for it."""
+        """Answer requests for ``action`` with ``why`` it cannot be carried out, until :meth:`takes` promises it.
+
+        They are looked for whenever :meth:`requested` is called, for whichever action.
+        """
         self._guarded(_Run.refuses, action, why)
 
     def leaves(self, *, forgets: bool = False) -> None:
