@@ -45,7 +45,10 @@ class Steps:
         self._trained: dict[int, tuple[weakref.ref[Any], int]] = {}
         """The parameters of each network."""
         self._one_by_one = True
-        self._first = _Written([], None)
+        self._written: dict[int, _Written] = {}
+        """What each optimizer trains."""
+        self._looks_again = False
+        """An optimizer was made, and nothing was computed since: what it trains may yet be begun anew."""
         self._newest: weakref.ref[Any] | None = None
         self._resumed = self._read_optimizer = False
         self.may_go_on = False
@@ -93,8 +96,8 @@ class Steps:
         trained = self.seen or not self._resumed  # else the count may be one that was loaded
         # One that is made within the first step takes part in it: some make one for each parameter.
         if trained and (self.count or 0) > self._earlier + 1:
-            if self._seen is not None and len(self._networks) == 1 and self._first.anew(self._seen, self.before or 0):
-                self._trained.clear()
+            self._forget_what_is_anew()
+            self._looks_again = True
             self._earlier, self._optimizers = self.count or 0, []
             self._seen = None if self._seen is None else self._earlier
             self._round.clear()
@@ -103,6 +106,12 @@ class Steps:
         self._made.add(id(optimizer))
         self._networks.pop(id(optimizer), None)  # of another one that had its place in memory
         self._optimizers.append(weakref.ref(optimizer))
+
+    def begins(self) -> None:
+        """Before a backward pass: some make their optimizers first, and then the weights anew."""
+        if self._looks_again:
+            self._looks_again = False
+            self._forget_what_is_anew()
 
     def resumed(self, optimizer: Any, state: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``load_state_dict``: accelerate gives it its own back, that of a new one."""
@@ -146,6 +155,8 @@ class Steps:
             self._seen += 1
             self._round.clear()
         self._round.append(weakref.ref(optimizer))
+        if (written := self._written.get(id(optimizer))) is not None:
+            written.steps += 1
         self._lr = optimizer.param_groups[0].get("lr")  # it may be gone when the program ends
         if self._newest is None or self._newest() is not optimizer:
             self._newest = weakref.ref(optimizer)
@@ -166,8 +177,16 @@ class Steps:
         self._count_of_networks = max(self._count_of_networks, number + 1)
         self._trained = trained | {key: (weakref.ref(one), number) for key, one in weights.items()}
         self._networks[id(optimizer)] = number
-        self._first = _Written(list(weights.values()), self._seen)
+        kept = self._written.items()
+        self._written = {key: one for key, one in kept if one.network != number or key in self._made}
+        self._written[id(optimizer)] = _Written(number, list(weights.values()))
         return number
+
+    def _forget_what_is_anew(self) -> None:
+        """Whoever trains a network from here on that was begun anew trains another one."""
+        anew = {one.network for one in self._written.values() if one.anew()}
+        self._trained = {key: known for key, known in self._trained.items() if known[1] not in anew}
+        self._written = {key: one for key, one in self._written.items() if one.network not in anew and one.lives}
 
     def _alive(self) -> list[Any]:
         return [one for one in (ref() for ref in self._optimizers) if one is not None]
@@ -192,14 +211,21 @@ class _Written:
     others may be written behind torch's back (``weight.data``); those that take no part in each step lack more.
     """
 
-    def __init__(self, weights: list[Any], seen: int | None) -> None:
-        """Behind the first step, ``seen`` steps after the beginning; None: this is that of the process."""
+    def __init__(self, network: int, weights: list[Any]) -> None:
+        """Behind the first step of an optimizer that trains ``network``."""
+        self.network = network
+        self.steps = 0
+        """Of this optimizer, with the first one."""
         self._known = [(weakref.ref(one), _times(one)) for one in weights[:_MOST]]
-        self._seen = seen
 
-    def anew(self, seen: int, before: int) -> bool:
-        """Whether something else has written them all by the step ``seen``, ``before`` of which were made elsewhere."""
-        steps = seen - 1 - (before if self._seen is None else self._seen)
+    @property
+    def lives(self) -> bool:
+        """Whether it can still be trained."""
+        return any(ref() is not None for ref, _ in self._known)
+
+    def anew(self) -> bool:
+        """Whether something else has written them all since."""
+        steps = self.steps - 1
         alive = ((ref(), version) for ref, version in self._known)
         written = [_times(one) - version for one, version in alive if one is not None]
         if steps < 2 or not written:

@@ -182,8 +182,14 @@ class Reporter:
         listen_for_stacks(self._run, self._attempt)
 
     def disable(self, reason: str) -> None:
-        """Report nothing from now on, and say so once."""
+        """Report nothing from now on, and say so once.
+
+        An agent takes its heartbeat away: it would stand there as the last word of a training that goes on.
+        """
         self.enabled = False
+        if self._by == "agent" and not self.is_spoken_for():
+            with contextlib.suppress(OSError):
+                self._run.attempt(self._attempt).heartbeat(self._rank).unlink()
         self._say(f"reporting is off, the training goes on ({reason})")
 
     def _write_beat(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import time
@@ -89,25 +90,32 @@ def _found_again(path: str, file: tuple[int, int, int]) -> str | None:
 
 
 def parts_saved(obj: Any) -> tuple[bool, bool]:
-    """Whether what is saved has a network's weights, and an optimizer's state: names alone are looked at."""
+    """Whether what is saved has a network's weights, and an optimizer's state: names alone are looked at.
+
+    No code of the program runs for it: a configuration that is saved beside them may refuse names it does not know.
+    """
     weights = state = False
     for one in _parts(obj, 0):
-        if isinstance(one, Mapping):
+        if isinstance(one, dict):
             state = state or "param_groups" in one
-            weights = weights or hasattr(one, _OF_WEIGHTS)
+            weights = weights or _has(one, _OF_WEIGHTS)
             weights = weights or any(isinstance(name, str) and name.endswith(_PARAMETERS) for name in one)
         else:
-            weights = weights or hasattr(one, "named_parameters")
-            state = state or hasattr(one, "param_groups")
+            weights = weights or _has(one, "named_parameters")
+            state = state or _has(one, "param_groups")
     return weights, state
 
 
 def _parts(obj: Any, depth: int) -> Iterator[Any]:
     yield obj
-    if depth < _DEEPEST and isinstance(obj, (Mapping, list, tuple)):
-        for one in obj.values() if isinstance(obj, Mapping) else obj[:100]:
-            if isinstance(one, (Mapping, list, tuple)) or hasattr(one, "named_parameters"):
+    if depth < _DEEPEST and isinstance(obj, (dict, list, tuple)):
+        for one in dict.values(obj) if isinstance(obj, dict) else obj[:100]:
+            if isinstance(one, (dict, list, tuple)) or _has(one, "named_parameters"):
                 yield from _parts(one, depth + 1)
+
+
+def _has(obj: Any, name: str) -> bool:
+    return inspect.getattr_static(obj, name, None) is not None
 
 
 def hook() -> Callable[[], Any] | None:

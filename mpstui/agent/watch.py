@@ -87,6 +87,7 @@ class Watch:
     def before_backward(self, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
         self.losses.before_backward(*args, **kwargs)
+        self.steps.begins()
         self._worked()
         self._first_backward = self._first_backward or self._worked_at
         if not self.steps.seen and not self.captured.is_capturing():

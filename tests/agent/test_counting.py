@@ -96,6 +96,33 @@ def test_a_network_is_begun_anew_also_where_half_of_it_is_written_past_the_count
     assert told == [1, 1, 2]
 
 
+@pytest.mark.parametrize("weights_first", [True, False])
+def test_trainings_of_two_optimizers_that_share_a_network_begun_anew_are_two(weights_first: bool) -> None:
+    """A wide part that is kept, and a deep one that is another each time; the first training tells nothing anew."""
+    steps, told = Steps(), []
+    wide = torch.nn.Linear(3, 1)
+    for training in range(3):
+        deep = torch.nn.Linear(3, 1)
+        if training == 2 and weights_first:
+            wide.reset_parameters()
+        optimizers = [torch.optim.SGD(net.parameters(), lr=0.01) for net in (wide, deep)]
+        for optimizer in optimizers:
+            steps.made(optimizer)
+        if training == 2 and not weights_first:
+            wide.reset_parameters()
+        for _ in range(5):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            steps.begins()
+            (wide(torch.ones(2, 3)) + deep(torch.ones(2, 3))).sum().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                steps.network(optimizer)
+                steps.stepped(optimizer, None)
+        told.append((steps.training, steps.count))
+    assert told == [(1, 5), (1, 10), (2, 15)]
+
+
 def test_of_steps_that_are_compiled_at_times_the_optimizer_tells() -> None:
     steps = Steps()
     made = _made(torch.optim.Adam, steps)

@@ -157,6 +157,36 @@ def test_each_checkpoint_that_is_saved_is_told_with_its_step_and_what_is_none_is
     )
 
 
+def test_what_is_saved_is_looked_at_without_running_any_code_of_it(tmp_path: Path) -> None:
+    """A configuration beside the weights may refuse every name that it does not know, and compute its values."""
+    script = SCRIPT + (
+        "from collections import UserDict\n"
+        "class Strict(UserDict):\n"
+        "    def __getattr__(self, name): raise KeyError(name)\n"
+        "    def values(self): raise KeyError('values')\n"
+        "step(); torch.save({'model': net.state_dict(), 'config': Strict(lr=1)}, 'a.pt'); step()\n"
+    )
+    _, last = ran(script, tmp_path)
+    assert (last["phase"], last["step"], last["checkpoint"]["path"]) == ("done", 2, str(tmp_path / "a.pt"))
+
+
+def test_an_agent_that_gives_up_leaves_no_heartbeat_behind(tmp_path: Path) -> None:
+    """It would stand there as the last word of a training that goes on."""
+    script = SCRIPT + (
+        "step(); print(os.path.exists(beat))\n"
+        "class Odd:\n"
+        "    def __fspath__(self): raise RuntimeError('none')\n"
+        "try: torch.save(net, Odd())\n"
+        "except RuntimeError: print(os.path.exists(beat))\n"
+        "step()\n"
+    )
+    where = "import os; beat = os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'\n"
+    done = run(where + script, tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()) == (0, ["True", "False"])
+    assert not RunDir(tmp_path).attempt(1).heartbeat().exists()
+    assert "reporting is off" in _events(tmp_path)[-1]["text"]
+
+
 def test_a_checkpoint_that_is_written_aside_and_put_in_place_has_its_last_name(tmp_path: Path) -> None:
     script = "import os, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
     script += (

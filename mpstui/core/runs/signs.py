@@ -73,8 +73,12 @@ class BeatFile:
 
     def read(self) -> float | None:
         """Look; None when nothing new can be read, else the seconds of sleep since the beat before."""
-        if not self._file.read() or self._file.value is None:
-            return None  # perhaps being written by a program that does not rename: the next look sees it whole
+        if not self._file.read():
+            return None
+        if self._file.value is None:  # perhaps being written by a program that does not rename
+            if self.ours and self._file.modified_ns is None and self.path.parent.exists():
+                self.beat = None  # an agent that has given up took it away
+            return None
         try:
             beat: Heartbeat | None = heartbeat.from_json(self._file.value)
             self.ours = True

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import Health, RunSnapshot
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import epoch_text
 from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
@@ -540,3 +540,17 @@ def test_of_folds_nobody_knows_how_many_there_are(home: Home) -> None:
     run.output("".join(f"epoch {epoch}/4 loss 0.5\n" for epoch in (1, 2, 3, 4, 1, 2)))
     monitor = make_monitor(home, FakeClock(NOW + 100))
     assert monitor.snapshot(run.run.run).numbers.eta_seconds is None
+
+
+def test_where_the_agent_has_given_up_the_log_alone_tells(home: Home) -> None:
+    """Its heartbeat is gone: neither its epoch nor its phase is the last word of a training that went on without it."""
+    run = seen_by_agent(run_of(home), 27, 0.45, epoch=1, epochs=4, phase="save")
+    run.output("Epoch 1/4 loss 0.450\n")
+    monitor = make_monitor(home, FakeClock())
+    assert monitor.refresh(run.run.run)[0].numbers.step == 27
+    run.run.attempt(1).heartbeat().unlink()
+    run.output("Epoch 4/4 loss 0.250\n")
+    shown = monitor.refresh(run.run.run)[0]
+    assert (shown.numbers.epoch, shown.numbers.epochs) == (4, 4)
+    run.exit(code=0)
+    assert both(home, run)[1].state is State.FINISHED
