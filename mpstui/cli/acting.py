@@ -83,7 +83,7 @@ def _act(
         asked = request.action.replace("_", " ")
         raise OperationError(
             f"{one.dir.run} has not answered the request to {asked} within {args.timeout:g} s",
-            "the request stays; `mpstui show` tells how the run is",
+            "the request remains; `mpstui show` shows how the run is doing",
         )
     if ack.ok and then is not None:
         say_lines(ack.text, beside=True)
@@ -179,7 +179,7 @@ def run_restart(args: argparse.Namespace) -> int:
         changes = tried(snapshot, *edited(snapshot))
         cost = BY_ID["restart"].cost(snapshot, availability(snapshot, "restart").why) if args.source == "latest" else ""
         say(f"would change {', '.join(map(str, changes))}" if changes else "would change nothing")
-        say(cost or "what is done again is unknown")
+        say(cost or "how much work is repeated is unknown")
         return 0
     return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
 
@@ -201,7 +201,7 @@ def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
 
     found = wait_for(ended, None)
     assert found is not None  # without a limit it is waited for
-    on = "" if found.failure else "; go on for real with the same command without --rehearse"
+    on = "" if found.failure else "; restart for real with the same command without --rehearse"
     return Ack("", not found.failure, "supervisor", 0.0, found.sentence + on)
 
 

@@ -22,21 +22,21 @@ from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lin
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-The run itself stays as it is, and goes on if it trains. Its checkpoint is read, never written. Examples:
+The run itself is left alone, and keeps training if it does. Its checkpoint is read, never written. Examples:
   mpstui branch RUN --set lr=1e-4                 # from its newest checkpoint
-  mpstui branch RUN --at 12000 --set lr=1e-4      # from the newest one from step 12,000 or before
+  mpstui branch RUN --at 12000 --set lr=1e-4      # from the newest one at or before step 12,000
   mpstui branch gpu1:RUN                          # here, from a checkpoint of another machine
   mpstui branch RUN --on gpu1                     # and on another machine, from one of here"""
-    parser.add_argument("run", metavar="[HOST:]RUN", help=f"{RUN_HELP}; behind the machine that it is on")
+    parser.add_argument("run", metavar="[HOST:]RUN", help=f"{RUN_HELP}; gpu1:RUN for one on another machine")
     add_repeatable(
         parser, "--on", "HOST|slurm|local", "start it on another machine, as a job of Slurm, or here (default)"
     )
-    parser.add_argument("--at", type=int, metavar="STEP", help="where to leave it (default: its newest checkpoint)")
+    parser.add_argument("--at", type=int, metavar="STEP", help="the step to branch at (default: its newest checkpoint)")
     add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
     add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train")
     parser.add_argument("--name", metavar="NAME", help="name of the new run")
-    parser.add_argument("--dry-run", action="store_true", help="print from where and what would be started")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be started, and from which checkpoint")
     parser.add_argument("--yes", action="store_true", help="do not ask before something is sent")
     parser.add_argument("--json", action="store_true", help='print {"run": ID, "branch": {...}}')
 

@@ -105,7 +105,7 @@ class Conversation:
             if kind == ENDED:
                 code = int(data)
                 if self._goes_on and code > _BY_SIGNAL and not self.is_asked_to_end:  # as where a machine shuts down
-                    raise HostError(self._line.host, "cut", "its end there was killed", "runs there go on")
+                    raise HostError(self._line.host, "cut", "its end there was killed", "runs there continue")
                 self._show(self._held.rest())
                 return code
             if kind == OUT:
@@ -123,7 +123,7 @@ class Conversation:
     def _read(self, most: int) -> bytes | None:
         reads, patience = self._line.reads, self._patience
         if not select.select([reads], [], [], patience)[0]:
-            raise HostError(self._line.host, "frozen", f"nothing was heard for {patience:.0f} s", "runs there go on")
+            raise HostError(self._line.host, "frozen", f"nothing was heard for {patience:.0f} s", "runs there continue")
         return reads.read(most)
 
     def _attend(self) -> None:

@@ -64,7 +64,7 @@ def beginning(session: Session, args: argparse.Namespace, profile: Profile) -> B
         return None
     if profile.resume_args is None:
         hint = 'give it [resume] args, such as args = ["--resume", "{checkpoint}"]'
-        raise UsageError(f"profile {profile.slug} does not say how it goes on from a checkpoint", hint)
+        raise UsageError(f"profile {profile.slug} does not say how it resumes from a checkpoint", hint)
     source, _, run = args.start.rpartition(":")
     at = inf if args.at is None else args.at
     if source in ("", LOCAL):

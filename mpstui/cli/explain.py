@@ -88,7 +88,7 @@ def _not_ended(path: Path) -> str | None:
     state = Monitor(home).snapshot(path.name).state if path.parent == home.runs else None
     if state is None or not state.active:
         return None
-    return f"It has not ended: it is {state.replace('_', ' ')}, and its output names no failure that is known."
+    return f"It has not ended: it is {state.replace('_', ' ')}, and its output names no known failure."
 
 
 def _evidence_of_others(folder: Path) -> Evidence:
@@ -148,7 +148,7 @@ def _wrapped(label: str, text: str) -> str:
 
 def configure_parse(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-Of a folder, the best file is read. Example:
+In a folder, the best file is read. Example:
   mpstui parse train.log"""
     parser.add_argument("file", type=Path, metavar="FILE", help="a log, a metric file, or a folder that holds some")
     parser.add_argument("--json", action="store_true", help="print it as JSON")

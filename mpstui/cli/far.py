@@ -167,14 +167,14 @@ def _carried(
             if not (was_there and (follows or acts)) or error.kind not in PASSING or is_asked_to_end:
                 raise
             if known["waited"] > patience:
-                doubt = f"{error}, and whether it was done is not known" if acts else str(error)
+                doubt = f"{error}, and whether it was carried out is not known" if acts else str(error)
                 raise HostError(
                     host, error.kind, doubt.removeprefix(f"{host}: "), f"`mpstui ps --host {host}`"
                 ) from None
             if conversation is not None:
                 known |= conversation.place
                 since = time.strftime("%H:%M:%S", time.localtime(conversation.heard_at))
-                goes_on = "it is asked again, and done once," if acts else "this goes on"
+                goes_on = "it is asked again, and carried out once," if acts else "this continues"
                 warn(f"{error.sentence} since {since}; {goes_on} as soon as it is back")
             reopening.ended(max(0.0, time.monotonic() - opened), error.kind)
         reopening.pause(max(0.0, min(OFTEN_SECONDS, patience - known["waited"])))

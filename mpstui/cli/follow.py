@@ -24,17 +24,17 @@ LINES_AT_ONCE = 500
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-Without RUN: of all runs, and of those that come, until ctrl+c; with RUN until all of them have ended. A log or a folder
-that mpstui did not start can stand in place of a run. docs/scripts.md has the fields. Examples:
+Without RUN: all runs, also new ones, until ctrl+c; with RUN: until all of them have ended. A log or a folder that
+mpstui did not start can stand in place of a run. docs/scripts.md has the fields. Examples:
   mpstui follow RUN --json | jq -c 'select(.kind == "point") | [.step, .values.loss]'
   mpstui follow --new --json | jq -r 'select(.state == "failed") | .name'
   mpstui follow --once --mark ~/.seen --json   # in cron: what has happened since the last time"""
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="print an object for each event")
-    parser.add_argument("--log", action="store_true", help="lines of the output too")
-    parser.add_argument("--new", action="store_true", help="only what comes, not what is there")
-    parser.add_argument("--once", action="store_true", help="end when all that is there has been told")
-    parser.add_argument("--mark", type=Path, metavar="FILE", help="go on behind what was told with this file before")
+    parser.add_argument("--log", action="store_true", help="also print lines of the output")
+    parser.add_argument("--new", action="store_true", help="only what is new, not what is already there")
+    parser.add_argument("--once", action="store_true", help="end after printing what is already there")
+    parser.add_argument("--mark", type=Path, metavar="FILE", help="continue after what was printed with it before")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,7 +90,7 @@ def _marked(path: Path) -> Mapping[str, Any]:
     try:
         return storage.read_json(path) or {}
     except (UnreadableRecord, OSError) as error:
-        raise OperationError(f"{path} cannot be read: {error}", "without it all is told again: remove it") from error
+        raise OperationError(f"{path} cannot be read: {error}", "remove it, and everything is printed again") from error
 
 
 def _mark(path: Path, places: Mapping[str, Any]) -> None:

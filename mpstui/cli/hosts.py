@@ -23,16 +23,16 @@ no other machine is named yet
   mpstui hosts NAME            checks one: whatever `ssh NAME` takes, such as ada@10.0.0.7
   mpstui --host NAME           opens the screen on it; ps, logs, launch and the others take --host too
   [hosts]                      in {}
-  show = ["NAME"]              has it in the screen, in the launch form and here without --host"""
+  show = ["NAME"]              adds it to the screen, the launch form and this check, without --host"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-Checks the hosts that are named, else those of settings.toml: ssh, Python, clock, torch, devices, disk.
-exit status: 0 all can be worked with; 1 one has a problem; 255 one cannot be reached. Examples:
+Checks the hosts named here, else those of settings.toml: ssh, Python, clock, torch, devices, disk.
+exit status: 0 all can be used; 1 one has a problem; 255 one cannot be reached. Examples:
   mpstui hosts
   mpstui hosts gpu1 me@10.0.0.7
-  mpstui doctor --host gpu1     all that is checked there"""
+  mpstui doctor --host gpu1     every check there"""
     parser.add_argument("names", nargs="*", metavar="HOST", help="whatever `ssh HOST` takes")
     parser.add_argument("--json", action="store_true", help="print facts and results as JSON")
 

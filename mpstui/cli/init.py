@@ -80,7 +80,7 @@ def _tell(made: Proposal, file: Path, run: str | None, *, as_json: bool) -> None
         print_json(told)
         return
     say(str(file))
-    silent = made.complaint or "the program told nothing of its arguments"
+    silent = made.complaint or "the program says nothing about its arguments"
     known = " and ".join(made.sources) or f"the command alone: {silent}"
     known += f" (of its arguments: {made.complaint})" if made.sources and made.complaint else ""
     say(f"made from {known}; start it with `mpstui launch {file}`")

@@ -19,10 +19,10 @@ def configure_note(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 Examples:
   mpstui note RUN warmup of 500 steps, seed of the paper
-  mpstui note RUN ""    takes it away
+  mpstui note RUN ""    removes it
   mpstui note RUN       prints it"""
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("text", nargs="*", metavar="TEXT", help="the note; without it the one there is printed")
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="the note; without one, print the present note")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -30,7 +30,7 @@ def run_note(args: argparse.Namespace) -> int:
     found = find_run(Session().home, args.run)
     if args.text:
         after = annotate(found, " ".join(args.text))
-        told = f"{found.run}: {'note kept' if after.note else 'no note any more'}"
+        told = f"{found.run}: {'note saved' if after.note else 'note removed'}"
     else:
         after = labels.read(found)
         told = after.note or f"{found.run} has no note"
@@ -41,12 +41,12 @@ def run_note(args: argparse.Namespace) -> int:
 def configure_tag(parser: argparse.ArgumentParser) -> None:
     parser.usage = "mpstui tag [--json] RUN [RUN ...] [+TAG ...] [-TAG ...]"
     parser.epilog = """\
-Without a tag, those that the runs have are printed. Examples:
+Without a tag, prints the tags that the runs have. Examples:
   mpstui tag RUN +baseline -draft
   mpstui tag RUN1 RUN2 +paper"""
     parser.add_argument("--json", action="store_true", help="print the runs with their tags as a JSON array")
     parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="RUN", help=f"{RUN_HELP}; then +TAG to add and -TAG to take away"
+        "words", nargs=argparse.REMAINDER, metavar="RUN", help=f"{RUN_HELP}; then +TAG to add and -TAG to remove"
     )
 
 
@@ -72,9 +72,9 @@ def configure_rename(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 The run's id and its folder stay as they are. Examples:
   mpstui rename RUN baseline, second try
-  mpstui rename RUN ""    gives it back the name it was launched under"""
+  mpstui rename RUN ""    restores the name it was launched under"""
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("name", nargs="+", metavar="NAME", help="what to call it")
+    parser.add_argument("name", nargs="+", metavar="NAME", help="the new name")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 

@@ -36,7 +36,7 @@ AGENT_HELP = "load the agent into every Python of the program: heartbeat, cache 
 
 def configure_launch(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-The run goes on when this terminal closes; several runs are queued. Examples:
+The run keeps going when this terminal closes; several runs are queued. Examples:
   mpstui launch quickstart --set epochs=3
   mpstui launch cifar10 --sweep lr=0.1,0.01 --sweep seed=1,2,3
   mpstui launch ./mine.toml --device cpu --after RUN"""
@@ -49,9 +49,9 @@ The run goes on when this terminal closes; several runs are queued. Examples:
         "--from",
         dest="start",
         metavar="[HOST:]RUN",
-        help="begin from a checkpoint of a run, of another machine too",
+        help="start from a checkpoint of a run, also on another machine",
     )
-    parser.add_argument("--at", type=int, metavar="STEP", help="of --from: the newest one from that step or before it")
+    parser.add_argument("--at", type=int, metavar="STEP", help="with --from: the newest one at or before that step")
     _add_launch_options(parser)
 
 
@@ -165,7 +165,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         say_lines("\n".join(runs))
         if sys.stdout.isatty() and sys.stderr.isatty():
             opens = f"`mpstui {runs[0]}` opens it" if len(runs) == 1 else "`mpstui` shows them"
-            goes_on = "it goes on" if len(runs) == 1 else "they go on"
+            goes_on = "it keeps running" if len(runs) == 1 else "they keep running"
             say_lines(f"{opens}; {goes_on} when this terminal is closed", beside=True)
     return 0
 
@@ -204,7 +204,7 @@ def _ask_for_all(session: Session, plans: Sequence[LaunchPlan]) -> None:
 
 def configure_run(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-No profile is needed. Options of mpstui stand before `--`, those of the command behind it. Examples:
+No profile is needed. Options of mpstui come before `--`, those of the command after it. Examples:
   mpstui run -- python train.py --lr 3e-4
   mpstui run --device cpu --name baseline -- python train.py
   mpstui run --resume='--resume {checkpoint}' --checkpoints 'out/*.pt' -- python train.py"""
@@ -243,7 +243,7 @@ def run_run(args: argparse.Namespace) -> int:
         raise UsageError("there is no command to run", "such as: mpstui run -- python train.py")
     name = command[0]
     if which(name) is None and names_profile(name, session.home, session.cwd):
-        changed = " (`--set KEY=VALUE` changes an argument of it)" if command[1:] else ""
+        changed = " (`--set KEY=VALUE` changes one of its arguments)" if command[1:] else ""
         raise UsageError(f"{name!r} is a profile, not a program", f"start it with `mpstui launch {name}`{changed}")
     profile = profile_of_command(
         command,

@@ -135,10 +135,10 @@ def _offset_of_last(path: Path, lines: int) -> int:
 
 def configure_wait(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-A line for each run as it ends; with --any, for the one that ended first. With --json it is an object: run, name, state,
-reason, attempt, exit, ended, moved_to, as in `mpstui ps --json`.
+Prints a line for each run as it ends; with --any, for the one that ended first. With --json it is an object: run, name,
+state, reason, attempt, exit, ended, moved_to, as in `mpstui ps --json`.
 
-exit status: 0 what was waited for has finished; 1 one of it ended in any other way, or the time is up. Examples:
+exit status: 0 all that it waited for finished; 1 a run ended in any other way, or the time is up. Examples:
   mpstui wait RUN && echo done
   mpstui wait --any RUN OTHER"""
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
@@ -149,7 +149,7 @@ exit status: 0 what was waited for has finished; 1 one of it ended in any other 
 
 def run_wait(args: argparse.Namespace) -> int:
     if args.timeout is not None and not args.timeout >= 0:
-        raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
+        raise UsageError(f"--timeout {args.timeout:g} is not a time to wait", "seconds; 0 looks once")
     session, begun = Session(), time.monotonic() - (known("waited") or 0.0)
     awaited = Awaited(map(session.run, args.runs), partial(respawn_missing_supervisors, session))
     told = dict[str, bool](known("told") or {})  # whether each run that has ended has finished

@@ -17,12 +17,12 @@ from .session import Session, add_repeatable, agreed, print_json, say, say_lines
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 The training saves and ends; its code, records and newest checkpoint are sent over ssh; its next attempt starts there.
-If anything fails it goes on, or can go on, where it was; so it does after ctrl+c. Examples:
+If anything fails, or you press ctrl+c, it continues, or can be continued, where it was. Examples:
   mpstui move RUN --to gpu1                  # from this machine
   mpstui move gpu1:RUN --to local            # and back
   mpstui move RUN --to gpu1 --device cpu"""
     parser.add_argument("run", metavar="[HOST:]RUN", help="the run, and the machine it is on (default: this one)")
-    parser.add_argument("--to", metavar="HOST", required=True, help="where it goes on; local is this machine")
+    parser.add_argument("--to", metavar="HOST", required=True, help="the machine to move it to; local is this one")
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train there (default: its best)")
     parser.add_argument("--on", metavar="slurm|local", help="have the scheduler there start it, or not")
     add_repeatable(parser, "--job", "OPTION[=VALUE]", "set an option of the scheduler, such as partition=gpu")
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
                 answer = carrier.carry_out(planned, tell)
         else:
             answer = planned
-            done = "was moved already" if answer["begun"] else "was about to move, and does now"
-            say_lines(f"{name} {done}: it goes on on {args.to}", beside=True)
+            done = "had already been moved" if answer["begun"] else "was already being moved, and now has been"
+            say_lines(f"{name} {done}: it continues on {args.to}", beside=True)
     finally:
         carrier.close()
     told = {"run": answer["run"], "host": args.to, "attempt": answer["attempt"], "step": answer.get("step")}

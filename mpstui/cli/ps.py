@@ -67,7 +67,7 @@ Lists every run that is active, and the newest {NEWEST} in any case; with --host
   mpstui ps --watch --json | jq -c 'map(select(.state == "failed") | .name)'
 With --watch a terminal shows the list as it is now; a pipe gets it at each change, with --json one array a line."""
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="list what lies there instead: a store of runs, a log, a folder"
+        "paths", nargs="*", metavar="PATH", help="list what is there instead: a store of runs, a log, a folder"
     )
     parser.add_argument(
         "--all",
@@ -76,9 +76,9 @@ With --watch a terminal shows the list as it is now; a pipe gets it at each chan
     )
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
-    parser.add_argument("--watch", action="store_true", help="go on until ctrl+c, and show what changes")
+    parser.add_argument("--watch", action="store_true", help="keep running until ctrl+c, and show what changes")
     parser.add_argument(
-        "--every", type=float, default=1.0, metavar="S", help="with --watch: seconds between two looks (default: 1)"
+        "--every", type=float, default=1.0, metavar="S", help="with --watch: seconds between two polls (default: 1)"
     )
     parser.add_argument("--rows", action="store_true", help=argparse.SUPPRESS)
 
@@ -86,7 +86,7 @@ With --watch a terminal shows the list as it is now; a pipe gets it at each chan
 def run(args: argparse.Namespace) -> int:
     wanted, code = query_of(args.filter), 0
     if args.paths and args.hosts:
-        raise UsageError("ps: PATH and --host do not go together", "`mpstui ps PATH` over ssh lists what lies there")
+        raise UsageError("ps: PATH and --host do not go together", "`mpstui ps PATH` over ssh lists what is there")
     if args.watch:
         from .watching import watch
 

@@ -79,8 +79,9 @@ def run(args: argparse.Namespace) -> int:
             set_paused(home, name, word == "pause")
             group = find_group(home, name)
             count = len(group.running)
-            running = f", {count} running {'goes' if count == 1 else 'go'} on" if word == "pause" and count else ""
-            state = "paused" if word == "pause" else "goes on"
+            continues = "continues" if count == 1 else "continue"
+            running = f", {count} running {continues}" if word == "pause" and count else ""
+            state = "paused" if word == "pause" else "resumed"
             answer: dict[str, Any] = {"group": name, "paused": word == "pause"}
             text = f"{name}: {state}, {len(group.waiting)} waiting{running}"
         case ["slots", name, number]:
@@ -115,10 +116,10 @@ def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
     missing = wanted[len(given) :]
     what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
     if not missing:
-        what = f"{' '.join(given[len(wanted) :])!r} is too much; it takes {' and '.join(wanted)} alone"
+        what = f"{' '.join(given[len(wanted) :])!r} is too much; it takes only {' and '.join(wanted)}"
     group = next((found.name for found in list_groups(session.home) if found.name), "mps")
     such = f"mpstui queue {word} {example.format(group=group)}"
-    return UsageError(f"queue {word}: {what}", f"such as `{such}`; `mpstui queue` shows what there is")
+    return UsageError(f"queue {word}: {what}", f"such as `{such}`; `mpstui queue` shows them all")
 
 
 def group_json(group: Group) -> dict[str, Any]:
@@ -155,16 +156,16 @@ def print_group(group: Group) -> None:
     if group.name is None:
         say("in no group")
     else:
-        state = f", paused (`mpstui queue resume {group.name}` lets it go on)" if group.paused else ""
+        state = f", paused (`mpstui queue resume {group.name}` resumes it)" if group.paused else ""
         say(f"{group.name}: {_at_once(group)}{state}")
     for item in group.running:
         where = "  starts" if item.gpus is None else f"  {gpu_words(item.gpus)}" if item.gpus else ""
         say(f"  runs     {item.run}  {item.name}{where}")
     for item in group.waiting:
         where = item.place.sentence() if item.place else ""
-        say(f"  waits    {item.run}  {item.name}  {where}{'' if item.supervised else ' (nobody waits for it)'}")
+        say(f"  waits    {item.run}  {item.name}  {where}{'' if item.supervised else ' (no supervisor waits for it)'}")
     if not group.running and not group.waiting:
-        say("  nobody waits")
+        say("  nothing waits")
 
 
 def _at_once(group: Group) -> str:

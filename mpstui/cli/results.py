@@ -26,20 +26,22 @@ from .session import FILTER_HELP, Session, keys_of_path, print_json, query_of, s
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-A table for each program, that of the screen's comparison: its runs, the best first, the best and the last value of one
-metric, the settings in which they differ, the best of other metrics. A best is a single value as it was reported; runs
-that are alike, or have none, stand as they were begun, and so do all of --json. Runs
-of any program are told, as far as their output is understood. Examples:
+Prints a table for each program, as the screen's comparison does: its runs, the best first, with the best and the last
+value of one metric, the settings that differ, and the best of other metrics. A best is a single value as it was
+reported. Runs that are equal, or have none, are in the order they began, as all are with --json. The output of any
+program counts, as far as it is understood. Examples:
   mpstui results                        every run
   mpstui results cifar-optimizers       the runs of a profile, such as those of its sweep
-  mpstui results ~/copied/runs --json   runs that lie in a folder
+  mpstui results ~/copied/runs --json   the runs in a folder
   mpstui results ./wandb                those of another tracker"""
-    parser.add_argument("what", nargs="?", metavar="PROFILE|NAME|PATH", help="which runs: NAME is how theirs begin")
+    parser.add_argument(
+        "what", nargs="?", metavar="PROFILE|NAME|PATH", help="which runs: NAME is the beginning of theirs"
+    )
     parser.add_argument("--filter", metavar="WORDS", help=FILTER_HELP)
     parser.add_argument(
         "--metric",
         metavar="NAME",
-        help="by this one (default: a loss on validation data, else the loss)",
+        help="the one to rank by (default: a loss on validation data, else the loss)",
     )
     parser.add_argument("--json", action="store_true", help="print the runs as a JSON array, with all of their metrics")
 

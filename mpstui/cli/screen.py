@@ -32,12 +32,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "opening", nargs="?", metavar="RUN", help="open this run: an id, its beginning, a name, or a profile's name"
     )
     _add_screen_options(parser)
-    parser.add_argument("--run", dest="named", metavar="RUN", help="open this run, even if it is called like a command")
+    parser.add_argument("--run", dest="named", metavar="RUN", help="open this run, even if it is named like a command")
 
 
 def configure_watch(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-PATH is shown as it grows; nothing of it is changed. Examples:
+PATH is shown as it grows; nothing in it is changed. Examples:
   mpstui watch train.log
   mpstui watch lightning_logs/version_3
   mpstui watch wandb/                      # the runs of a store: docs/stores.md names those that are read

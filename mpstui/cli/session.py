@@ -91,7 +91,7 @@ def one_run(monitor: Monitor, home: Home, word: str) -> str:
     if len(keys) > 1:
         raise UsageError(f"{word} holds {len(keys)} runs", f"name one of them, such as {keys[0]}")
     if not keys:
-        raise UsageError(f"{word} has no run that can be read now", "if somebody is writing it, ask again")
+        raise UsageError(f"{word} has no run that can be read now", "if somebody is writing it, try again")
     return keys[0]
 
 

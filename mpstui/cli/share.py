@@ -29,7 +29,7 @@ can stand in place of a run. Arguments and environment are shown with their secr
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: NAME.html)")
     parser.add_argument("--title", default="", help="its heading (default: the names)")
-    parser.add_argument("--follow", action="store_true", help="rewrite it as the runs go on, until they have ended")
+    parser.add_argument("--follow", action="store_true", help="keep rewriting it until the runs have ended")
     parser.add_argument(
         "--every", type=float, default=FOLLOW_SECONDS, metavar="S", help="seconds between two writes (default: 10)"
     )

@@ -386,7 +386,7 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
     if not snapshot.is_ours:
         return Availability(False, "mpstui did not start this run and only watches it")
     if snapshot.moved_to is not None and snapshot.state not in HAS_PROCESSES:
-        return Availability(False, f"it was moved to {snapshot.moved_to} and goes on there")
+        return Availability(False, f"it was moved to {snapshot.moved_to} and continues there")
     if snapshot.moving is not None and snapshot.state is State.MOVING:
         return Availability(False, f"it is just being moved {snapshot.moving.sentence}")
     if facts is None and action.refusal is _cannot_end and snapshot.state in HAS_PROCESSES:

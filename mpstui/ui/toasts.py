@@ -172,7 +172,7 @@ class Undo:
         self._held = _Held(key, told, do, at_once)
         self._timer = self._app.set_timer(self.seconds, self.settle)
         self._app.post_message(
-            Toast(f"{told} in {self.seconds:.0f} s · again: at once · U takes it back", "warning", run=about)
+            Toast(f"{told} in {self.seconds:.0f} s · again: at once · U undoes it", "warning", run=about)
         )
 
     def did(self, back: Callable[[], object]) -> None:
@@ -203,7 +203,7 @@ class Undo:
         held, back, self._held, self._back = self._held, self._back, None, None
         self.settle()
         if held is not None:
-            self._app.post_message(Toast(f"{held.told} taken back: nothing was sent"))
+            self._app.post_message(Toast(f"{held.told} undone: nothing was sent"))
         elif back is not None:
             back()
         else:

@@ -282,13 +282,13 @@ def test_what_acts_is_asked_again_and_done_once(
         if len(cut) == 1:
             for far_end in filter(carries, me.children()):  # it may have ended by now
                 far_end.kill()
-            raise HostError(elsewhere, "cut", "the line is cut", "runs there go on")
+            raise HostError(elsewhere, "cut", "the line is cut", "runs there continue")
 
     monkeypatch.setattr(far, "_show", cut_first)
     assert main(["run", "--host", elsewhere, "--name", "once", "--", "/bin/sleep", "60"]) == 0
     (run,) = home.glob("runs/*-once")
     assert {line.strip().decode() for line in cut} == {run.name}
-    assert "asked again, and done once" in capfd.readouterr().err
+    assert "asked again, and carried out once" in capfd.readouterr().err
     cut.clear()
     assert main(["stop", run.name, "--host", elsewhere]) == 0
     assert len([one for one in (run / "requests").iterdir() if not one.name.endswith(".ack.json")]) == 1
@@ -301,12 +301,12 @@ def test_nothing_is_asked_again_that_never_began_or_for_ever(
     capfd.readouterr()
 
     def cut(kind: bytes, data: bytes) -> None:
-        raise HostError(elsewhere, "cut", "the line is cut", "runs there go on")
+        raise HostError(elsewhere, "cut", "the line is cut", "runs there continue")
 
     monkeypatch.setattr(far, "_show", cut)
     monkeypatch.setattr(far, "ACT_SECONDS", 0.0)
     assert main(["launch", "nothing", "--host", elsewhere]) == 255
-    assert "whether it was done is not known" in capfd.readouterr().err
+    assert "whether it was carried out is not known" in capfd.readouterr().err
 
 
 def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

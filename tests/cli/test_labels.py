@@ -25,11 +25,11 @@ def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
 def test_a_note_is_kept_printed_and_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
     run = ended("first")
     assert told(capsys, "note", run) == f"{run} has no note\n"
-    assert told(capsys, "note", "first", "seed", "of the paper") == f"{run}: note kept\n"
+    assert told(capsys, "note", "first", "seed", "of the paper") == f"{run}: note saved\n"
     assert told(capsys, "note", run) == "seed of the paper\n"
     assert "note      seed of the paper\n" in told(capsys, "show", run)
     assert json.loads(told(capsys, "ps", "--json"))[0]["note"] == "seed of the paper"
-    assert told(capsys, "note", run, "") == f"{run}: no note any more\n"
+    assert told(capsys, "note", run, "") == f"{run}: note removed\n"
     assert json.loads(told(capsys, "note", run, "--json"))["note"] is None
 
 

@@ -50,11 +50,11 @@ def test_a_group_is_shown_reordered_paused_and_widened(tmp_path: Path) -> None:
     assert "1st of 2 in mps" in ok("queue", "move", third, "first")
     assert waiting() == ["three", "two"]
     assert as_json("queue", "move", third, "down") == {"run": third, "group": "mps", "place": 2, "count": 2}
-    assert "1 running goes on" in ok("queue", "pause", "mps")
+    assert "1 running continues" in ok("queue", "pause", "mps")
     assert group()["paused"] is True
     assert "(paused)" in ok("queue")
     assert as_json("queue", "slots", "mps", "2") == {"group": "mps", "slots": 2}
-    assert ok("queue", "resume", "mps").startswith("mps: goes on")
+    assert ok("queue", "resume", "mps").startswith("mps: resumed")
     for run in (second, third):
         ok("wait", run, "--timeout", "90")
     go.touch()
@@ -159,7 +159,7 @@ def test_wrong_use_exits_with_2() -> None:
         (["pause"], "queue pause: GROUP is missing\nhint: such as `mpstui queue pause mps`;"),
         (
             ["resume", "mps", "now"],
-            "resume: 'now' is too much; it takes GROUP alone\nhint: such as `mpstui queue resume",
+            "resume: 'now' is too much; it takes only GROUP\nhint: such as `mpstui queue resume",
         ),
         (["slots"], "GROUP and N are missing\nhint: such as `mpstui queue slots mps 2`"),
         (["slots", "mps"], "N is missing"),
@@ -181,12 +181,12 @@ def test_a_queue_without_a_name_is_that_of_the_accelerator(tmp_path: Path) -> No
     assert (spec["queue"]["group"], spec["choice"]["queue"]["group"]) == ("cpu", "auto")
     ok("wait", run, "--timeout", "90")
     # Its supervisor still has to leave.
-    wait_until(lambda: ok("queue", "cpu") == "cpu: 1 run at a time\n  nobody waits\n", what="an empty group")
+    wait_until(lambda: ok("queue", "cpu") == "cpu: 1 run at a time\n  nothing waits\n", what="an empty group")
     assert as_json("queue", "slots", "cpu", "3") == {"group": "cpu", "slots": 3}
     assert ok("queue", "slots", "cpu", "auto") == "cpu: 1 run at a time\n"
     ok("queue", "pause", "cpu")
     paused = ok("queue").splitlines()[0]  # nobody waits whose row on the screen could resume it
-    assert paused == "cpu: 1 run at a time, paused (`mpstui queue resume cpu` lets it go on)"
+    assert paused == "cpu: 1 run at a time, paused (`mpstui queue resume cpu` resumes it)"
 
 
 @pytest.mark.parametrize(

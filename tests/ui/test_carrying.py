@@ -81,7 +81,7 @@ def test_a_run_is_carried_on_there_when_that_was_confirmed(
         assert "gpu1 trains it on cuda" in driver.text
         assert mover.asked == [f"plan {RUN.run}"]
         await driver.press("y")
-        await driver.hears("goes on on gpu1: attempt 2, from step 1200")
+        await driver.hears("continues on gpu1: attempt 2, from step 1200")
 
     drive(world, play, size=size)
     assert mover.asked == [f"plan {RUN.run}", f"carry out {RUN.run}", "close"]
@@ -106,11 +106,11 @@ def test_how_far_it_is_can_be_seen_left_and_seen_again_until_it_is_cancelled(
         await driver.press("y")
         await driver.sees("3.0 GiB of 4.0 GiB, 64.0 MiB/s, 16s left")
         assert "75.0 %" in driver.text
-        assert "c cancel: the run goes on where it was" in driver.text
+        assert "c cancel: the run continues where it was" in driver.text
         await driver.press("escape")
         await driver.until(lambda: "its files are sent" not in driver.text)
         await driver.press("q")
-        await driver.sees("It ends: the run goes on where it was.")
+        await driver.sees("It ends: the run continues where it was.")
         await driver.press("escape", "M")
         await driver.sees("its files are sent")
         await driver.press("c")
@@ -177,6 +177,6 @@ def test_a_run_that_was_moved_says_where_it_goes_on() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.sees("→ moved")
-        await driver.sees(" moved  to gpu1, where it goes on")
+        await driver.sees(" moved  to gpu1, where it continues")
 
     drive(fakes.world((moved,)), play, size=(80, 24))

@@ -484,7 +484,7 @@ def test_an_axis_that_one_run_alone_has_is_passed_over_with_a_word() -> None:
         await driver.press("space", "space", "C")
         await driver.sees("by step")
         await driver.press("t")
-        await driver.hears("epochs are known of no run; times are known of run 1 alone; the axis stays.")
+        await driver.hears("epochs are known for no run; times are known for run 1 only; the axis stays.")
         assert "by step" in driver.lines[0]
 
     drive(fakes.world(tuple(runs)), play, size=(120, 40))

@@ -56,7 +56,7 @@ def test_a_group_of_which_nobody_knows_anything_says_so() -> None:
     waiting = tuple(
         replace(one, state=State.QUEUED, extremes={}, series={}, numbers=fakes.bare().numbers) for one in swept(3)
     )
-    assert text_of(group_of(waiting), 80, 12) == [" 3 of its runs wait; none has told a metric yet"]
+    assert text_of(group_of(waiting), 80, 12) == [" 3 of its runs wait; none has reported a metric yet"]
 
 
 def test_of_a_group_that_waits_the_next_run_is_looked_at() -> None:

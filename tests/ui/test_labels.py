@@ -29,13 +29,13 @@ def test_a_note_a_name_and_tags_are_kept(tmp_path: Path) -> None:
         await driver.sees("note on CIFAR-10")
         await driver.press(*"srK")  # letters alone, no commands
         await driver.press("enter")
-        await driver.hears("note kept")
+        await driver.hears("note saved")
         await driver.press("e", "ctrl+u", *"best", "enter")
-        await driver.hears("name kept")
+        await driver.hears("name saved")
         await driver.press("space", "space", "t")
         await driver.sees("tags of 2 runs")
         await driver.press("ctrl+u", *"paper -old", "enter")
-        await driver.hears("tags kept")
+        await driver.hears("tags saved")
         await driver.press("t", "escape", "N", "enter")
 
     drive(world, play)

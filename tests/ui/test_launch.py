@@ -531,9 +531,9 @@ def test_a_line_that_is_frozen_keeps_no_key_waiting_and_a_start_goes_on_with_the
         frozen.set()
         await driver.sees("asking gpu1 what it would start")
         await driver.press("ctrl+s")
-        await driver.hears("this goes on with its answer")
+        await driver.hears("this continues with its answer")
         await driver.press("tab", "tab", "tab", "backspace")
-        await driver.hears("something was changed")
+        await driver.hears("a field was changed")
         await driver.press("7", "ctrl+s")
         assert not launcher.form.launched
         world.monitor.snapshots = (fakes.bare(),)

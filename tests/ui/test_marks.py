@@ -63,7 +63,7 @@ def test_one_question_ends_all_that_are_marked(key: str, request_name: str) -> N
         assert ("1 cannot: this run has ended." in driver.text) is (key != "r")
         assert not world.actions.asked
         await driver.press("y")
-        await driver.hears(f"{request_name} requested of {3 if key == 'r' else 2} runs")
+        await driver.hears(f"{request_name} requested for {3 if key == 'r' else 2} runs")
 
     drive(world, play, size=(120, 40))
     asked = [run for name, run, _ in world.actions.asked if name == request_name]
@@ -75,7 +75,7 @@ def test_what_ends_nothing_is_done_to_all_at_once() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press("asterisk", "p")
-        await driver.hears("pause requested of 3 runs")
+        await driver.hears("pause requested for 3 runs")
 
     drive(world, play)
     assert {run for _, run, _ in world.actions.asked} == {one.run for one in LIVE}

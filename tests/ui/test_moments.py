@@ -92,7 +92,7 @@ def test_the_log_tells_when_its_steps_were_measured_and_says_so_where_nobody_kno
         driver.world.monitor.snapshots = (replace(run, series=unknown),)
         await driver.until(lambda: log.facts is not None and log.facts.snapshot.series == unknown)
         await driver.press("W")
-        await driver.hears("No time is known of these lines")
+        await driver.hears("The times of these lines are unknown")
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
 
@@ -145,7 +145,7 @@ def test_a_step_that_no_line_tells_is_said_to_be_unknown() -> None:
     async def play(driver: Driver) -> None:
         await driver.sees("following")
         await driver.press("left", *["left"] * 40)  # long before the first line of the log
-        await driver.sees("no line tells step")
+        await driver.sees("no line names step")
         assert lit(driver) == ""
 
     run = timed(known=False)

@@ -51,7 +51,7 @@ def test_letters_are_no_commands_in_it_however_fast_they_come() -> None:
     async def play(driver: Driver) -> None:
         await driver.burst("ctrl+p", *"sKD")
         await driver.until(lambda: isinstance(driver.app.screen, Palette))
-        await driver.sees("nothing is called so")
+        await driver.sees("nothing has that name")
         await driver.press("escape")
         assert not isinstance(driver.app.screen, Palette)
         assert not driver.world.actions.asked

@@ -150,9 +150,9 @@ def test_an_open_screen_respawns_missing_supervisors_every_few_seconds(
             QueuePlace("mps", 1, behind=("lr=0.1",), starts_in=112.0),
             ("1st in mps", "behind  lr=0.1", "in about 1m 52s"),
         ),
-        (QueuePlace("mps", 5, behind=tuple("abcde")), ("a, b, c and 2 more", "how long they take is not known")),
-        (QueuePlace("mps", 1, paused=True), ("1st in mps (paused)", "not before its queue goes on")),
-        (QueuePlace(after=("stage1",)), ("after stage1", "how long they take is not known")),
+        (QueuePlace("mps", 5, behind=tuple("abcde")), ("a, b, c and 2 more", "how long they take is unknown")),
+        (QueuePlace("mps", 1, paused=True), ("1st in mps (paused)", "once its queue is resumed")),
+        (QueuePlace(after=("stage1",)), ("after stage1", "how long they take is unknown")),
     ],
 )
 def test_the_look_at_a_queued_run_says_whom_it_waits_for_and_until_when(

@@ -233,7 +233,7 @@ def test_a_run_that_ended_without_totals_has_no_empty_bars() -> None:
     ended = fakes.finished(epoch=None, epochs=None, step=396, steps=None, epoch_step=None, epoch_steps=None)
     assert [line.text.rstrip() for line in progress(ended, 60)] == [" steps  396"]
     told_nothing = changed(ended, step=None)
-    assert [line.text.rstrip() for line in progress(told_nothing, 60)] == [" no step was told"]
+    assert [line.text.rstrip() for line in progress(told_nothing, 60)] == [" no step reported"]
 
 
 def test_the_steps_of_optimizers_are_called_updates_where_those_of_an_environment_are_the_programs() -> None:

@@ -27,9 +27,9 @@ def test_what_was_taken_back_is_never_sent(key: str) -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        await driver.hears("U takes it back")
+        await driver.hears("U undoes it")
         await driver.press("U")
-        await driver.hears("taken back: nothing was sent")
+        await driver.hears("undone: nothing was sent")
         await driver.press("U")
         await driver.hears("There is nothing to undo.")
 
@@ -73,10 +73,10 @@ def test_a_label_is_again_what_it_was(tmp_path: Path) -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press("N", *"too hot", "enter")
-        await driver.hears("note kept")
+        await driver.hears("note saved")
         assert labels.read(folder).note == "too hot"
         await driver.press("U")
-        await driver.hears("note as before")
+        await driver.hears("note restored")
 
     drive(world, play, opening=run.run)
     assert labels.read(folder).note == ""

@@ -114,7 +114,7 @@ def derive(seen: RunWitnesses) -> StateVerdict:
         verdict = _supervised(seen)
         return verdict._replace(reason=f"{verdict.reason}; {_SILENT}") if seen.supervisor_stopped else verdict
     if seen.moved is not None and not seen.trainer_lives:
-        return StateVerdict(State.STOPPED, f"moved to {seen.moved.to}, where it goes on")
+        return StateVerdict(State.STOPPED, f"moved to {seen.moved.to}, where it continues")
     if seen.exit is not None:
         return _outlived(seen, ended(seen.exit, seen.phase))
     if seen.trainer_lives:

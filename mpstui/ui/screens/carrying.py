@@ -87,7 +87,7 @@ class Carriage:
         now = self.now
         share = shown.ratio(now.done_bytes, now.total_bytes) if now.total_bytes else None
         drawn = row(*bar(share, width - _SHARE), (fit(shown.percent(share), _SHARE, "right"), "")) if share else EMPTY
-        keys = [row(("esc", "key strong"), " leave it to itself, M shows it again")]
+        keys = [row(("esc", "key strong"), " leave it in the background; M shows it again")]
         if now.can_cancel and not self._is_cancelled:
             keys.insert(0, row(("c", "key strong"), f" cancel: {self.words.called_off}"))
         elif self._is_cancelled:
@@ -150,7 +150,7 @@ def choose(screen: ActingScreen, snapshot: RunSnapshot) -> None:
         return
     here = snapshot.host or "local"
     found = tuple(
-        Entry(clean(name, 60), "carry the run on there", partial(_examine, screen, snapshot, name))
+        Entry(clean(name, 60), "move the run there", partial(_examine, screen, snapshot, name))
         for name in screen.context.services.machines()
         if name != here
     )
@@ -158,7 +158,7 @@ def choose(screen: ActingScreen, snapshot: RunSnapshot) -> None:
         screen.context.say(_NONE, "warning")
         return
     screen.app.push_screen(
-        Palette(found, f"where {clean(snapshot.name, 40)} is to go on"),
+        Palette(found, f"which machine to move {clean(snapshot.name, 40)} to"),
         lambda chosen: chosen.go() if chosen is not None else None,
     )
 
@@ -176,8 +176,8 @@ def _examine(screen: ActingScreen, snapshot: RunSnapshot, to: str) -> None:
         if isinstance(planned, MovePlan):
             return MoveExamined(mover, planned, to)
         mover.close()
-        done = "was moved already" if planned["begun"] else "was about to move, and does now"
-        return Toast(f"{done}: it goes on on {to}", run=snapshot.run)
+        done = "had already been moved" if planned["begun"] else "was already being moved, and now has been"
+        return Toast(f"{done}: it continues on {to}", run=snapshot.run)
 
     def told(message: MoveExamined | Toast) -> None:
         screen.post_message(message) if isinstance(message, MoveExamined) else screen.app.post_message(message)
@@ -201,13 +201,13 @@ def ask(screen: ActingScreen, message: MoveExamined) -> None:
         words = Words(
             f"Moving {name} to {there}",
             f"Leave while {name} is moved to {there}?",
-            "the run goes on where it was",
+            "the run continues where it was",
             f"It was given away: `mpstui move` once more finishes it, where {there} has not taken it over.",
         )
 
         def work(tell: Callable[[Progress], None]) -> Toast:
             done = mover.carry_out(planned, tell)
-            return Toast(f"{name} goes on on {there}: attempt {done['attempt']}, from step {done['step']}")
+            return Toast(f"{name} continues on {there}: attempt {done['attempt']}, from step {done['step']}")
 
         carriage = screen.context.state.carriage = Carriage(words, work, mover.cancel, mover.close)
         screen.context.moves.do("move", carriage.carry_out)
@@ -225,7 +225,7 @@ def send(context: Context, app: App[Any], draft: Any, values: Mapping[str, str],
         f"Sending a launch to {there}",
         f"Leave while a launch is sent to {there}?",
         "nothing is launched",
-        f"It was asked for: `mpstui ps --host {there}` tells whether it began.",
+        f"It was asked for: `mpstui ps --host {there}` shows whether it began.",
     )
     carriage = Carriage(words, lambda tell: Launched(draft.launch(values, tell), runs), draft.cancel)
     if context.state.carriage is None or context.state.carriage.over:

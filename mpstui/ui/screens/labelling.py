@@ -38,14 +38,14 @@ def edit_label(screen: ActingScreen, targets: Sequence[RunSnapshot], what: Label
 
         def keep() -> Toast:
             label(runs, what, before, text)
-            return Toast(f"{what} kept · U takes it back", run=about)
+            return Toast(f"{what} saved · U undoes it", run=about)
 
         def back() -> Toast:
             for one in runs:
                 had = {"note": one.note, "tags": " ".join(one.tags), "name": one.name}[what]
                 now = " ".join(dict.fromkeys([*one.tags, *text.split()])) if what == "tags" else text
                 label([one], what, now, had)
-            return Toast(f"{what} as before", run=about)
+            return Toast(f"{what} restored", run=about)
 
         context.requests.do(what, keep)
         context.undo.did(lambda: context.requests.do(what, back))

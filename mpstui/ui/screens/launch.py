@@ -205,7 +205,7 @@ class LaunchForm(_LaunchingScreen):
             self._timer.stop()
         if self._wish is not None and self._asked != self.values:
             self._wish = None
-            self.context.say("Not started: something was changed before its machine had answered.", "warning")
+            self.context.say("Not started: a field was changed before the machine answered.", "warning")
         self._timer = self.set_timer(0.15, self._preview)
         values = self.values
         for place, (label, field) in enumerate(zip(self.query(FieldLabel), self._fields, strict=True)):
@@ -259,7 +259,7 @@ class LaunchForm(_LaunchingScreen):
             then()
         elif self._asked is not None:
             self._wish = then, what
-            self.context.say("Its machine is asked what it would start; this goes on with its answer.")
+            self.context.say("Asking the machine what it would start; this continues with its answer.")
         else:
             self.context.say(f"Not {what}: correct what is marked ✗.", "warning")
 

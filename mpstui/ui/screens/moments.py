@@ -35,7 +35,7 @@ class Moments:
         if pane.reading is not None:
             self._before = self._before or pane.reading.place
             line = pane.reading.steps.line_at(step)
-            pane.note = f"at step {shown.whole(step)}" if line else f"no line tells step {shown.whole(step)}"
+            pane.note = f"at step {shown.whole(step)}" if line else f"no line names step {shown.whole(step)}"
             if line is not None:
                 pane.reading.show_line(line, pane.page)
             else:

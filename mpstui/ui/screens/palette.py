@@ -155,7 +155,7 @@ class Choices(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         if not self.found:
-            return [row((" nothing is called so", "dim"))]
+            return [row((" nothing has that name", "dim"))]
         self._top = max(0, min(self._top, self.index), self.index - height + 1)
         seen = range(self._top, min(len(self.found), self._top + height))
         most = min(_NAME_CELLS, max(_LEAST_NAME, width // 3))

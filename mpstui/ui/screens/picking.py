@@ -90,7 +90,7 @@ class PickingScreen(ActingScreen):
         """Why there is nothing to look at; empty where there is."""
         if self.snapshot is None:
             return self.no_run
-        return "" if any(newest_logged(self.snapshot)) else "nothing was logged (report.image, report.text do)"
+        return "" if any(newest_logged(self.snapshot)) else "nothing was logged (use report.image, report.text)"
 
     def why_not(self, key: Key) -> str:
         return self.why_no_images if key.action == "images" else super().why_not(key)

@@ -78,7 +78,7 @@ class RunLog:
             pane.tell_times(None)
         else:
             self.tell_times()
-            why_not = "No time is known of these lines: they have no stamps, and tell no step that was measured."
+            why_not = "The times of these lines are unknown: they have no timestamps, and name no measured step."
             if pane.reading is not None and not pane.known_times:
                 if pane.asks_for_times:
                     pane.unknown = lambda: self._context.say(why_not)

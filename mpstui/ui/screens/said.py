@@ -34,7 +34,7 @@ class Messages(Page):
 
 def message_rows(said: Sequence[Said], now: float, width: int) -> list[Row]:
     """Each one whole, newest first."""
-    lines = [row((line, "title")) for line in wrap("said since the screen was opened, newest first", width, 4)]
+    lines = [row((line, "title")) for line in wrap("messages since the screen was opened, newest first", width, 4)]
     if not said:
         lines.append(row(("nothing", "dim")))
     for one in reversed(said):

@@ -138,7 +138,7 @@ class Comparison(PixelPanel):
                 self.axis = axis
                 self._look(left=None, right=None, cursor=None)
                 break
-            passed.append(f"{_OF_AXIS[axis]} are known of {f'run {have[0]} alone' if have else 'no run'}")
+            passed.append(f"{_OF_AXIS[axis]} are known for {f'run {have[0]} only' if have else 'no run'}")
         else:
             passed.append("the axis stays")
         return f"{'; '.join(passed)}." if passed else None

@@ -40,7 +40,7 @@ def group_peek(group: Group, runs: Sequence[RunSnapshot], width: int, height: in
     """A line that says what is drawn, a legend with the best first, and the curves of ``runs``; no more than fits."""
     if not runs:
         waits = sum(one.state == "queued" for one in group.runs)
-        text = f"{waits} of its runs wait; none has told a metric yet" if waits else "none has told a metric yet"
+        text = f"{f'{waits} of its runs wait; ' if waits else ''}none has reported a metric yet"
         return [row((f" {cut(text, width - 1)}", "dim"))]
     found = best_in(runs)
     metric = found[1] if found is not None else "loss"

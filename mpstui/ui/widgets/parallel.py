@@ -64,12 +64,12 @@ def parallel(
         first: the place of the run that is drawn over the others.
     """
     if not settings:
-        same = "these runs were started with the same settings: there is nothing to draw lines between"
+        same = "these runs were started with the same settings: no setting differs that could be drawn"
         return None, [row((f" {line}", "dim")) for line in wrap(same, width - 1, height)]
     fitting = (width - _RIGHT) // _LEAST_AXIS
     if fitting < 1 or height < _LEAST_LINES + 1:
         needs = f"needs {_RIGHT + _LEAST_AXIS} columns and {_LEAST_LINES + 1} lines for the chart"
-        return None, [row((cut(f" the parallel view {needs}; here are {width} and {height}", width), "dim"))]
+        return None, [row((cut(f" the parallel view {needs}; here it has {width} and {height}", width), "dim"))]
     axes = [*(_axis(one) for one in settings[:fitting]), _axis(result)]
     columns = [round(1 + place * (width - _RIGHT - 2) / (len(axes) - 1)) for place in range(len(axes))]
     looks, stretches = _looks(result), []

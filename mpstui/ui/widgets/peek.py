@@ -124,7 +124,7 @@ def peek(
 
         lines = progress(snapshot, width)
     if snapshot.moved_to is not None:
-        where = f"to {snapshot.moved_to}, where it goes on"
+        where = f"to {snapshot.moved_to}, where it continues"
         lines = [row((" moved  ", "dim"), cut(clean(where, width), width - 8)), *lines]
     elif snapshot.moving is not None:
         lines = [row((" moving ", "dim"), cut(clean(snapshot.moving.sentence, width), width - 8)), *lines]
@@ -195,9 +195,9 @@ def waiting(place: QueuePlace, width: int) -> list[Row]:
         more = f" and {len(place.behind) - 3} more" if len(place.behind) > 3 else ""
         told.append(("behind", ", ".join(place.behind[:3]) + more))
     if place.paused:
-        told.append(("starts", "not before its queue goes on: P"))
+        told.append(("starts", "once its queue is resumed: P"))
     elif place.starts_in is not None:
         told.append(("starts", f"in about {duration(place.starts_in)}"))
     elif place.behind or place.after:
-        told.append(("starts", "when they have ended; how long they take is not known"))
+        told.append(("starts", "when they have ended; how long they take is unknown"))
     return [row((f" {label:<8}", "dim"), cut(clean(text), width - 10)) for label, text in told]

@@ -120,7 +120,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     if not active and within is None and done is None:  # no total was told: there is nothing left to draw a bar of
         told = [("epoch", epoch_text(numbers)), (label, counted)]
         known = [row(" ", (fit(label, _LABEL), "dim"), text) for label, text in told if text != shown.UNKNOWN]
-        return known or [row((fit(" no step was told", width), "dim"))]
+        return known or [row((fit(" no step reported", width), "dim"))]
     # That nobody knows when it ends is told; of the rest what is not known is left out.
     left = f"left {shown.duration(numbers.eta_seconds)}"
     epoch_left, speed, samples = (
@@ -133,7 +133,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     )
     epoch = epoch_text(numbers)
     if active and done is None and within is None and epoch == shown.UNKNOWN and numbers.step is None:
-        return [row((fit(" no step was told yet", width), "dim"))]
+        return [row((fit(" no step reported yet", width), "dim"))]
     uncounted = within is None or (epoch == shown.UNKNOWN and numbers.epoch_steps is None)
     if uncounted and height < 2 and (epoch == shown.UNKNOWN or width >= _ROOM_FOR_BOTH):
         both = counted if epoch == shown.UNKNOWN else f"{counted} · epoch {epoch}"

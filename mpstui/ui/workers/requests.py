@@ -103,7 +103,7 @@ class RequestWorker(Worker):
                 except ReportedError as error:
                     failures.append(error)
             if len(failures) < len(asked):
-                self._post(Toast(f"{name} requested of {len(asked) - len(failures)} runs"))
+                self._post(Toast(f"{name} requested for {len(asked) - len(failures)} runs"))
             if failures:
                 raise failures[0]
 
