@@ -146,10 +146,7 @@ class Report:
         self._guarded(_Run.takes, actions)
 
     def refuses(self, action: str, why: str) -> None:
-        """Answer requests for ``action`` with ``why`` it cannot be carried out, until :meth:`takes` promises it.
-
-        They are looked for whenever :meth:`requested` is called, for whichever action.
-        """
+        """Answer requests for ``action`` with ``why`` not, at any :meth:`requested`, until :meth:`takes` has it."""
         self._guarded(_Run.refuses, action, why)
 
     def leaves(self, *, forgets: bool = False) -> None:
