@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from .loss_series import LossSeries
+from .loss_series import LossSeries, or_zero
 from .measures import is_measure, quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
@@ -113,6 +113,37 @@ class Banner(NamedTuple):
         return replace(
             reading, phase=Phase.EVAL, counters=held, loss=None, series="", metrics={}, eval_metrics=evaluated
         ), self._replace(told=self.told or not (trained or step))
+
+
+class DrawnEvaluation:
+    """The bar of an evaluation, below which a loop for both prints what it prints below that of training."""
+
+    def __init__(self) -> None:
+        self._is_newest = False
+
+    def of(self, reading: LineReading, series: LossSeries | None) -> LineReading:
+        """The reading as one of the evaluation, where its step lies behind what the epoch has trained already.
+
+        A bar may be cleared before it is full: that one was drawn last does not say that its loop goes on.
+
+        Args:
+            series: of the loss of the reading, if it has had losses in this run.
+        """
+        if reading.bar:
+            self._is_newest = reading.phase is Phase.EVAL
+        step, trained = reading.counters.shown_step, series.counters if series is not None else NOWHERE
+        if not self._is_newest or reading.bar or reading.phase is Phase.EVAL or step is None:
+            return reading
+        if (
+            reading.counters.epoch is None
+            or reading.counters.epoch != trained.epoch
+            or step >= or_zero(trained.shown_step)
+        ):
+            return reading
+        evaluated = {**reading.metrics, **reading.eval_metrics}
+        return replace(
+            reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, eval_metrics=evaluated
+        )
 
 
 class Evaluated:

@@ -95,6 +95,8 @@ _IN_TURN = re.compile(
 
 
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|(?:mini)?batch)(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
+_EPOCH_OF = re.compile(r"(?i)\Aep(?:och)?[_-]?(\d{1,6})[_-](train(?:ing)?|val(?:id(?:ation)?)?|test|eval)(?=[,: ])")
+"""``EP3_test, avg_loss= 0.5``."""
 _NAMED_PLACE = re.compile(
     rf"(?i)\A((?:[a-z_]{{1,16}} ){{0,3}}(?:loss|cost|acc|accuracy)) (?:at|after|for|in|on|of) (?:the )?"
     rf"({_COUNTER})(?:,? (?:and )?|, ?|/)({_COUNTER})(?=\s?[:=])"
@@ -155,7 +157,7 @@ def respelt(line: str) -> str:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if "maxDets=" in line:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
-    if line.startswith(("[", "('", "Train")):
+    if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
@@ -216,6 +218,8 @@ def _place_in_front(line: str) -> str:
     """The place with which a line begins, as most programs would print it."""
     if line.startswith("[Pass "):
         return _PASS.sub("epoch ", line, count=1)
+    if line[:1] in "Ee":
+        return _EPOCH_OF.sub(r"epoch \1 \2", line)
     if line.startswith("("):
         return _IN_TUPLE.sub(r" \1: ", line)[:-1] if _TUPLE.match(line) else line
     if line.startswith("Train"):

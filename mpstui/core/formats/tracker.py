@@ -14,7 +14,7 @@ from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
 from .epoch_steps import EpochSteps
-from .evaluations import Banner, Evaluated
+from .evaluations import Banner, DrawnEvaluation, Evaluated
 from .facts import Fact
 from .launches import Launches
 from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
@@ -27,7 +27,7 @@ class Tracker:
     """Places readings in runs and keeps the state of each."""
 
     def __init__(self, *, from_zero: bool = False, steps: int | None = None) -> None:
-        self._banner = Banner()
+        self._banner, self._drawn = Banner(), DrawnEvaluation()
         self.current = Counters()
         self._line = Counters()
         self._plan = PlannedTotals()
@@ -57,6 +57,7 @@ class Tracker:
 
     def _place(self, reading: LineReading) -> MetricPoint | None:
         series = self._losses.begun(reading.series)
+        reading = self._drawn.of(reading, series)
         below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
         reading = self._as_meant(self._evaluated.of(below))
         if reading.brief:

@@ -74,3 +74,27 @@ def test_values_in_brackets_behind_others_break_no_summary() -> None:
     reader.feed(b"Prec@1     0.500 (0.250)\tPrec@5     4.167 (4.167)\nEpoch 1 loss: 0.5\n")
     assert reader.failure is None
     assert reader.summary().train_loss is not None
+
+
+def _loop(epoch: int, *, cleared: bool = False) -> str:
+    """One loop for both, as many programs have it: what it writes beside its bar does not say which it is."""
+    form = "run_{}:{}:  {}%|| {}/40 [00:01<00:00,  9.5it/s]\r{{'epoch': {}, 'iter': {}, 'loss': {}.{}}}\n"
+    train = "".join(form.format("train", epoch, n, n, epoch, n, 2, n) for n in (10, 20, 30))
+    test = "".join(form.format("test", epoch, n, n, epoch, n, 9, n) for n in (() if cleared else (0, 10)))
+    bar = f"run_test:{epoch}:  90%|| 36/40 [00:01<00:00,  9.5it/s]\r\n"
+    return f"{train}{test}{bar}EP{epoch}_test, avg_loss= 1.{epoch}5\n"
+
+
+def test_what_is_written_below_the_bar_of_an_evaluation_is_no_training() -> None:
+    points = LogReader().feed("".join(map(_loop, range(3))).encode())
+    assert {point.loss for point in points if point.loss is not None} == {2.1, 2.2, 2.3}
+    tested = [point.eval_metrics["test avg_loss"] for point in points if "test avg_loss" in point.eval_metrics]
+    assert tested == [1.05, 1.15, 1.25]
+    assert {point.first_epoch for point in points if point.counters.epoch is not None} == {0}
+
+
+def test_a_bar_that_was_cleared_before_it_was_full_holds_no_training_back() -> None:
+    reader = LogReader()
+    reader.feed(_loop(0, cleared=True).encode())
+    points = reader.feed(b"{'epoch': 1, 'iter': 0, 'loss': 2.5}\n{'epoch': 1, 'iter': 10, 'loss': 2.25}\n")
+    assert [point.loss for point in points] == [2.5, 2.25]
