@@ -26,8 +26,15 @@ _HURTING_BITS = 0x40 | 0x80 | 0x08 | 0x20
 _NO_VALUE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
 
 
+_DRIVER = ("proc/driver/nvidia", "dev/nvidiactl", "dev/dxg")
+"""What an NVIDIA driver puts there; the last one is that of Windows, seen from its Linux."""
+
+
 def sources(host: Host) -> list[Source]:
-    return [] if host.is_mac else [Nvml()]
+    def has_driver() -> bool:
+        return any((host.root / one).exists() for one in _DRIVER)
+
+    return [] if host.is_mac else [Nvml(has_driver=has_driver)]
 
 
 class Nvml(Source):
@@ -36,8 +43,12 @@ class Nvml(Source):
     name = "NVML"
     gives = ("gpus", "gpu_memory_bytes")
 
-    def __init__(self, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
-        self._load = load
+    def __init__(
+        self,
+        load: Callable[[], Any] = lambda: importlib.import_module("pynvml"),
+        has_driver: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._load, self._has_driver = load, has_driver
         self._nvml: Any = None
 
     def read(self, request: SourceRequest) -> Facts:
@@ -77,6 +88,8 @@ class Nvml(Source):
             try:
                 nvml = self._load()
             except ImportError as error:
+                if not self._has_driver():
+                    raise SourceError("there is no NVIDIA driver") from error
                 raise SourceError("nvidia-ml-py is not installed; pip install 'mpstui[nvidia]'") from error
             try:
                 nvml.nvmlInit()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mpstui.core.telemetry.source import SourceError, SourceRequest
-from mpstui.core.telemetry.sources.nvml import Nvml
+from mpstui.core.telemetry.source import Host, SourceError, SourceRequest
+from mpstui.core.telemetry.sources.nvml import Nvml, sources
 
 
 class NVMLError(Exception):
@@ -156,3 +158,15 @@ def test_a_name_that_is_no_text_costs_the_name_alone() -> None:
 
     facts = Nvml(lambda: binding(nvmlDeviceGetName=broken)).read(SourceRequest())
     assert (facts.gpus[0].name, facts.gpus[0].busy_percent) == (None, 88)
+
+
+@pytest.mark.parametrize("driver", [(), ("proc/driver/nvidia",), ("dev/nvidiactl",)])
+def test_its_binding_is_asked_for_only_where_there_is_a_driver(
+    driver: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    for path in driver:
+        (tmp_path / path).mkdir(parents=True)
+    (source,) = sources(Host(platform="linux", root=tmp_path))
+    with pytest.raises(SourceError, match="mpstui.nvidia" if driver else "there is no NVIDIA driver"):
+        source.read(SourceRequest())
