@@ -108,7 +108,7 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
     lines += [_wrapped("numbers", finding.numbers)] if finding.numbers else []
     shown = finding.shown_by
     lines += [_wrapped("at", shown.where)] if shown is not None and shown.where else []
-    for line in finding.evidence:
+    for line in finding.told:
         place = f"log line {line.line}: " if line.line is not None else ""
         lines.append(_wrapped("seen", place + line.text))
     lines.append(_wrapped("cause", finding.cause))

@@ -80,6 +80,18 @@ def test_the_card_says_what_was_seen_and_what_helps(log: Path, capsys: pytest.Ca
     assert max(len(line) for line in card.splitlines()) <= 100
 
 
+def test_the_line_that_raised_is_not_shown_beside_what_it_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.log"
+    code = f'    raise RuntimeError("{OOM.partition(": ")[2]}")'
+    for lines, shown in (([code, OOM], "log line 3"), ([code], "log line 2")):
+        path.write_text("\n".join(['  File "train.py", line 3, in <module>', *lines, ""]))
+        assert main(["diagnose", str(path)]) == 0
+        seen = [line for line in capsys.readouterr().out.split("\n") if "seen:" in line]
+        assert [line.partition("seen:")[2].strip()[:10] for line in seen] == [shown]
+
+
 def test_the_card_shows_the_risk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "load.log"
     path.write_text("_pickle.UnpicklingError: Weights only load failed.\n")

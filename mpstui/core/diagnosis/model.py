@@ -237,6 +237,13 @@ class Finding:
         return next(placed, next(iter((*said, *in_log, *self.evidence)), None))
 
     @property
+    def told(self) -> tuple[EvidenceLine, ...]:
+        """The evidence without the code that raised what another line of it says."""
+        raised = [line for line in self.evidence if line.line is not None and _RAISES.match(line.text)]
+        others = tuple(line for line in self.evidence if line not in raised)
+        return others if any(line.line is not None for line in others) else self.evidence
+
+    @property
     def can_be_cured(self) -> bool:
         """Whether a launcher can do something about it; a symptom's remedy cures nothing."""
         return self.kind is not Kind.SYMPTOM and self.remedy.can_be_applied

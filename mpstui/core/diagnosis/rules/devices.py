@@ -90,6 +90,7 @@ RULES = (
             r"expected scalar type \w+ but (?:found|got)",
             r"expected (?:m1 and m2|mat1 and mat2|.{1,40}) to have the same dtype",
             r"must have the same dtype",
+            r"flatten tensors with uniform dtype but got",
             r"Found dtype \w+ but expected",
             r"result type \w+ can't be cast to",
             r"to have (?:one of the following )?scalar types?:? ",
