@@ -283,6 +283,8 @@ class RunSnapshot:
     """When the first attempt was started."""
     attempt_started: Moment | None = None
     """When the newest attempt was started."""
+    idle: float = 0.0
+    """Seconds between its attempts, in which none lived."""
     ended: Moment | None = None
     updated: Moment | None = field(default=None, compare=False)
     """When the run last showed a sign of life (heartbeat, output)."""

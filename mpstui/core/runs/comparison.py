@@ -14,6 +14,7 @@ from ..model.snapshot import RunSnapshot, SeriesView
 from ..present import NOT_FINITE, duration, number, whole
 from ..series.direction import Best, Better, best_point, better
 from ..series.metric_words import is_evaluation, measured, reading_order
+from .lasting import lasted
 
 MOST_COMPARED = 20
 """Runs that can be compared at once."""
@@ -97,7 +98,7 @@ def columns(
         found += [best, Column(f"at {axes.pop()}" if len(axes) == 1 else "at", at, "position", None, best.unread)]
     last = tuple(math.nan if one and one.last is None else one.last if one else None for one in curves)
     ended = (one.ended if one.ended is not None else one.seen for one in snapshots)
-    took = (None if one.started is None else end - one.started for one, end in zip(snapshots, ended, strict=True))
+    took = map(lasted, snapshots, ended)
     steps = tuple(_float(one.numbers.step) for one in snapshots)
     rest = (Column("steps", steps, "position"), Column("took", tuple(took), "seconds"))
     return [

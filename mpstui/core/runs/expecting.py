@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from ..model.snapshot import QueuePlace, RunSnapshot, State
+from .lasting import lasted
 
 Groups = Mapping[str, str | None]
 """The queue group of each run that has one, by id."""
@@ -55,5 +56,5 @@ def _typical_seconds(runs: Sequence[RunSnapshot]) -> dict[str | None, float]:
     took: dict[str | None, list[float]] = {}
     for one in runs:
         if one.state is State.FINISHED and one.started is not None and one.ended is not None:
-            took.setdefault(one.profile, []).append(max(0.0, one.ended - one.started))
+            took.setdefault(one.profile, []).append(lasted(one, one.ended) or 0.0)
     return {profile: median(seconds) for profile, seconds in took.items() if profile is not None}

@@ -15,6 +15,7 @@ from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, number, r
 from ..series.direction import Better, better
 from ..series.metric_words import is_evaluation, measured
 from .comparison import is_named, settings_of
+from .lasting import lasted
 
 Value = float | str | None
 FEWEST, MOST_OPEN = 3, 6
@@ -79,7 +80,7 @@ class Line(NamedTuple):
 
 def _lasted(run: RunSnapshot, now: float) -> float | None:
     end = run.ended if run.ended is not None else now if run.state.active else run.updated
-    return None if run.started is None or end is None else max(0.0, end - run.started)
+    return lasted(run, end)
 
 
 def _job_text(run: RunSnapshot, now: float) -> str:

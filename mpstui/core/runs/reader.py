@@ -23,6 +23,7 @@ from .files import PointReader, WitnessReader
 from .follower import LIST_SERIES, REPORT, RunFollower, left_by_average
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
+from .lasting import idle_before
 from .local_machine import LocalMachine
 from .planned import planned_totals
 from .state import RunWitnesses, exit_summary
@@ -54,12 +55,11 @@ class KnownCommand:
 
     def __init__(self) -> None:
         self.argv: tuple[str, ...] = ()
-        self.env: Mapping[str, str] = {}
-        self.begun_from: str | None = None
-        """The checkpoint that mpstui started it from."""
+        self.facts: dict[str, Any] = {}
+        """The fields of a snapshot that follow."""
         self._of: LaunchRecord | Spec | None = None
 
-    def learn(self, launch: LaunchRecord | None, spec: Spec | None) -> bool:
+    def learn(self, launch: LaunchRecord | None, spec: Spec | None, run: RunDir) -> bool:
         """Whether it is another one now; a launch goes before what was asked for."""
         source = launch or spec
         if source is None or source is self._of:
@@ -72,13 +72,11 @@ class KnownCommand:
         else:
             variant = source.launch.variants.get(source.launch.device)
             argv, env = (variant.argv, variant.env) if variant else ((), {})
-        self.argv, self.env = masked_words(argv), masked(env)
-        self.begun_from = source.checkpoint if isinstance(source, LaunchRecord) else None
+        self.argv = masked_words(argv)
+        self.facts = {"argv": self.argv, "env": masked(env)}
+        if isinstance(source, LaunchRecord):
+            self.facts |= {"begun_from": source.checkpoint, "idle": idle_before(run, source)}
         return True
-
-    def facts(self) -> dict[str, Any]:
-        """The fields of a snapshot that follow."""
-        return {"argv": self.argv, "env": self.env, "begun_from": self.begun_from}
 
 
 class RunReader(RunFollower):
@@ -320,7 +318,7 @@ class RunReader(RunFollower):
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:
         if self._started is None and launch is not None:  # the start of the first attempt never changes
             self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
-        if self._command.learn(launch, self.witnesses.spec.value) and self._config.value is None:
+        if self._command.learn(launch, self.witnesses.spec.value, self.run) and self._config.value is None:
             self._settings = with_arguments(self._settings, self._command.argv)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
@@ -386,7 +384,7 @@ class RunReader(RunFollower):
             events=events,
             images=self._images.get(self.machine.monotonic(), live, self._newest_image) if full else 0,
             series=curves,
-            **self._command.facts(),
+            **self._command.facts,
             settings=self._settings,
             paused=paused and live,
             held_for=status.held_for if status and live else None,

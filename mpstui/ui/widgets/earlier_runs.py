@@ -9,6 +9,7 @@ from ...core import present as shown
 from ...core.model.snapshot import State
 from ...core.present import badge
 from ...core.runs.comparison import told_apart
+from ...core.runs.lasting import lasted
 from ...core.runs.listing import best_in, best_of, brief, moment_of_end
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, width_of
 from ..theme import RUN_ROLES
@@ -52,12 +53,12 @@ def _lines(runs: Sequence[RunSnapshot], labels: Sequence[str], now: float, width
     apart, told = told_apart(runs), []
     for one in runs:
         end, best, loss = moment_of_end(one), best_of(one), one.numbers.loss
-        lasted = None if one.started is None or end is None else max(0.0, end - one.started)
+        seconds = lasted(one, end)
         known = None if best is None and loss is None else best or ("loss", loss)
         told.append(
             (
                 "" if end is None else f"{brief(max(0.0, now - end))} ago",
-                "" if lasted is None else shown.duration(lasted),
+                "" if seconds is None else shown.duration(seconds),
                 "" if known is None else f"{clean(known[0], 14)} {shown.number(known[1])}",
             )
         )

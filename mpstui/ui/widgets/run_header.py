@@ -94,7 +94,10 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
     attempt_started = started if snapshot.attempt_started is None else snapshot.attempt_started
     until, verb, exact = (now, "up", shown.settled) if ended is None else (ended, "ran", float)
     age = f"{verb} {shown.duration(exact(until - attempt_started))}"
-    return age, f"all attempts {shown.duration(exact(until - started))}" if attempt_started > started else ""
+    return (
+        age,
+        f"all attempts {shown.duration(exact(until - started - snapshot.idle))}" if attempt_started > started else "",
+    )
 
 
 def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:

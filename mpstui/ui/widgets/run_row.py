@@ -12,6 +12,7 @@ from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
 from ...core.runs.comparison import BROKEN_MARK, broken_since, told_apart
+from ...core.runs.lasting import lasted
 from ...core.runs.listing import (
     BUILT_IN,
     Column,
@@ -370,10 +371,8 @@ def _with_end(snapshot: RunSnapshot, columns: Layout, gap: int, now: float) -> L
     if end is None:
         return columns
     ago = f"{brief(max(0.0, now - end))} ago"
-    lasted = None if snapshot.started is None else end - snapshot.started
-    texts = (
-        [f"{ago} · {shown.duration(lasted)}", f"{ago} · {brief(lasted)}"] if lasted is not None and lasted >= 0 else []
-    )
+    seconds = lasted(snapshot, end)
+    texts = [f"{ago} · {shown.duration(seconds)}", f"{ago} · {brief(seconds)}"] if seconds is not None else []
 
     def told(cells: int) -> Shown:
         text = next((one for one in [*texts, ago] if width_of(one) <= cells), "")

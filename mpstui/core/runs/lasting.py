@@ -1,0 +1,28 @@
+"""How long a run took: its attempts together, without what lay between them."""
+
+from __future__ import annotations
+
+from ...wire import storage
+from ...wire.records import ExitRecord, LaunchRecord
+from ...wire.rundir import RunDir
+from ..model.snapshot import RunSnapshot
+
+
+def idle_before(run: RunDir, newest: LaunchRecord) -> float:
+    """Seconds between the attempts up to the newest one, as far as their ends are on record. Rehearsals, which change
+    nothing of a run, count as such, too."""
+    idle, ended = 0.0, None
+    for number in sorted(number for number in run.attempt_numbers() if number <= newest.attempt):
+        attempt = run.attempt(number)
+        launched = newest if number == newest.attempt else storage.read_or_none(LaunchRecord, attempt.launch)
+        if launched is None or launched.rehearsal is not None:
+            continue
+        idle += max(0.0, launched.time - ended) if ended is not None else 0.0
+        left = storage.read_or_none(ExitRecord, attempt.exit) if number != newest.attempt else None
+        ended = left.ended if left is not None else None
+    return idle
+
+
+def lasted(run: RunSnapshot, end: float | None) -> float | None:
+    """Seconds from its first start to ``end`` in which an attempt of it lived; None: unknown."""
+    return None if run.started is None or end is None else max(0.0, end - run.started - run.idle)
