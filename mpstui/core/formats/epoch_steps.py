@@ -27,6 +27,8 @@ class EpochSteps:
         """Whether the steps were seen to go on from one epoch to the next."""
         self.length: Number | None = None
         """Steps of an epoch where no line tells them, as far as one was seen to go."""
+        self.each = False
+        """Whether that is certain: every step of it was printed."""
         self._last = NOWHERE
         self._distance: Number = 1
         """Between the last two steps that were printed."""
@@ -56,6 +58,7 @@ class EpochSteps:
             if fell and counters.steps is None:
                 # What is printed is seldom every step, and the last one may stand between two of those.
                 self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)
+                self.each = not alone and self._distance == 1 and step in (0, 1)
             self.through = self.through or (epoch > before.epoch and step > before.shown_step)
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)
@@ -83,7 +86,11 @@ class EpochSteps:
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
 
     def beyond_doubt(self, counters: Counters) -> Counters:
-        """Without a total that may be that of an epoch or of the run, until a late step or the second epoch tells."""
+        """Without a total that may be that of an epoch or of the run, until a late step or the second epoch tells; with
+        that of an epoch which was counted."""
+        told = self.each and counters.epoch_steps is None and counters.epoch_step is not None
+        if told and or_zero(counters.epoch_step) <= or_zero(self.length):
+            return counters._replace(epoch_steps=self.length)
         return counters._replace(epoch_steps=None) if self._open and counters.epoch_steps else counters
 
 

@@ -66,6 +66,17 @@ def test_a_plan_of_updates_is_one_of_steps(argv: str, totals: dict[str, float]) 
     assert asked_totals(argv.split()) == totals
 
 
+@pytest.mark.parametrize(("stride", "steps"), [(1, 400), (3, None)])
+def test_an_epoch_of_which_every_step_is_printed_says_how_many_there_are(
+    home: Home, stride: int, steps: int | None
+) -> None:
+    """No data loader tells the agent how long an epoch is: the program draws its own batches."""
+    places = [(epoch, step) for epoch in range(1, 5) for step in range(0, 10, stride)]
+    printed = "".join(f"loss in epoch {epoch} iteration {step}: 1.{epoch}{step}\n" for epoch, step in places)
+    numbers = shown(home, "python main.py --num_epochs 40", printed, step=40, accumulate=1).numbers
+    assert (numbers.step, numbers.steps, numbers.epoch, numbers.epochs) == (40, steps, 4, 40)
+
+
 @pytest.mark.parametrize(
     ("argv", "totals"),
     [
