@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +108,8 @@ class MpstuiCallback(Callback):
         self._go_on()
 
     def after_epoch(self) -> None:
+        if not self._trains:
+            return
         found = zip(self.recorder.metric_names, self.recorder.log, strict=False)
         report({name: number(value) for name, value in found if name not in _NO_METRICS}, step=self._count)
 
@@ -131,8 +134,10 @@ class MpstuiCallback(Callback):
         def saved(*args: Any, **kwargs: Any) -> Any:
             with report.phase("saving", expect_seconds=SAVING_SECONDS):
                 path = save(*args, **kwargs)
-            if path is not None:
+            if path is not None and self._trains:
                 report.checkpoint(path, step=self._count)
+            elif path is not None:  # of an epoch that is passed over, behind which SaveModelCallback saves all the same
+                report.has_saved(os.path.abspath(path), is_told=True)
             return path
 
         saved.tells = True  # type: ignore[attr-defined]

@@ -116,6 +116,7 @@ def test_a_killed_training_goes_on(
     done = training.mpstui.wait_state(training.run, "finished", timeout=600)
     assert [done[name] for name in ("epoch", "epochs", "step", "steps")] == [one.epochs] * 2 + [one.steps] * 2
     assert done["checkpoints"][0]["step"] == one.steps
+    assert all(saved["step"] for saved in done["checkpoints"])
     _curves_are_whole(one, training, killed["step"], done)
 
 
