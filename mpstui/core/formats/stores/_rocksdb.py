@@ -140,7 +140,7 @@ class RocksFolder:
     def _begin_table(self, begin: bytes) -> bool:
         """Open the next table of which something is not known yet; False: there is none."""
         self._look()
-        if not self._newest:
+        if not (self._newest or self._read):  # a table may have been read whose numbers are all lost
             self._accepted |= self._alive  # as they are at one moment they hold nothing twice
         for made in self._in_order(self._alive - self._read):
             if self._is_known(made):

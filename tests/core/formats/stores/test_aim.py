@@ -145,6 +145,31 @@ def test_a_value_is_told_once_however_its_files_change(aim: Aim) -> None:
     assert found == {"loss": [*range(50)], "acc": [*range(50)]}
 
 
+def test_a_table_without_sequence_numbers_is_known_once_it_was_read(aim: Aim) -> None:
+    """Merged to the lowest level values have the number 0, as if nothing had been read."""
+    aim.track(range(10))
+    aim.tracked.flush()
+    aim.tracked.merge()
+    (run,) = find_runs(aim.path)
+    reader = run.open()
+    assert reader is not None
+
+    def look() -> list[float]:
+        points = [point for point in reader.take(1 << 20) if isinstance(point, PointColumns)]
+        return [step for point in points for step in point.steps or ()]
+
+    assert look() == [*range(10)]
+    aim.track(range(10, 20))
+    aim.tracked.flush()
+    aim.tracked.merge()
+    before = reader.position
+    assert look() == []
+    assert reader.position < before  # it begins anew
+    assert look() == [*range(20)]
+    aim.track(range(20, 30))
+    assert look() == [*range(20, 30)]
+
+
 def test_long_tables_are_read_in_pieces(aim: Aim) -> None:
     for start in range(0, 500, 100):
         aim.track(range(start, start + 100))
