@@ -168,9 +168,9 @@ class Report:
         """Find the run, at the first word."""
         with self._lock:
             if self._run is None and not self._silent:
-                folder = self._environ.get("MPSTUI_RUN_DIR")
-                self._silent = not folder
-                if folder:
+                folder, loads = self._environ.get("MPSTUI_RUN_DIR"), sys.modules.get("torch.utils.data._utils.worker")
+                self._silent = not folder or getattr(loads, "_worker_info", None) is not None  # a data loader's worker
+                if folder and not self._silent:
                     try:
                         self._run = _Run(folder, self._environ, self._lock)
                         self._run.beside, self._run.count_beside = self._beside
@@ -657,7 +657,7 @@ class _Run:
         self.read_rest()
         self._lines.flush()
         self._events.flush()
-        if self.speaks and not hasattr(sys, "last_value"):
+        if self.speaks and (not hasattr(sys, "last_value") or "ipykernel" in sys.modules):  # of a cell, perhaps mended
             self.doing = "done", 0.0
             self.beat()
 

@@ -480,6 +480,35 @@ def test_a_training_in_a_process_of_multiprocessing_is_done_too(tmp_path: Path) 
     assert (beat(tmp_path).phase, beat(tmp_path).loss) == ("done", 1.0)
 
 
+LOADED = """
+import multiprocessing, sys, types, words
+loads = sys.modules["torch.utils.data._utils.worker"] = types.SimpleNamespace(_worker_info=None)
+def load():
+    loads._worker_info = "of the first of two"
+    words.report(loss=9.0, step=1000)
+process = multiprocessing.get_context("fork").Process(target=load)
+process.start()
+process.join()
+words.report(loss=1.0, step=1)
+"""
+
+
+def test_a_worker_of_a_data_loader_speaks_for_no_training(tmp_path: Path) -> None:
+    """Not even where it has something to say before the training does."""
+    from torch.utils.data._utils import worker
+
+    assert hasattr(worker, "_worker_info")
+    program(tmp_path, LOADED)
+    assert [(one["step"], one["loss"]) for one in points(tmp_path)] == [(1, 1.0)]
+    assert (beat(tmp_path).phase, beat(tmp_path).step) == ("done", 1)
+
+
+def test_a_notebook_ends_well_though_a_cell_has_failed(tmp_path: Path) -> None:
+    failed = "import sys, types, words; sys.modules['ipykernel'] = types.ModuleType('ipykernel'); sys.last_value = 1"
+    program(tmp_path, f"{failed}; words.report(loss=1.0, step=1)")
+    assert beat(tmp_path).phase == "done"
+
+
 def test_an_exception_is_no_end(tmp_path: Path) -> None:
     program(tmp_path, "from words import report; report(loss=1.0, step=1); raise ValueError('meant')")
     assert beat(tmp_path).phase == "train"
