@@ -15,10 +15,10 @@ if not __package__:
 
 
 class _Unasked(types.ModuleType):
-    """In the place of a module of whose functions none is called here, as a rule: one that is loads it then.
+    """Stands in for a module whose functions we normally never call; the real one is loaded if one is called after all.
 
-    ``pathlib`` imports ``urllib.parse`` for links, ``subprocess`` imports ``locale`` for text. With what they bring
-    along they are a fifteenth of what a supervisor holds.
+    ``pathlib`` imports ``urllib.parse`` for links, ``subprocess`` imports ``locale`` for text. With all that these
+    import they are a fifteenth of a supervisor's memory.
     """
 
     def __getattr__(self, name: str) -> object:
@@ -33,7 +33,7 @@ gc.disable()  # imports make no garbage, and looking for it costs a tenth of the
 from mpstui.supervisor.main import main  # noqa: E402
 
 for _name in _unasked:
-    del sys.modules[_name]  # whoever imports it from now on gets it
+    del sys.modules[_name]  # whoever imports it from now on gets the real one
 gc.freeze()  # what was imported stays; looking through it again would also copy every page that forks share
 gc.enable()
 

@@ -1,4 +1,4 @@
-"""Telling someone: the supervisor only starts a process that does it, and never waits for that."""
+"""Alerting people: the supervisor only starts a process that delivers the alert, and never waits for it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ DEFAULT_PROMISE_SECONDS = 60.0
 """For a heartbeat that promises nothing."""
 OVERDUE_TIMES = 3.0
 OVERDUE_MARGIN_SECONDS = 60.0
-"""Silence is a stall after three times the promise, and never before a minute past it."""
+"""Silence is a stall after three times the promised interval, but at the earliest a minute after its end."""
 STOPPED_BY_ANOTHER = "paused: stopped by a signal that mpstui did not send; `mpstui continue` lets it go on"
 _PROGRAM = Path(__file__).resolve().parent / "notify" / "__main__.py"
 
 
 class Alerts:
-    """Starts the notifier, in a session of its own; what it does is in ``alerts.log`` of the run directory."""
+    """Starts the notifier in a session of its own; what became of an alert is in the run's ``alerts.log``."""
 
     def __init__(self, run: RunDir, rule: AlertRule | None) -> None:
         self._run, self._rule = run, rule
         self._started: list[subprocess.Popen[bytes]] = []
 
     def tell(self, event: str, attempt: int, text: str) -> None:
-        """Have ``event`` (crash, stall or finish) told, where the user has settings at all."""
+        """Send an alert about ``event`` (crash, stall or finish), if the user has configured alerts."""
         rule = self._rule
         if rule is None or not Path(rule.settings).exists():
             return
@@ -53,14 +53,14 @@ class Alerts:
             complain(f"nobody could be told of the {event}: {error}")
 
     def reap(self) -> None:
-        """Collect those that are done; one that outlives this supervisor is collected by init."""
+        """Collect notifiers that are done; one that outlives this supervisor is collected by init."""
         done = [process for process in self._started if process.poll() is not None]
         self._started = [process for process in self._started if process not in done]
         helpers.difference_update(process.pid for process in done)
 
 
 def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:
-    """What an end is to somebody who does not look: crash, finish, or None for one that was asked for."""
+    """What an end means to somebody who is not watching: crash, finish, or None if it was asked for."""
     if record.action is not None:
         return None
     if record.unknown:
@@ -70,7 +70,7 @@ def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:
 
 
 class StallWatch:
-    """Notices that a trainer broke its promise of the next heartbeat long ago and prints nothing either."""
+    """Notices a trainer whose promised heartbeat is long overdue and that prints nothing either."""
 
     def __init__(self, run: RunDir, spec: Spec, clock: Clock) -> None:
         self._run, self._spec, self._clock = run, spec, clock
@@ -80,9 +80,9 @@ class StallWatch:
         self._told = False
 
     def poll(self, attempt: int, started: float | None) -> str | None:
-        """The sentence to tell, once a stall; looks at most every five seconds.
+        """The sentence to send, once per stall; looks at most every five seconds.
 
-        Only the monotonic clock counts, so that neither a machine that slept nor a clock that was set is a stall.
+        Only the monotonic clock counts: neither a machine that slept nor a clock that was set makes a stall.
         """
         now = self._clock.monotonic()
         if now < self._next:

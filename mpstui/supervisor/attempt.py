@@ -1,6 +1,6 @@
-"""One attempt: how its trainer ends, learnt without reaping it, and the stop sequence while it runs.
+"""One attempt: how its trainer ends, found out without reaping it, and the stop sequence while it runs.
 
-As long as the trainer is a zombie, its pid and its group's number belong to nobody else.
+While the trainer is a zombie, nobody else can get its pid or the number of its group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .machine import Machine
 from .stop_sequence import Move, Sight, StopSequence, StopStep
 
 TREE_REFRESH_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Children appear early; later a look now and then is enough. One look costs about 10 ms of CPU time."""
+"""Children appear early; later, an occasional look is enough. One look costs about 10 ms of CPU time."""
 ORPHAN_LOOK_SECONDS = 0.1 if Path("/proc/self").exists() else 1.0
 """How often an adopted trainer is looked for: one look is a file in ``/proc``, or one start of ``ps``."""
 _MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
@@ -31,7 +31,7 @@ _MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
 
 
 class Ending(NamedTuple):
-    """Exit code or signal; neither when nobody who could know was there."""
+    """Exit code or signal; neither if nobody was there who could have known."""
 
     code: int | None = None
     signal: int | None = None
@@ -40,7 +40,7 @@ class Ending(NamedTuple):
 
     @property
     def unknown(self) -> bool:
-        """The end was seen, the code was not."""
+        """The end was noticed, the code was not."""
         return self.code is None and self.signal is None
 
 
@@ -61,12 +61,12 @@ class Child:
             return True
 
     def killed_by(self) -> int | None:
-        """The signal that has ended it already, without reaping it; None: it runs, exited, or nobody can tell."""
+        """The signal that has already ended it, without reaping it; None: it runs, it exited, or nobody can tell."""
         found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) if self._note is None else None
         return found.si_status if found is not None and found.si_code != os.CLD_EXITED else None
 
     def reap(self) -> Ending:
-        """Collect it. From here on its pid may be anybody's."""
+        """Collect it. After this anybody may have its pid."""
         try:
             _, status, usage = os.wait4(self.pid, 0)
         except ChildProcessError:
@@ -95,7 +95,7 @@ class ExitNote:
             self._ended = True  # it was a zombie already
 
     def has_come(self) -> bool:
-        """Whether it ended; asked without waiting."""
+        """Whether it has ended; does not wait."""
         self._ended = self._ended or bool(self._queue.control(None, 1, 0))
         return self._ended
 
@@ -108,7 +108,7 @@ def ending_of(status: int, rusage: dict[str, float] | None = None) -> Ending:
 
 
 class Attempt:
-    """The processes of attempt ``number``, whether we started them, adopted them, or only their remains are left."""
+    """The processes of attempt ``number``: started by us, adopted, or only what remains of them."""
 
     def __init__(
         self,
@@ -130,18 +130,18 @@ class Attempt:
         self.everywhere: Callable[[int], bool] | None = None
         """Sends a signal to the training on all nodes of its job; False: it cannot."""
         self.was_reached = False
-        """A signal of ours came while the trainer lived: what ended before that ended by itself."""
+        """A signal of ours arrived while the trainer lived; a trainer that had ended before then ended by itself."""
         self._machine = machine
         self._refreshes = 0
         self._next_refresh = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
         self._orphan_check = (0.0, True)
 
     def lock_is_held(self) -> bool:
-        """Whether the trainer or an heir of its descriptors lives."""
+        """Whether the trainer or a process that inherited its descriptors is alive."""
         return liveness.is_held(self.run.run_lock)
 
     def leader_is_alive(self) -> bool:
-        """Whether the trainer itself runs: of an adopted one the process table knows, else the lock must do."""
+        """Whether the trainer itself runs: for an adopted one the process table knows, otherwise the lock has to do."""
         if self.ending is not None:
             return False
         if self.child is not None:
@@ -155,7 +155,7 @@ class Attempt:
 
     @property
     def is_settled(self) -> bool:
-        """A child of ours that has been running for a while, and that nobody ends."""
+        """Whether it is a child of ours that has been running for a while and that nobody is ending."""
         grown_up = self._refreshes == len(TREE_REFRESH_SECONDS) - 1
         return grown_up and self.child is not None and self.ending is None and self.stop_sequence is None
 
@@ -169,7 +169,7 @@ class Attempt:
         """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux).
 
         Args:
-            snapshot: all who may belong to it; None: every process of the machine is looked at.
+            snapshot: everybody who may belong to it; None: look at every process of the machine.
         """
         heirs = family.linux_heirs(self.run.run_lock, mark_of(self.run)) if thorough else ()
         snapshot = self._machine.table.snapshot() if snapshot is None else snapshot
@@ -188,17 +188,17 @@ class Attempt:
         self._next_refresh = now + TREE_REFRESH_SECONDS[self._refreshes]
         table, below = self._machine.table, None
         if self.child is not None and self._machine.adopts and isinstance(table, LinuxProcessTable):
-            # Whoever lost its parent is our child by now: two hundred supervisors need not look at all of each other's.
+            # Orphans are our children by now: two hundred supervisors need not look at all of each other's.
             below = table.below([os.getpid(), *(member.pid for member in self.family.members)])
         self.refresh(snapshot=below)
         return True
 
     def stop(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:
-        """Begin the stop sequence, or hurry it; a second request never begins a second one.
+        """Begin the stop sequence, or speed it up; a second request never begins a second one.
 
         Args:
-            asked_seconds_ago: the trainer was asked by a supervisor before this one and is not asked again: many
-                programs save at the first signal and drop everything at the second.
+            asked_seconds_ago: an earlier supervisor asked the trainer, which is not asked again: many programs save at
+                the first signal and drop everything at the second.
         """
         now = self._machine.clock.monotonic()
         self.refresh(thorough=True)
@@ -222,7 +222,7 @@ class Attempt:
         return found is not None and leader is not None and found.start == leader.start and found.state == "T"
 
     def advance_stop(self, is_saving: Callable[[], bool]) -> StopStep | None:
-        """Look who is left and, when it is time, use more force; the step where it changed, else None."""
+        """Look who is left and use more force when it is time; returns the new step if it changed, else None."""
         if self.stop_sequence is None or self.stop_sequence.over:
             return None
         leader = self.leader_is_alive()
@@ -263,7 +263,7 @@ class Attempt:
                 self._ask(stop_sequence.asking_signal(self.stop_sequence.rule))
 
     def _ask(self, number: int) -> None:
-        """Ask the main process group: it passes the word on (torchrun does). With the leader gone, ask each one."""
+        """Ask the main process group, which passes it on (torchrun does). If the leader is gone, ask each process."""
         if self.everywhere is not None and self.everywhere(number):
             return
         if self._reachable_group() is None or not self._to_group(number):
@@ -280,6 +280,6 @@ class Attempt:
         return group is not None and self._machine.signaller.send_group(group, self.family.members, number)
 
     def _reachable_group(self) -> int | None:
-        """The trainer's group, while the trainer exists, also as a zombie; then None: the number may be another's."""
+        """The trainer's group while the trainer exists, even as a zombie; then None: the number may be another's."""
         leader = self.family.leader
         return leader.pid if leader is not None and self.ending is None else None

@@ -1,7 +1,7 @@
-"""The newest complete checkpoint of a run, told without torch and without trusting a name alone; and whose it is.
+"""The newest complete checkpoint of a run, recognised without torch and not by its name alone; and who owns it.
 
-Several runs may save into one folder. What a file says of itself comes first. Else it belongs to a run one of whose
-attempts lived when it was written; where the attempts of two runs did, to the one that is known to have lived then.
+Several runs may save into one folder. What a file says of itself comes first. Otherwise it belongs to a run that had
+an attempt alive when it was written; if two runs had, to the one that is certain to have been alive then.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ZIP_END_SEARCH_BYTES = 22 + 65535
 EARLY_SECONDS = 2.0
 """File systems round times, the coarsest to two seconds."""
 LATE_SECONDS = 60.0
-"""What outlived its trainer, or wrote to a slow disk, may finish a file this long after the end."""
+"""What outlives its trainer, or writes to a slow disk, may finish a file this long after the end."""
 SAVING_POLL_SECONDS = 0.5
 QUIET_SECONDS = 5.0
-"""A writer that pauses for this long is taken for done."""
+"""A writer that pauses for this long is assumed to be done."""
 
 
 class Found(NamedTuple):
@@ -48,10 +48,10 @@ class Found(NamedTuple):
 
 
 def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool]:
-    """What the template's pattern finds and no temporary name, newest first; whether other runs may save there too.
+    """What the template's pattern finds, without temporary names, newest first; and whether other runs may save there.
 
-    The pattern is looked up in the run directory; when that holds nothing, in the program's working folder; when there
-    is none there either, what the training has said itself counts, its newest word first.
+    The pattern is looked up in the run directory; if nothing is there, in the program's working folder; if nothing is
+    there either, the checkpoints that the training itself reported count, the newest report first.
     """
     pattern, cwd = template.checkpoints, Path(template.cwd)
     found = _measured(matching(run.path, pattern)) if pattern else []
@@ -66,7 +66,7 @@ def _measured(paths: Iterable[Path]) -> list[Found]:
 
 
 def choose(found: Iterable[Found], *, best: bool, sleep: Callable[[float], None], now: float) -> Found | None:
-    """The newest complete one; with ``best`` only those named so. What comes after it is the trainer's own fallback."""
+    """The newest complete one; with ``best`` only files named so. Anything after it is the trainer's own fallback."""
     wanted = (item for item in found if item.best or not best)
     return next((item for item in wanted if is_complete(item, sleep=sleep, now=now)), None)
 
@@ -88,12 +88,12 @@ def measure(path: Path) -> Found | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one that writers use before the rename."""
+    """Whether it is a name that writers use before the rename."""
     return _TEMPORARY.search(name) is not None
 
 
 def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> bool:
-    """Whether it is whole as far as can be told: not empty, no longer growing, its format's own end present."""
+    """Whether it is complete as far as can be told: not empty, no longer growing, its format's end mark present."""
     if item.size_bytes == 0:
         return False
     if abs(now - item.time) < SETTLE_SECONDS:
@@ -107,7 +107,7 @@ def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> b
 
 
 def activity(template: LaunchTemplate, run: RunDir) -> tuple[int, float, int]:
-    """A figure that changes while a checkpoint is written (temporary names included): count, newest time, bytes."""
+    """Figures that change while a checkpoint is written (temporary names included): count, newest time, bytes."""
     if not template.checkpoints:
         return (0, 0.0, 0)
     pattern = str(Path(template.checkpoints).parent / "*")
@@ -149,13 +149,13 @@ class Life(NamedTuple):
 
     begin: float
     seen: float
-    """Until then it certainly did."""
+    """Certainly alive until then."""
     end: float
-    """Later it certainly did not."""
+    """Certainly dead after that."""
 
 
 class Claim(NamedTuple):
-    """What is known of one file."""
+    """What is known about the owner of one file."""
 
     own: bool
     other: str | None = None
@@ -167,12 +167,12 @@ class ByOwner(NamedTuple):
 
     own: list[Found]
     passed_over: list[tuple[Found, str | None]]
-    """Files of other runs, or of nobody who is known."""
+    """Files of other runs, or of no known run."""
     doubtful: Mapping[Path, str]
-    """Own ones that another run, which saved into the folder at the same time, may have written."""
+    """This run's own files that another run, saving into the folder at the same time, may have written instead."""
 
     def remark(self, chosen: Found | None, *, best: bool = False) -> str:
-        """What must be said of other runs' files where ``chosen`` is taken; empty most of the time."""
+        """What must be said about other runs' files if ``chosen`` is taken; usually empty."""
         if chosen is not None and chosen.path in self.doubtful:
             return f"run {self.doubtful[chosen.path]} saved there at the same time and may have written it"
         kind = ((item, name) for item, name in self.passed_over if item.best or not best)
@@ -184,7 +184,7 @@ class ByOwner(NamedTuple):
 
 
 def split_by_owner(run: RunDir, template: LaunchTemplate) -> ByOwner:
-    """The checkpoints of a run, and those of others that its pattern finds as well."""
+    """The checkpoints of a run, and those of other runs that its pattern finds as well."""
     found, shared = candidates(template, run)
     if not shared:
         return ByOwner(found, [], {})
@@ -207,7 +207,7 @@ class Owners:
         self._tellers: dict[str, str] | None = None
 
     def claim(self, item: Found) -> Claim:
-        """Whether a file is this run's, and who else's it may be."""
+        """Whether a file is this run's, and who else may own it."""
         named = owner_of(item.path) or self._told().get(str(item.path))
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
@@ -216,14 +216,14 @@ class Owners:
         perhaps = any(life.begin <= moment and item.time <= life.end for life in self._lives)
 
         def rivals(theirs: Life) -> bool:
-            # One that died unseen may have lived on for ever: it is no rival of one that is known to have lived then.
+            # A run that died unnoticed may have lived for ever: it is no rival of one known to have been alive.
             return theirs.begin <= moment and item.time <= (theirs.seen if surely else theirs.end)
 
         other = next((name for name, found in self._neighbours().items() if any(map(rivals, found))), None)
         return Claim(perhaps and (other is None or surely), other)
 
     def _told(self) -> dict[str, str]:
-        """Whose agent saw each path being saved."""
+        """For each path, the run whose agent saw it being saved."""
         if self._tellers is None:
             self._tellers = tellers(self._run.path.parent)
         return self._tellers
@@ -244,7 +244,7 @@ class Owners:
 
 
 def lives(run: RunDir, *, now: bool = False) -> list[Life]:
-    """When the attempts of a run lived, as far as its records tell; ``now``: the newest is known to."""
+    """When the attempts of a run were alive, as far as its records tell; ``now``: the newest is known to be alive."""
     found: list[Life] = []
     for number in reversed(run.attempt_numbers()):
         attempt = run.attempt(number)
@@ -264,15 +264,15 @@ def _place(template: LaunchTemplate) -> str:
 
 
 class SavingWatch:
-    """Whether a checkpoint is being written right now: by the trainer's own word, or because files there change."""
+    """Whether a checkpoint is being written right now: because the trainer says so, or because files there change."""
 
     def __init__(self, run: RunDir, spec: Spec, template: LaunchTemplate, attempt: int, clock: Clock) -> None:
         self._run, self._spec, self._template, self._attempt = run, spec, template, attempt
         self._clock = clock
         self._figure = activity(template, run)
         age = clock.wall() - self._figure[1]
-        # Without a look before it, a file written seconds ago counts as growing: a supervisor that takes over in the
-        # middle of a stop must not kill a writer whose grace is over.
+        # Without this first look, a file written seconds ago counts as growing: a supervisor that takes over in
+        # the middle of a stop must not kill a writer whose grace period is over.
         self._changed_at = clock.monotonic() - age if 0.0 <= age < QUIET_SECONDS else None
         self._poll_at = 0.0
         self._by_word = False

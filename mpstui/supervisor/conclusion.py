@@ -1,6 +1,6 @@
-"""How an attempt ended and why, put together from everything that was seen; and whether it starts again unasked.
+"""How an attempt ended and why, pieced together from everything that was seen; and whether it restarts by itself.
 
-The restart rule is off by default, and never goes in a loop.
+The restart rule is off by default, and never loops.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def conclude(
     survivors: Sequence[int],
     evidence: dict[str, str],
 ) -> ExitRecord:
-    """Build the record. A cause is named for failures alone: whoever asked for an end got what they asked for."""
+    """Build the record. Only failures have a cause: whoever asked for an end got what they asked for."""
     cause: str | None = None
     notes: dict[str, str] = {}
     try:
@@ -60,7 +60,7 @@ def conclude(
 def _explained(
     run: RunDir, spec: Spec, attempt: int, ending: Ending, asked: Request | None, started: float | None
 ) -> tuple[str | None, dict[str, str]]:
-    """The cause, if a rule names one; and what the record's fields cannot say: another's signal, an end too early."""
+    """The cause, if a rule names one; and what the record has no field for: a foreign signal, an early end."""
     cause: str | None = None
     notes: dict[str, str] = {}
     beat = newest_beat(run, spec, attempt, started)
@@ -84,7 +84,7 @@ def _explained(
 
 
 def sentence(record: ExitRecord) -> str:
-    """An attempt's end in a few words, for events and answers."""
+    """How an attempt ended, in a few words, for events and answers."""
     if record.spawn_error:
         return f"could not be started: {record.spawn_error}"
     if record.unknown:
@@ -127,25 +127,25 @@ def _last_line(patterns: Sequence[str], lines: Sequence[str]) -> str | None:
     """The last line in which one of the patterns is found."""
     readable = []
     for pattern in patterns:
-        with contextlib.suppress(re.error):  # a rule that cannot be read names no cause, and costs no record
+        with contextlib.suppress(re.error):  # an unreadable rule names no cause, and must not cost the record
             readable.append(re.compile(pattern))
     return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in readable)), None)
 
 
 class Crash(NamedTuple):
-    """What the policy looks at."""
+    """What the restart rule decides by."""
 
     exit: ExitRecord
     step: int | None
-    """The global step that was reached; None: never heard of."""
+    """The global step that was reached; None: none was ever reported."""
     saved: bool = False
     """A checkpoint was written during this attempt: progress, where no steps are reported."""
     counted_anew: bool = False
-    """It went on from a checkpoint and counted its steps from 0: they say nothing beside those of other attempts."""
+    """It resumed from a checkpoint but counted its steps from 0: they cannot be compared with other attempts' steps."""
 
 
 class Decision(NamedTuple):
-    """What happens next and the sentence that says why."""
+    """What happens next, and a sentence that says why."""
 
     again: bool
     reason: str
@@ -153,7 +153,7 @@ class Decision(NamedTuple):
 
 
 def decide(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any]], now: float) -> Decision | None:
-    """Apply the rule; None when there is nothing to decide (it did not fail, or no restart was ever wanted).
+    """Apply the rule; None if there is nothing to decide (it did not fail, or restarts were never wanted).
 
     Args:
         history: ``Status.restarts``.
@@ -183,7 +183,7 @@ def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any
         return "it ended before its first step"
     if len(_recent(history, now)) >= rule.most_per_hour:
         return f"{rule.most_per_hour} restarts in the last hour are enough"
-    # The progress gate: a crash that came no further than the one before will come again.
+    # The progress gate: a crash that got no further than the one before will happen again.
     steps = [entry["step"] for entry in history if isinstance(entry.get("step"), int)]
     if crash.step is None or crash.counted_anew or not steps or crash.step > steps[-1]:
         return None

@@ -1,8 +1,8 @@
-"""Disk space: a low disk is told of, a trainer is paused before it fills up, and ``output.log`` is kept in its limit.
+"""Disk space: warn when it is low, pause the trainer before the disk is full, keep ``output.log`` within its limit.
 
 A Python program that cannot write a line of output dies of it (``OSError: [Errno 28]``), checkpoint and all. Paused by
-SIGSTOP it loses nothing but time, and is resumed when there is space again. The log gives its oldest blocks back, so
-that every offset stays what it was: rotating it would move what readers follow, and no trainer reopens its file.
+SIGSTOP it loses nothing but time, and is resumed when there is space again. The log's oldest blocks are freed, so that
+every offset stays valid: rotating the log would move what readers follow, and no trainer reopens its file.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ RESUME_BYTES = 256 << 20
 HELD_FOR_DISK = "disk"
 LOG_LIMIT_SECONDS = 5.0
 HEAD_BYTES = 64 * 1024
-"""The beginning stays: it says what was started and with which settings."""
+"""The beginning is kept: it says what was started and with which settings."""
 SLACK = 0.25
-"""Share of the limit freed beyond need, so that it is not done again at every poll."""
+"""Share of the limit that is freed in addition, so that it is not done again at every poll."""
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 """FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE, fallocate(2)."""
 _F_PUNCHHOLE = 99
@@ -43,7 +43,7 @@ _F_PUNCHHOLE = 99
 
 
 class Sign(Enum):
-    """What a poll found that was not so before."""
+    """A change that a poll found."""
 
     LOW = "low"
     FULL = "full"
@@ -60,14 +60,14 @@ def free_bytes(folder: Path) -> int | None:
 
 
 class DiskWatch:
-    """Polls once a second. A disk that was full when the attempt began, a small one, is never called full."""
+    """Polls once a second. A small disk that was already full when the attempt began is never reported as full."""
 
     def __init__(self, folder: Path, clock: Clock, read: Callable[[Path], int | None] = free_bytes) -> None:
         self._folder, self._clock, self._read = folder, clock, read
         self._poll_at = 0.0
         self._low = False
         self._may_fill: bool | None = None
-        """Whether falling below the floor would be news; None before the first poll."""
+        """Whether falling below the limit would be news; None before the first poll."""
         self.free = 0
         """As of the last poll."""
 
@@ -92,7 +92,7 @@ class DiskWatch:
 
 
 def watch_disk_space(supervision: Supervision, attempt: Attempt, disk: DiskWatch) -> None:
-    """Tell of a low disk, pause the attempt on a full one, resume it when there is space again."""
+    """Warn of a low disk, pause the attempt on a full one, resume it when there is space again."""
     sign = disk.poll()
     if sign is None or attempt.ending is not None or attempt.stop_sequence is not None:
         return
@@ -115,7 +115,7 @@ def watch_disk_space(supervision: Supervision, attempt: Attempt, disk: DiskWatch
 
 
 def lacking_disk_space(supervision: Supervision) -> str | None:
-    """Why nothing should start by itself now: the profile's ``min_free_disk``; None when there is enough."""
+    """Why nothing should start automatically now: the profile's ``min_free_disk``; None when there is enough space."""
     free, least = free_bytes(supervision.run.path), supervision.spec.min_free_bytes
     if free is None or free >= least:
         return None
@@ -135,7 +135,7 @@ class LogLimit:
         self._impossible = False
 
     def keep(self, journal: Journal, attempt: int) -> None:
-        """Trim the log when it is too long; asked every tick, looks every five seconds."""
+        """Trim the log when it is too long; called every tick, looks every five seconds."""
         now = self._clock.monotonic()
         if now < self._next or self._impossible:
             return
@@ -163,7 +163,7 @@ class Hole(NamedTuple):
 
 
 def plan_hole(size: int, allocated: int, limit: int, block: int) -> Hole | None:
-    """What to free of a file of ``size`` bytes that takes ``allocated`` on disk; None while it is within ``limit``."""
+    """What to free of a file of ``size`` bytes, ``allocated`` of them on disk; None if it is within ``limit``."""
     if limit <= 0 or allocated <= limit:
         return None
     keep = max(int(limit * (1 - SLACK)) - HEAD_BYTES, block)

@@ -1,4 +1,4 @@
-"""An attempt ends, by itself or because somebody asked: its record, who stays behind, and what comes next."""
+"""An attempt ends, by itself or because somebody asked: its record, its survivors, and what comes next."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .state import NO_FILE, NO_REQUEST, Supervision
 from .stop_sequence import StopStep
 
 SETTLE_SECONDS = 0.3
-"""Children that end with their parent need milliseconds; only then is it fair to call the others survivors."""
+"""Children that end with their parent need milliseconds; whoever is left after this counts as a survivor."""
 DRAIN_SECONDS = 10.0
-"""DataLoader workers leave 5 s after their parent; what is still there after this long stays."""
+"""DataLoader workers leave 5 s after their parent; whatever is left after this long stays."""
 
 
 def begin_stop(supervision: Supervision, request: Request, *, asked_before: float | None = None) -> None:
-    """Put a request on the stop sequence of the attempt; there is one sequence, however many ask.
+    """Add a request to the stop sequence of the attempt; there is one sequence, however many requests.
 
     Args:
-        asked_before: Unix seconds at which an earlier supervisor asked the trainer already; it is not asked twice.
+        asked_before: Unix seconds at which an earlier supervisor already asked the trainer; it is not asked twice.
     """
     attempt = supervision.attempt
     if attempt is None:
@@ -41,7 +41,7 @@ def begin_stop(supervision: Supervision, request: Request, *, asked_before: floa
     force = request.action == "kill" or (request.action == "stop" and request.options.get("force") is True)
     attempt.stop(rule, force=force, asked_seconds_ago=waited)
     if supervision.journal.status.asked_at is None:
-        # After the signal: to be asked twice is better than to be killed unasked.
+        # After the signal: being asked twice is better than being killed without having been asked.
         supervision.journal.update(asked_at=wall)
 
 
@@ -55,21 +55,21 @@ def request_in_progress(supervision: Supervision) -> Request | None:
 
 
 def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[], None]) -> None:
-    """One look at the attempt: has its trainer ended, is its stop sequence to move on, are its children gone.
+    """One look at the attempt: has its trainer ended, is the next step of the stop sequence due, are its children gone.
 
     Args:
-        heed_signals: does what signals ask of us. One that was sent before the trainer ended, as by a scheduler to all
-            processes of a job, has come when the end is seen, and may be why.
+        heed_signals: handles the signals we received. One that was sent before the trainer ended, as a scheduler sends
+            it to all processes of a job, has arrived when the end is noticed, and may be the reason.
     """
     if attempt.ending is None and not attempt.leader_is_alive():
         heed_signals()
         _end(supervision, attempt)
     step = attempt.advance_stop(lambda: supervision.saving is not None and supervision.saving())
     if step is StopStep.GONE:
-        if attempt.ending is None:  # the trainer ended since the look above: how is not to be lost
+        if attempt.ending is None:  # the trainer ended since the look above: keep how
             _end(supervision, attempt)
         status: dict[str, Any] = {"tree": [], "survivors": [], "paused": False, "asked_at": None, "message": None}
-        # An attempt that ends for the next one leaves no moment in which the run looks as if that were all.
+        # When an attempt ends to make way for the next, the run must never look finished in between.
         next_comes = {"restart", REQUEUE}
         restarts = supervision.accepted and all(request.action in next_comes for request in supervision.accepted)
         supervision.end_attempt(**status, **({} if restarts else {"phase": "ended", **NO_REQUEST}))
@@ -80,16 +80,16 @@ def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[],
     elif attempt.ending is None and attempt.refresh_when_due():
         _record_tree(supervision, attempt)
     if attempt.stop_sequence is None and attempt.ending is None:
-        _end_rehearsal(supervision, attempt)  # last: the next look finds it dead and writes down how it ended
+        _end_rehearsal(supervision, attempt)  # last: the next look finds it dead and records how it ended
 
 
 def _end(supervision: Supervision, attempt: Attempt) -> None:
-    """The trainer is gone: let its children follow, reap it last, and write down how it ended before all else."""
+    """The trainer is gone: let its children follow, reap it last, and before all else record how it ended."""
     deadline = supervision.now + SETTLE_SECONDS
     while attempt.refresh().others and supervision.now < deadline:
         supervision.machine.clock.sleep(0.02)
     survivors = attempt.refresh(thorough=True).others
-    # A request that was refused, since nothing seemed to help, is what ended it all the same.
+    # A request that was refused because nothing seemed to help did end it after all.
     asked = supervision.leading_request() or request_in_progress(supervision)
     found = attempt.collect()
     if not (attempt.was_reached or (asked is not None and _the_scheduler_reached_it(supervision, attempt, asked))):
@@ -119,7 +119,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked: Request) -> bool:
-    """Whether an attempt that ended before our signal came had that of its scheduler, which ends a job everywhere."""
+    """Whether an attempt that ended before our signal was ended by the scheduler's, which reaches the whole job."""
     if asked.action not in (REQUEUE, CANCEL) or asked.options.get("limit"):
         return False
     beat = witnesses.newest_beat(supervision.run, supervision.spec, attempt.number, supervision.journal.status.started)
@@ -127,7 +127,7 @@ def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked:
 
 
 def remove_pid_file(supervision: Supervision) -> None:
-    """The trainer that the status names is gone, and so must be the file that names it."""
+    """Remove the file that names the trainer in the status, which is gone."""
     trainer = supervision.journal.status.trainer
     with contextlib.suppress(OSError):
         if trainer is not None:
@@ -135,10 +135,10 @@ def remove_pid_file(supervision: Supervision) -> None:
 
 
 def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None) -> None:
-    """Put the trainer's pid where the profile wants it, whole or not at all; None takes our own away again.
+    """Put the trainer's pid where the profile wants it, in one step or not at all; None removes our own file again.
 
     Args:
-        instead_of: whose end it is; a file that names another process is somebody else's.
+        instead_of: the pid of the trainer that ended; a file that names another process is somebody else's.
 
     Raises:
         OSError: it cannot be written.
@@ -153,7 +153,7 @@ def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None
 
 
 def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
-    """End a rehearsal that has done its steps or had its time, at once: it has nothing to save."""
+    """End a rehearsal that has done its steps or used up its time, at once: it has nothing to save."""
     launched, now = supervision.launched, supervision.machine.clock.wall()
     if launched is None or launched.rehearsal is None:
         return
@@ -168,7 +168,7 @@ def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
-    """Who may have sent a SIGKILL that was not ours: the system, for memory."""
+    """Who may have sent a SIGKILL that was not ours: the system, for lack of memory."""
     kills = supervision.memory.new_kills()
     if kills:
         return {"memory": f"Linux killed {kills} process(es) for memory during this attempt"}
@@ -178,7 +178,7 @@ def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
 
 
 def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
-    """Apply the restart rule to an end that nobody asked for; a rehearsal is followed by nothing."""
+    """Apply the restart rule to an end that nobody asked for; nothing follows a rehearsal."""
     if supervision.launched is not None and supervision.launched.rehearsal is not None:
         supervision.journal.update(phase="ended")
         return
@@ -205,7 +205,7 @@ def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
 
 
 def _drain(supervision: Supervision, attempt: Attempt) -> None:
-    """After an end nobody asked for: give the others time to leave, then say who stayed. They are not touched."""
+    """After an end nobody asked for: give the children time to leave, then report who stayed. They are not touched."""
     gone = not attempt.refresh().others and not attempt.lock_is_held()
     if not gone and supervision.now < (supervision.drained_by or 0.0):
         return

@@ -1,9 +1,9 @@
-"""Whom an attempt consists of, and signals that reach only them.
+"""Which processes belong to an attempt, and signals that reach only those.
 
 The family: the trainer, its descendants, and whoever can be proved to come from it. A link from child to parent is
 lost when the parent dies, so members are remembered by pid and start time as long as they live. On Linux three more
-proofs find what slipped away before it was seen: an inherited descriptor of ``run.lock``, the mark in the environment,
-and that whoever loses its parent becomes a child of the supervisor.
+proofs find processes that slipped away unnoticed: an inherited descriptor of ``run.lock``, the mark in the
+environment, and that orphans become children of the supervisor.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants,
 _SUPERVISOR = b"supervisor/__main__.py"
 _PR_SET_CHILD_SUBREAPER = 36
 HELPER = "MPSTUI_HELPER"
-"""In the environment of what a supervisor starts beside the trainer, and so of whatever that starts."""
+"""In the environment of what a supervisor starts besides the trainer, and so of whatever that starts."""
 _MARKS = (f"{HELPER}=".encode(), b"MPSTUI_RUN_DIR=")
 helpers: set[int] = set()
-"""Pids of what this supervisor has started beside the trainer."""
+"""Pids of what this supervisor has started besides the trainer."""
 
 
 class Family(NamedTuple):
-    """The trainer and the living others, none of them twice."""
+    """The trainer and the other living members, each only once."""
 
     leader: ProcessIdentity | None
     others: tuple[ProcessIdentity, ...] = ()
@@ -47,8 +47,8 @@ def grow(
 ) -> Family:
     """The family as of ``snapshot``: the dead left out, descendants, session mates and heirs taken in.
 
-    A pid whose start time differs is a stranger and never taken in by its number. So is the supervisor of a run that
-    was launched from inside this one, and whatever comes from it: until it holds its run it is a child of the launcher.
+    A pid whose start time differs is a stranger and is never included by its number. Neither is the supervisor of a
+    run that was launched from inside this one, nor its children: until it holds its run it is a child of the launcher.
     """
     known = [member for member in family.members if _is_there(member, snapshot)]
     roots = {member.pid for member in known} | _session_mates(family.leader, known, snapshot)
@@ -70,16 +70,16 @@ def _is_there(member: ProcessIdentity, snapshot: Mapping[int, Process]) -> bool:
 def _session_mates(
     leader: ProcessIdentity | None, known: Iterable[ProcessIdentity], snapshot: Mapping[int, Process]
 ) -> set[int]:
-    """Members of the trainer's session, provided that a known member proves that the session is still that one."""
+    """Members of the trainer's session, provided a known member proves that it is still the same session."""
     if leader is None or not any(snapshot[member.pid].session == leader.pid for member in known):
         return set()
     return {process.pid for process in snapshot.values() if process.session == leader.pid and process.pid > 1}
 
 
 def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
-    """The family with its leader told from the others: the one session leader whose parent is no member.
+    """The family with its leader identified: the one session leader whose parent is no member.
 
-    For a trainer whose identity could not be written down; without a single candidate nothing is guessed.
+    For a trainer whose identity could not be recorded; unless there is exactly one candidate, nothing is guessed.
     """
     pids = {member.pid for member in family.others}
     heads = [pid for pid in pids if snapshot[pid].session == pid and snapshot[pid].parent not in pids]
@@ -98,9 +98,9 @@ def linux_supervises(pid: int, proc: Path = Path("/proc")) -> bool:
 
 
 def show_run(run: Path, instead_of: str) -> None:
-    """Have ``ps`` name ``run`` as the last word of this process, behind slashes that mean nothing to a path (Linux).
+    """Make ``ps`` show ``run`` as the last word of this process, after slashes that mean nothing in a path (Linux).
 
-    Who was forked shows the command line of the process it came from. Where it cannot be written, that stays.
+    A forked process shows the command line of the process it came from. If it cannot be changed, it stays.
 
     Args:
         instead_of: the word from which on the command line is replaced.
@@ -121,7 +121,7 @@ def show_run(run: Path, instead_of: str) -> None:
 def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
     """Pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
 
-    Sees the processes of this user alone; returns nothing where there is no ``/proc``. Costs about 30 microseconds a
+    Sees only this user's processes; returns nothing where there is no ``/proc``. Costs about 30 microseconds per
     process, so it is asked when an attempt ends, not while it runs.
     """
     if not sys.platform.startswith("linux"):
@@ -131,11 +131,11 @@ def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[
 
 
 def adopt_orphans() -> bool:
-    """Have what loses its parent below us become our child, as init's it would be (Linux); True when it is so."""
+    """Make orphans among our descendants our children instead of init's (Linux); True when it worked."""
     if not sys.platform.startswith("linux"):
         return False
     try:
-        import ctypes  # left out of some Pythons; a supervisor does without
+        import ctypes  # missing in some Pythons; a supervisor can do without
 
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
@@ -147,7 +147,7 @@ def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, p
 
     Args:
         trainer: our own child, which somebody else collects.
-        mark: see :func:`.rundir.mark_of`. What carries another run's is that run's, whose supervisor has died.
+        mark: see :func:`.rundir.mark_of`. A process with another run's mark belongs to that run, whose supervisor died.
     """
     mine = [
         found for found in snapshot.values() if found.parent == os.getpid() and found.pid not in (trainer, *helpers)
@@ -164,7 +164,7 @@ def _is_anothers(pid: int, mark: bytes, proc: Path) -> bool:
         marks = {word for word in environment_of(pid, proc) if word.startswith(_MARKS)}
         return not marks <= {mark}
     except OSError:
-        return True  # gone meanwhile, or of another user by now: not ours to touch
+        return True  # gone meanwhile, or owned by another user now: not ours to touch
 
 
 def _is_heir(pid: int, run_lock: Path, mark: bytes, proc: Path) -> bool:
@@ -204,7 +204,7 @@ class SystemSignaller:
         return self._is(target) and _kill(target.pid, number)
 
     def send_group(self, group: int, proof: Iterable[ProcessIdentity], number: int) -> bool:
-        """See :class:`Signaller`. A zombie is proof enough: it keeps the group's number from being used again."""
+        """See :class:`Signaller`. A zombie is proof enough: it keeps the group's number from being reused."""
         if group <= 1 or group == os.getpgrp():
             return False
         for member in proof:

@@ -1,7 +1,7 @@
-"""The supervisor as the first process of a scheduler's job: its id, the scheduler's signals, and going on later.
+"""The supervisor as the first process of a scheduler's job: its id, the scheduler's signals, and resuming later.
 
 A job is ended for its time limit or to make room for others. Both are announced by a signal; the training saves, and
-the job goes back into the queue. Whoever supervises it next, on whatever node, begins the next attempt from there.
+the job goes back into the queue. Its next supervisor, on whatever node, begins the next attempt from there.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from .state import NO_FILE, NO_REQUEST, Supervision
 from .witnesses import Witnesses, read_exit
 
 ASK_SECONDS = 20.0
-"""A scheduler's command that takes longer gets no answer: a controller may be away for minutes."""
+"""A scheduler's command is given up after this time: a controller may be away for minutes."""
 NAMED_SECONDS = 15.0
-"""How long whoever submitted a job may take to write down its id."""
+"""How long whoever submitted a job may take to record its id."""
 
 
 class Meaning(Enum):
-    """What a scheduler means to do with a job."""
+    """What a scheduler is about to do with a job."""
 
     UNTOUCHED = 1
     GIVEN_NOTICE = 2
-    """It is to make room, and has some time for it."""
+    """It must make room, and is given some time to do so."""
     DROPPED = 3
     """It is being ended to make room, and will not be started again."""
     OUT_OF_TIME = 4
-    """It is being ended for its time limit."""
+    """It is being ended because of its time limit."""
     CANCELLED = 5
     """Somebody cancelled it through the scheduler."""
 
@@ -62,14 +62,14 @@ class Job(NamedTuple):
     rule: EngineRule
     id: str
     start: str
-    """Names this start of it among its restarts: ``17.0``."""
+    """Tells this start of the job from its restarts: ``17.0``."""
 
     @property
     def title(self) -> str:
         return self.rule.title or self.rule.name
 
     def meaning(self) -> Meaning | None:
-        """What the scheduler means to do with the job; None where it does not say."""
+        """What the scheduler is about to do with the job; None if it does not say."""
         said = self.ask(self.rule.look)[1] if self.rule.look else ""
         if not said:
             return None
@@ -83,7 +83,7 @@ class Job(NamedTuple):
         return Meaning.UNTOUCHED if re.fullmatch(self.rule.untouched, said) else None
 
     def signal_once(self) -> Callable[[int], bool]:
-        """What sends a signal to all nodes, each only the first time; False: the scheduler does not."""
+        """A function that sends a signal to all nodes, each signal only once; False: the scheduler cannot."""
         sent: dict[int, bool] = {}
 
         def send(number: int) -> bool:
@@ -95,9 +95,9 @@ class Job(NamedTuple):
         return send
 
     def took_it(self, attempt: int, now: float) -> Request | None:
-        """For an attempt that failed unasked: the request to end for the job's sake, where the scheduler made that.
+        """The request to end for the job's sake, if an attempt failed unasked and the scheduler was the reason.
 
-        What the program itself started on the nodes of the job may hear of it first, and alone.
+        The scheduler's signal may reach the program's processes on the nodes of the job first, or only them.
         """
         meant = self.meaning()
         return None if meant in (None, Meaning.UNTOUCHED) else self.request(meant, attempt, now)
@@ -108,10 +108,10 @@ class Job(NamedTuple):
         return Request(f"{NO_FILE}{action}-{int(now * 1000)}", action, attempt, self.title, now, {"limit": limit})
 
     def ask(self, command: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
-        """Exit code of a scheduler's command, None where it cannot be run; and its answer, or why there is none.
+        """Exit code of a scheduler's command, None if it cannot be run; and its answer, or why there is none.
 
         Args:
-            environ: what a job that it submits is to have; None: nothing is submitted.
+            environ: the environment of a job that the command submits; None: it submits nothing.
         """
         try:
             done = subprocess.run(
@@ -123,27 +123,27 @@ class Job(NamedTuple):
             )
         except (OSError, subprocess.SubprocessError) as error:
             return None, str(error)
-        said = done.stderr if done.returncode != 0 else done.stdout  # warnings are no part of an answer
+        said = done.stderr if done.returncode != 0 else done.stdout  # warnings are not part of an answer
         return done.returncode, " ".join(said.decode("utf-8", "replace").split())
 
 
 def job_here(rule: EngineRule | None) -> Job | None:
-    """The job of this process's environment; None where it is in none."""
+    """The job that this process's environment belongs to; None outside of a job."""
     found = id_of_job(rule, os.environ) if rule is not None else ""
     if rule is None or not found:
         return None
-    # Where restarts are not counted, each is on another machine.
+    # Where the scheduler does not count restarts, each one is on another machine.
     start = (os.environ.get(rule.restarts) or "0") if rule.restarts else boot_id()
     return Job(rule, found, f"{found}.{start}")
 
 
 def take(run: RunDir, job: str) -> str:
-    """Make the job of this id the run's own; why not, where the run has been given to another one since."""
+    """Record the job of this id as the run's; returns why not, if the run has been given to another job since."""
     deadline = time.monotonic() + NAMED_SECONDS
     while (record := storage.read_or_none(JobRecord, run.job)) is not None and record.id not in (None, job):
         if job in record.earlier or time.monotonic() > deadline:
             return f"the run is that of job {record.id} now, not of {job}"
-        time.sleep(0.2)  # the id of a job that starts at once is written a moment later
+        time.sleep(0.2)  # a job may start before its id is recorded
     if record is not None and record.id is None:
         with contextlib.suppress(OSError):
             storage.write_json(run.job, record._replace(id=job))
@@ -151,7 +151,7 @@ def take(run: RunDir, job: str) -> str:
 
 
 def goes_on(supervision: Supervision, seen: Witnesses) -> Plan | None:
-    """The attempt to begin because the scheduler started the job again; None where that is no reason for one."""
+    """The attempt to begin because the scheduler restarted the job; None if that is no reason to begin one."""
     status = supervision.journal.status
     waits = status.phase == "queued" and status.waiting_for == WAITS_FOR_JOB
     job = supervision.job
@@ -164,17 +164,17 @@ def goes_on(supervision: Supervision, seen: Witnesses) -> Plan | None:
 
 
 def warn(supervision: Supervision, *, limit: bool) -> Request | None:
-    """The scheduler wants its nodes back: ask the training to save and end, by the request that is returned.
+    """The scheduler wants its nodes back: ask the training to save and end, with the request that is returned.
 
     None: it is not asked.
 
     Args:
-        limit: for the time limit, some time before it. Else the job is being ended now, or somebody sent SIGTERM.
+        limit: the time limit comes soon. Otherwise the job is being ended now, or somebody sent SIGTERM.
     """
     job, attempt = supervision.job, supervision.attempt
     if job is None or attempt is None:
         return None
-    if attempt.ending is not None:  # what it started on its nodes may have heard of it first
+    if attempt.ending is not None:  # the processes it started on its nodes may have heard of it first
         return next((one for one in supervision.accepted if one.action in (REQUEUE, CANCEL)), None)
     template = launches.template_of(supervision.spec, supervision.journal.status)
     if limit and template.resume_args is None:
@@ -188,7 +188,7 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
     ending.begin_stop(supervision, request)
     if not limit:
         meant = job.meaning()
-        if meant is Meaning.CANCELLED:  # asked only now: every second counts for what is to be saved
+        if meant is Meaning.CANCELLED:  # asked only now: every second counts for what must be saved
             supervision.accepted.remove(request)
             request = job.request(meant, number, now)
             supervision.accept(request)
@@ -199,9 +199,9 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
 
 
 def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> None:
-    """Where the scheduler will not start the job again, submit the next one now: we may be killed before all is saved.
+    """If the scheduler will not restart the job, submit the next one now: we may be killed before everything is saved.
 
-    For its time limit only where this attempt has saved something, else the next one would come no further.
+    For the time limit, only if this attempt has saved something: otherwise the next one would get no further.
     """
     if meant is Meaning.DROPPED or (meant is Meaning.OUT_OF_TIME and _has_saved(supervision)):
         refused = _submit_again(supervision, job)
@@ -210,7 +210,7 @@ def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> 
 
 
 def hand_back(supervision: Supervision, *, limit: bool) -> None:
-    """The attempt has ended for the scheduler's sake: the job is to go on later, by its own doing or by ours."""
+    """The attempt ended because of the scheduler: the job shall continue later, restarted by the scheduler or by us."""
     job = supervision.job
     if job is None:
         return
@@ -227,7 +227,7 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
         supervision.journal.event("note", text)
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return
-    # Before it is requeued: that ends this process.
+    # Before it is requeued: requeuing ends this process.
     comes = f"when job {anew} starts" if anew else f"{'when' if meant else 'if'} its job starts again"
     message = f"{why}; it goes on {comes}"
     supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
@@ -244,7 +244,7 @@ def _has_saved(supervision: Supervision) -> bool:
 
 
 def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
-    """Put the job back into the queue, or submit it anew; why neither worked."""
+    """Put the job back into the queue, or submit it anew; returns why neither worked."""
     said = ""
     if job.rule.requeue and meant is not Meaning.DROPPED:
         code, said = job.ask(job.rule.requeue)
@@ -255,7 +255,7 @@ def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
 
 
 def _submit_again(supervision: Supervision, job: Job) -> str:
-    """Submit another job for the run, to begin when this one has ended; why not, where it was not."""
+    """Submit another job for the run, to begin when this one has ended; returns why not, if it failed."""
     run, template = supervision.run, launches.template_of(supervision.spec, supervision.journal.status)
     record = storage.read_or_none(JobRecord, run.job)
     if not job.rule.again or record is None or not record.argv:
@@ -272,7 +272,7 @@ def _submit_again(supervision: Supervision, job: Job) -> str:
 
 
 def exit_code(run: RunDir, status: Status) -> int:
-    """What the job exits with: the code of its training, so that jobs that depend on it see how that ended."""
+    """The job's exit code: that of its training, so that jobs that depend on it see how that ended."""
     record = read_exit(run, status.attempt)
     if record is None or status.phase == "queued" or record.action is not None:
         return 0

@@ -1,6 +1,6 @@
 """The requests a supervisor takes, and everything it writes.
 
-A write that fails is kept in memory and tried again; it never stops a run.
+A write that fails is kept in memory and retried; it never stops a run.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .machine import Clock
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 LIST_ANYWAY_SECONDS = 2.0
-"""File times are coarse, and a write within the same tick of the clock may leave the folder's time as it was."""
+"""File times are coarse: a write within the same tick of the clock may leave the folder's time unchanged."""
 
 
 MOST_AT_ONCE = 5
-"""Requests other than these are answered at a tick: each answer is synced, and the tick has other things to do."""
+"""Requests, other than those that end a run, that are answered in one tick: each answer is synced, which takes time."""
 MOST_READ_AT_ONCE = 500
 
 
 class Pending(NamedTuple):
-    """One write that did not get through yet."""
+    """A write that has not succeeded yet."""
 
     key: str
-    """A later write of the same key takes its place; events and answers have keys of their own."""
+    """A later write with the same key replaces it; events and answers have keys of their own."""
     write: Callable[[], object]
 
 
@@ -53,7 +53,7 @@ class Journal:
 
     @property
     def pending(self) -> bool:
-        """Whether something is still only in memory."""
+        """Whether something exists only in memory."""
         return bool(self._pending)
 
     def update(self, **changes: Any) -> None:
@@ -67,7 +67,7 @@ class Journal:
         self._save(f"event {next(self._serial)}", lambda: storage.append_line(self.run.events, line))
 
     def exit(self, record: ExitRecord) -> None:
-        """Write an attempt's end, once, as durably as the machine can; an older record of it stands."""
+        """Record an attempt's end, once, as durably as the machine can; an existing record stands."""
         path = self.run.attempt(record.attempt).exit
         self._save(f"exit {record.attempt}", lambda: self._write_exit(path, record))
 
@@ -75,7 +75,7 @@ class Journal:
         """Answer a request; the first answer stands.
 
         Args:
-            noted: the event's text, where another event says already what the answer says.
+            noted: the text for the event, if another event already says what the answer says.
         """
         ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
         reserve = self.run.answer_reserve if request.action in ENDS else None
@@ -83,7 +83,7 @@ class Journal:
         self.event("ack", noted or text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
 
     def retry(self) -> None:
-        """Try again what is only in memory, less and less often."""
+        """Retry what exists only in memory, less and less often."""
         if not self._pending or self._clock.monotonic() < self._retry_at:
             return
         waiting, self._pending = self._pending, []
@@ -97,10 +97,10 @@ class Journal:
             self.keep_reserves()
 
     def keep_reserves(self) -> None:
-        """Hold back room on the disk for a request to end the run, for the record of the end and for the answer."""
+        """Reserve room on the disk for a request to end the run, for the record of the end and for the answer."""
         for path, size in ((self.run.reserve, 8192), (self.run.request_reserve, 4096), (self.run.answer_reserve, 4096)):
             with contextlib.suppress(OSError):
-                if not path.exists():  # no zeros: some disks have a way to take no room for them
+                if not path.exists():  # not zeros: some disks store them without taking any room
                     storage.write_bytes(path, os.urandom(size), sync=False)
 
     def _write_exit(self, path: Any, record: ExitRecord) -> None:
@@ -110,7 +110,7 @@ class Journal:
     def _save(self, key: str, write: Callable[[], object]) -> None:
         self._pending = [item for item in self._pending if item.key != key]
         if not self.run.path.is_dir():
-            return  # somebody deleted the run: a record in a new folder of that name would be a ghost
+            return  # somebody deleted the run: a record in a new folder of that name would bring back a ghost
         try:
             write()
         except OSError as error:
@@ -121,7 +121,7 @@ class Journal:
 
 @contextlib.contextmanager
 def told_of_requests(folder: Path) -> Iterator[bool]:
-    """Have the kernel send SIGIO, which wakes the loop, for each new file in ``folder``; whether it does (Linux)."""
+    """Have the kernel send SIGIO, which wakes the loop, for each new file in ``folder``; True if it does (Linux)."""
     descriptor = None
     try:
         if hasattr(fcntl, "F_NOTIFY"):
@@ -139,21 +139,21 @@ def told_of_requests(folder: Path) -> Iterator[bool]:
 
 
 class Inbox:
-    """Hands out each request once: whoever wants an end first, and of the others only some at a time."""
+    """Hands out each request once: those that end the run first, and only some of the others at a time."""
 
     def __init__(self, run: RunDir, clock: Clock) -> None:
         self.newest_end: Request | None = None
-        """The last stop or kill that was handed out; a restart that was asked for before it is not carried out."""
+        """The last stop or kill that was handed out; a restart requested before it is not carried out."""
         self._run = run
         self._clock = clock
         self._looked_at: set[str] = set()
         self._kept: dict[str, Request] = {}
-        """Read, and not handed out yet."""
+        """Read, but not handed out yet."""
         self._changed = -1
         self._list_at = 0.0
 
     def poll(self, *, trainer_lives: bool) -> list[Request]:
-        """New requests; what the trainer answers is left to it while it lives."""
+        """New requests; those that the trainer answers are left to it while it lives."""
         self._look(anyway=not trainer_lives)
         mine = [item for item in self._kept.values() if not (trainer_lives and item.action in TRAINER_ACTIONS)]
         mine.sort(key=lambda item: item.id)
@@ -167,16 +167,16 @@ class Inbox:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there may be more than was handed out, which no new file will tell of."""
+        """Whether there may be more requests than were handed out, which no new file will announce."""
         return self._changed < 0 or any(item.action not in TRAINER_ACTIONS for item in self._kept.values())
 
     def mark_seen(self, request: Request) -> None:
-        """Somebody carries it out already."""
+        """Somebody already carries this request out."""
         self._looked_at.add(self._run.request(request.id).name)
         self._kept.pop(request.id, None)
 
     def waiting(self) -> bool:
-        """Whether a request lies there that was not handed out."""
+        """Whether there is a request that was not handed out."""
         self._look(anyway=True)
         return any(not self._run.ack(name).exists() for name in self._kept)
 
@@ -203,6 +203,6 @@ def complain(text: str) -> None:
 
 
 def complain_of(error: BaseException) -> None:
-    """A mistake of our own, with its traceback. The interpreter prints it: importing ``traceback`` costs 8 ms."""
+    """A bug of our own, with its traceback. The interpreter prints it: importing ``traceback`` costs 8 ms."""
     with contextlib.suppress(OSError):
         sys.__excepthook__(type(error), error, error.__traceback__)

@@ -55,7 +55,7 @@ _LONGEST_FIRST_LINE = 256
 
 
 class CannotCompose(Exception):
-    """The template does not say how this is done; the text says what is missing."""
+    """The template does not say how to build this command; the text says what is missing."""
 
 
 class Command(NamedTuple):
@@ -68,9 +68,9 @@ class Command(NamedTuple):
     """What is added to the supervisor's own environment."""
     checkpoint: str | None = None
     unset: tuple[str, ...] = ()
-    """What is taken from it."""
+    """What is removed from it."""
     gpus: tuple[str, ...] = ()
-    """The CUDA devices that are this run's own."""
+    """The CUDA devices reserved for this run."""
     totals: Totals = Totals()
 
 
@@ -95,7 +95,7 @@ def prepare(
     """The complete command of a plan, and a note when it differs from what was asked for.
 
     Args:
-        gpus: the devices that are this run's own.
+        gpus: the devices reserved for this run.
 
     Raises:
         CannotCompose: it cannot be built; nothing was changed.
@@ -120,7 +120,7 @@ def prepare(
 
 
 def last_real_attempt(run: RunDir, number: int) -> int:
-    """The newest attempt from ``number`` down that was no rehearsal; 0: there is none."""
+    """The newest attempt up to ``number`` that was not a rehearsal; 0: there is none."""
     while number > 0:
         found = storage.read_or_none(LaunchRecord, run.attempt(number).launch)
         if found is None or found.rehearsal is None:
@@ -130,7 +130,7 @@ def last_real_attempt(run: RunDir, number: int) -> int:
 
 
 def _on_gpus(command: Command, spec: Spec, gpus: Sequence[str]) -> Command:
-    """The command with its GPUs, and no others, to be seen; a variable that a restart edited has the last word."""
+    """The command with only its own GPUs visible; a variable that was edited at a restart takes precedence."""
     rule, asked = spec.gpus, spec.launch.variants.get(command.device)
     named = command.env.get(GPU_VARIABLE)
     edited = named is not None and (asked is None or asked.env.get(GPU_VARIABLE) != named)
@@ -164,7 +164,7 @@ def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Mac
 def newest_checkpoint(
     run: RunDir, template: LaunchTemplate, machine: Machine, *, best: bool = False
 ) -> tuple[str | None, str]:
-    """Path of the newest complete checkpoint of a run, and what must be said of other runs' files beside it."""
+    """Path of the newest complete checkpoint of a run, and what must be said about other runs' files next to it."""
     found = checkpoints.split_by_owner(run, template)
     chosen = checkpoints.choose(found.own, best=best, sleep=machine.clock.sleep, now=machine.clock.wall())
     return str(chosen.path) if chosen else None, found.remark(chosen, best=best)
@@ -206,13 +206,13 @@ def launch(
     machine: Machine,
     kept: tuple[int, ...] = (),
 ) -> Attempt | SpawnFailed:
-    """Write down what is about to be started, then start it.
+    """Record what is about to be started, then start it.
 
     Args:
-        kept: descriptors of the queue's locks; the trainer keeps them taken even when this supervisor dies.
+        kept: descriptors of the queue's locks; the trainer keeps them locked even if this supervisor dies.
 
-    The status says "starting" before there is a process, and the process itself writes its identity down before it
-    becomes the program: there is no moment in which a trainer runs that no record names.
+        The status says "starting" before there is a process, and the process itself records its identity before it
+        becomes the program: there is no moment in which a trainer runs that no record names.
     """
     _write_launch(run, spec, plan, command, journal, machine)
     try:
@@ -228,7 +228,7 @@ def launch(
         named = error.filename or (command.argv[0] if command.argv else "(empty command)")
         return SpawnFailed(f"{error.strerror or error}: {named}")
     finally:
-        liveness.release(lock)  # the trainer's copy is the witness from now on
+        liveness.release(lock)  # from now on the trainer's copy is the witness
     found = machine.table.find(pid)
     leader = ProcessIdentity(pid, found.start) if found else None
     return Attempt(run, plan.number, Family(leader), machine, child=Child(pid))
@@ -263,7 +263,7 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
     try:
         storage.make_private_folder(run.attempt(plan.number).path)
         if plan.rehearsal is not None:
-            # Heartbeat and output are where everybody looks for them; metrics and checkpoints stay apart.
+            # Heartbeat and output stay where everybody looks for them; metrics and checkpoints are kept apart.
             storage.make_private_folder(run.attempt(plan.number).rehearsal)
             (run.attempt(plan.number).rehearsal / "attempts").symlink_to(run.path / "attempts")
         storage.write_json(run.attempt(plan.number).launch, record)
@@ -288,9 +288,9 @@ def compose(
 
     Args:
         device: a device other than the one asked for at launch.
-        checkpoint: what to continue from.
-        handed_over: what :data:`AFTER_CHECKPOINT` stands for: the newest checkpoint of the run this one waited for.
-        place: what the program takes for the run directory, where that is another folder.
+        checkpoint: what to resume from.
+            handed_over: the value of :data:`AFTER_CHECKPOINT`: the newest checkpoint of the run this one waited for.
+            place: the folder that the program uses as its run directory, if it is another one.
 
     Raises:
         CannotCompose: no variant for the device, no way to resume, or nothing that a system could start.
@@ -322,7 +322,7 @@ def compose(
 
 
 def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-    """Refuse what exec(2) would, while what runs now still runs."""
+    """Refuse what exec(2) would refuse, while the present attempt still runs."""
     if not words:
         raise CannotCompose("no system can start an empty command")
     for text in (*words, cwd, *env.keys(), *env.values()):
@@ -336,7 +336,7 @@ def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -
 
 
 def require_there(command: Command) -> None:
-    """Refuse what could not be started now: folder, program, and what a script names behind ``#!`` have to be there.
+    """Refuse what could not be started now: folder, program, and the interpreter after a script's ``#!`` must exist.
 
     Raises:
         CannotCompose: one of them is not, or cannot be run.
@@ -363,12 +363,12 @@ def _environment(command: Command) -> dict[str, str]:
 def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:
     """Start the trainer in a session of its own, with the descriptors ``kept`` open in it, and return its pid.
 
-    The output is an append-only descriptor of its own, never a pipe: nothing that happens to the supervisor can reach
-    the trainer's writes. ``announce`` runs in the new process just before the program: what it records is true even
-    when this supervisor dies at that very moment. (``preexec_fn`` is safe here: the supervisor has one thread.)
+    The output is an append-only descriptor of its own, never a pipe: nothing that happens to the supervisor can disturb
+    the trainer's writes. ``announce`` runs in the new process just before the program: what it records is true even if
+    this supervisor dies at that very moment. (``preexec_fn`` is safe here: the supervisor has one thread.)
 
     Raises:
-        OSError: the program or its working folder is not there or cannot be run.
+        OSError: the program or its working folder does not exist or cannot be run.
     """
     log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -385,7 +385,7 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
         )
     finally:
         os.close(log)
-    process.returncode = 0  # Popen shall neither wait for it nor warn about it: that is Child's job
+    process.returncode = 0  # Popen must neither wait for it nor warn about it: that is Child's job
     return process.pid
 
 

@@ -1,6 +1,6 @@
-"""The supervisor's loop, and what each request does. One tick looks once at everything and never blocks for long.
+"""The supervisor's loop, and what each request does. One tick looks at everything once and never blocks for long.
 
-Ends beat starts: a kill that meets a restart wins, and the restart is told so.
+Ends beat starts: a kill that meets a restart wins, and the restart's answer says so.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .stacks import StackDumps
 from .state import NO_FILE, Supervision
 
 TICK_SECONDS, QUIET_TICK_SECONDS = 0.2, 1.0
-"""Between two looks at everything; the longer one where nothing is about to happen and requests wake the loop."""
+"""Between two looks at everything; the longer one if nothing is about to happen and requests wake the loop."""
 ENDED = "this run has ended"
 NOT_STARTED = "this run has not started yet"
 
 
 class Supervisor:
-    """Supervises one run until nothing of it lives, is due, or is only in memory."""
+    """Supervises one run until nothing of it is alive, due, or still unwritten."""
 
     def __init__(self, run: RunDir, spec: Spec, status: Status | None, machine: Machine) -> None:
         self.state = Supervision(run, spec, status, machine)
@@ -49,9 +49,9 @@ class Supervisor:
         """Arrive, say ``ready``, and tick until there is nothing left to do here.
 
         Args:
-            wait: sleeps for so many seconds, less when a signal comes.
-            moved: says whether the run's directory lies elsewhere by now.
-            child: the trainer, where this process is its parent already.
+            wait: sleeps for so many seconds, or until a signal comes.
+                moved: says whether the run's directory has been moved.
+                child: the trainer, if this process is already its parent.
         """
         signal.signal(signal.SIGTERM, self._on_term)
         if self.state.machine.in_job:
@@ -62,7 +62,7 @@ class Supervisor:
         if child and found and found.family.leader and found.family.leader.pid == child.pid:
             found.child = child
         if self.state.upcoming is not None:
-            self.state.queue_slot.take_place()  # before whoever is started after us
+            self.state.queue_slot.take_place()  # before any run that is started after this one
         ready()
         self._tick_safely()
         with told_of_requests(self.state.run.requests) as told:
@@ -72,7 +72,7 @@ class Supervisor:
         self.state.queue_slot.close()
 
     def tick(self) -> None:
-        """Requests first, then the attempt, then answers, then what is due to start."""
+        """Requests first, then the attempt, then answers, then starts that are due."""
         supervision = self.state
         supervision.journal.retry()
         self._heed_signals()
@@ -90,7 +90,7 @@ class Supervisor:
         self._stacks.poll()
 
     def has_work(self) -> bool:
-        """Whether something lives, is due, or is written nowhere yet. Of a deleted run only the living counts."""
+        """Whether something is alive, due, or not written yet. Of a deleted run only what is alive counts."""
         supervision = self.state
         if not supervision.run.path.is_dir():
             return supervision.trainer_lives()
@@ -99,7 +99,7 @@ class Supervisor:
         return busy or self._stacks.busy or supervision.inbox.waiting()
 
     def _is_quiet(self) -> bool:
-        """Whether a trainer that is our child just runs, or a run waits in its queue: no look finds anything soon.
+        """Whether our own trainer just runs, or a run waits in its queue: looking more often would find nothing.
 
         The end of a child wakes the loop, as every signal does.
         """
@@ -114,9 +114,9 @@ class Supervisor:
         return attempt.is_settled and supervision.upcoming is None and not rehearses
 
     def _handle(self, request: Request) -> None:
-        """The inbox hands out a request once: a mistake of ours must not lose those that came with it."""
+        """The inbox hands out a request once: a bug of ours must not lose those that came with it."""
         if not self.state.starts_here and request.action not in ENDS:
-            return  # for whoever supervises it in its job
+            return  # left to whoever supervises the run in its job
         try:
             earlier = 0 < request.attempt < self.state.journal.status.attempt
             if request.action == "dump_stacks" and self.state.trainer_lives() and not earlier:
@@ -159,7 +159,7 @@ class Supervisor:
                 _reply(supervision, request, ok=False, text=text)
 
     def _tick_safely(self) -> None:
-        """A supervisor that died of its own mistake would take an exit code with it: say it once, and go on."""
+        """A supervisor that died of its own bug would take an exit code with it: report it once, and go on."""
         try:
             self.tick()
         except Exception as error:  # noqa: BLE001  see above
@@ -197,12 +197,12 @@ def handle(supervision: Supervision, request: Request) -> None:
 
 
 def stop_from_outside(supervision: Supervision) -> None:
-    """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often).
+    """SIGTERM to the supervisor is a stop request from whoever sent it (usually a service manager at shutdown).
 
-    A second one is a kill. Commands send them where no request can be written.
+    A second one is a kill. Commands send the signal when no request can be written.
 
-    Of a run that waits it does not mean to cancel it, else a reboot would clear every queue: the supervisor leaves, and
-    the next one finds the run waiting.
+    It does not cancel a waiting run, otherwise a reboot would clear every queue: the supervisor leaves, and the next
+    one finds the run waiting.
     """
     if supervision.attempt is None and supervision.journal.status.phase in ("queued", "backing_off"):
         supervision.journal.event("note", "the supervisor was ended by SIGTERM; the run keeps waiting")
@@ -217,7 +217,7 @@ def stop_from_outside(supervision: Supervision) -> None:
 
 
 def answer_accepted(supervision: Supervision) -> None:
-    """The stop sequence is over: answer its requests, and start what one of them wants to follow."""
+    """The stop sequence is over: answer its requests, and start what one of them asked for."""
     accepted = supervision.take_accepted()
     if accepted and all(request.action == REQUEUE for request in accepted):
         job.hand_back(supervision, limit=any(request.options.get("limit") for request in accepted))
@@ -235,7 +235,7 @@ def answer_accepted(supervision: Supervision) -> None:
 
 
 def _end(supervision: Supervision, request: Request) -> None:
-    """End what lives, and what was to come; of an ended run, what outlived it."""
+    """End what is alive, and what was about to start; for an ended run, what outlived it."""
     cancelled = None
     if supervision.upcoming is not None and not supervision.trainer_lives():
         cancelled = supervision.upcoming.plan

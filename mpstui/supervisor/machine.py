@@ -1,6 +1,6 @@
-"""What a supervisor needs of the machine, as parameters; and what only macOS has.
+"""What a supervisor needs from the machine, as parameters; and what only macOS needs.
 
-On macOS a machine falls asleep under a training, and a process killed for memory is told of in reports and the log.
+On macOS a machine falls asleep during a training, and a kill for lack of memory appears in reports and the log.
 These are thin calls around pure parsers; the parsers are tested, the calls need a real Mac.
 """
 
@@ -42,7 +42,7 @@ class Machine(NamedTuple):
     signaller: Signaller
     boot_id: str
     adopts: bool = False
-    """Whether what the trainer leaves without a parent comes to this process."""
+    """Whether orphans of the trainer become children of this process."""
     in_job: bool = False
     """Whether this process is the first one of a scheduler's job."""
 
@@ -55,7 +55,7 @@ def this_machine() -> Machine:
 
 def rendezvous() -> str:
     """``host:port`` at which the processes of a job on several nodes meet: this node, and a port that is free now."""
-    import socket  # by few runs, and 2 ms
+    import socket  # few runs need it, and it costs 2 ms
 
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -81,7 +81,7 @@ def stay_awake(pid: int) -> None:
 
 
 def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | None:
-    """What a JetsamEvent report written after ``since`` says about ``pid``; quick, for the exit record."""
+    """What a JetsamEvent report written after ``since`` says about ``pid``; fast enough for the exit record."""
     if not ON_MACOS:
         return None
     with contextlib.suppress(OSError):
@@ -93,7 +93,7 @@ def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | 
 
 
 def memory_kill_log(pid: int) -> str | None:
-    """The kernel's own line about a kill for memory in the last two minutes; takes seconds."""
+    """The kernel's log line about a kill for lack of memory in the last two minutes; takes seconds."""
     if not ON_MACOS:
         return None
     predicate = 'eventMessage contains "memorystatus"'
@@ -104,7 +104,7 @@ def memory_kill_log(pid: int) -> str | None:
 def parse_jetsam(text: str, pid: int) -> str | None:
     """What a JetsamEvent ``.ips`` says about ``pid``: one line of JSON, then one object with all processes.
 
-    A process that was killed has a ``reason`` (``per-process-limit``, ``vm-pageshortage`` ...), the others have none.
+    Processes that were killed have a ``reason`` (``per-process-limit``, ``vm-pageshortage`` ...), the others have none.
     """
     _, _, body = text.partition("\n")
     try:
@@ -118,6 +118,6 @@ def parse_jetsam(text: str, pid: int) -> str | None:
 
 
 def parse_memorystatus(lines: Iterable[str], pid: int) -> str | None:
-    """The last log line in which the kernel says that it killed ``pid`` for memory."""
+    """The last log line in which the kernel reports killing ``pid`` for lack of memory."""
     wanted = re.compile(rf"memorystatus.*kill.*\b(?:pid )?{pid}\b", re.IGNORECASE)
     return next((line.strip() for line in reversed(list(lines)) if wanted.search(line)), None)

@@ -32,11 +32,11 @@ Build = Callable[[RunDir, Spec, "Status | None", Machine], Supervisor]
 
 
 def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
-    """Supervise one run directory from a detached process; the caller gets an exit code as soon as that is under way.
+    """Supervise one run directory from a detached process; the caller gets an exit code as soon as that is settled.
 
     Returns:
-        0 the run is supervised (or its requests were answered), 100 somebody else does already, 1 it cannot be, 2 wrong
-        use. The reason for a failure is on stderr, which core points at ``supervisor.log``.
+        0 the run is supervised (or its requests were answered), 100 somebody else supervises it, 1 it is impossible, 2
+        wrong use. The reason for a failure is on stderr, which core redirects to ``supervisor.log``.
     """
     if arguments[:1] == [EACH]:
         return start_each(build)
@@ -49,17 +49,17 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
 
 
 def start_each(build: Build) -> int:
-    """Start a supervisor for each run directory that standard input names, a zero byte behind it; write out the codes.
+    """Start a supervisor for each run directory named on standard input, a zero byte after each; print the codes.
 
-    They are forked from this process, which has read the program once: so they share its memory, where a page stays the
-    same, and start in a fraction of the time. In all else each is as if it was started alone: its session, signals,
-    descriptors and log are its own, its parent is init as soon as this process ends, and ``ps`` shows its run. One is
-    started after the other, so that the order of a queue is theirs. Linux alone: see docs/supervision.md.
+    They are forked from this process, which has loaded the program once: they share its unchanged pages of memory and
+    start in a fraction of the time. Otherwise each is as if it had been started alone: it has a session, signals,
+    descriptors and a log of its own, its parent is init as soon as this process ends, and ``ps`` shows its run. They
+    are started one after the other, so that they queue up in this order. Linux only: see docs/supervision.md.
     """
     while path := _next_path():
         run = Path(os.fsdecode(path))
         code = _start(run, build, PATIENCE_SECONDS) if run.is_dir() else WRONG_USE
-        with contextlib.suppress(OSError):  # whoever asked is gone; the others that it named are started all the same
+        with contextlib.suppress(OSError):  # the caller is gone; the remaining runs it named are started all the same
             os.write(sys.stdout.fileno(), bytes([code]))
     return READY
 
@@ -68,11 +68,11 @@ def stay(arguments: Sequence[str], build: Build) -> int:
     """Supervise as the first process of a scheduler's job: in this very process, until the run has ended.
 
     Args:
-        arguments: the variable that says which of the run directories behind it is this job's, counted from 0; it is
-            not looked at where there is only one.
+        arguments: the variable that selects one of the run directories after it, counted from 0; ignored if there is
+            only one.
 
     Returns:
-        What the training ended with; 0 where it goes on later; else as :func:`main`.
+        The exit code of the training; 0 if it continues later; otherwise as :func:`main`.
     """
     runs = list(map(Path, arguments[1:]))
     place = os.environ.get(arguments[0], "") if len(runs) > 1 else "0"
@@ -84,7 +84,7 @@ def stay(arguments: Sequence[str], build: Build) -> int:
     os.dup2(log, 2)
     os.close(log)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    # A supervisor that only answers elsewhere leaves at once.
+    # A supervisor elsewhere that only answers requests leaves at once.
     while (code := supervise(run, lambda: None, build, in_job=True)) == ALREADY_SUPERVISED:
         if time.monotonic() > deadline:
             complain(f"{run.run} has a supervisor elsewhere: this job leaves it alone")
@@ -95,7 +95,7 @@ def stay(arguments: Sequence[str], build: Build) -> int:
 
 
 def _next_path() -> bytes:
-    """What standard input names next; empty where it ends, also in the middle of a name."""
+    """The next name on standard input; empty at its end, even in the middle of a name."""
     path = b""
     while byte := os.read(sys.stdin.fileno(), 1):
         if byte == b"\0":
@@ -105,11 +105,11 @@ def _next_path() -> bytes:
 
 
 def _start(run: Path, build: Build, patience: float | None) -> int:
-    """Fork a run's supervisor; its code, as soon as that is known.
+    """Fork a run's supervisor; returns its code as soon as that is known.
 
     Args:
-        patience: seconds; then it is taken for ready, and its records must say how it goes on. None: it is started
-            alone, and whoever waits has a patience of his own.
+        patience: after so many seconds it is assumed to be ready, and its records must tell the rest. None: it is
+            started alone, and its caller decides how long to wait.
     """
     reader, writer = os.pipe()
     if os.fork() > 0:
@@ -132,7 +132,7 @@ def _start(run: Path, build: Build, patience: float | None) -> int:
 
 
 def _stand_alone(run: Path) -> None:
-    """Give back what was inherited of the process that starts many: its descriptors, and its words in ``ps``."""
+    """Drop what was inherited from the process that starts many: its descriptors, and its command line in ``ps``."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -167,16 +167,16 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor,
         finally:
             liveness.release(lock)
         if place is not None:
-            # Taken over at its new place as from another supervisor, but for the trainer, which is still our child.
+            # Taken over at its new place as from another supervisor, except that the trainer is still our child.
             run, child = place, supervisor.state.attempt.child if supervisor.state.attempt else None
             continue
-        # A client that wrote a request and then saw the lock held counts on us, so look once more with the lock free.
+        # A client that wrote a request and then saw the lock held relies on us, so look once more with the lock free.
         if not supervisor.has_work():
             return READY
 
 
 def _moved_to(run: RunDir, lock: int) -> RunDir | None:
-    """Where the run's directory is now, if not where it was; None as well when it is deleted."""
+    """Where the run's directory has been moved to, if it was moved; None also if it is deleted."""
     place = None if run.path.is_dir() else liveness.place_of(lock)
     return RunDir(place.parent) if place is not None else None
 
@@ -206,12 +206,12 @@ def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
         complain(why)
         if not witnesses.gather(run, status, machine.table, machine.boot_id).alive:
             return None
-        spec = Spec(run.run, run.run, 0.0, LaunchTemplate("auto", {}, "/"))  # enough to end what lives, and to say how
+        spec = Spec(run.run, run.run, 0.0, LaunchTemplate("auto", {}, "/"))  # enough to end what lives and record how
     return build(run, spec, status, machine)
 
 
 def keep_aside(path: Path, error: Exception) -> None:
-    """Move an unreadable record out of the way, whole: it is evidence, and nothing may overwrite it."""
+    """Move an unreadable record out of the way, intact: it is evidence, and nothing may overwrite it."""
     for number in range(1, 1000):
         aside = path.with_name(f"{path.name}.unreadable-{number}")
         if not aside.exists():
@@ -222,10 +222,10 @@ def keep_aside(path: Path, error: Exception) -> None:
 
 
 def install_signals() -> int:
-    """Handlers, the default for what a parent had ignored, and the descriptor that wakes the loop.
+    """Signal handlers, default actions for what a parent had ignored, and the descriptor that wakes the loop.
 
-    SIGHUP and SIGINT get handlers that do nothing, not SIG_IGN: ignoring is inherited through exec, a handler is not,
-    and a trainer that ignores SIGINT cannot be asked to stop.
+    SIGHUP and SIGINT get handlers that do nothing, not SIG_IGN: an ignored signal stays ignored after exec, a handler
+    does not, and a trainer that ignores SIGINT cannot be asked to stop.
     """
     reader, writer = os.pipe()
     for descriptor in (reader, writer):
@@ -254,7 +254,7 @@ class _Caller:
         self._writer: int | None = writer
 
     def tell(self, code: int) -> None:
-        """Say it once; later words are for nobody."""
+        """Send the code once; later ones have no reader."""
         writer, self._writer = self._writer, None
         if writer is not None:
             with contextlib.suppress(OSError):  # the caller is gone

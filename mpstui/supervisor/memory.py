@@ -1,4 +1,4 @@
-"""The machine's memory as far as a restart needs it: did the last attempt give its share back, was it killed for it."""
+"""The machine's memory before a restart: did the last attempt give its memory back, was it killed for lack of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..wire.liveness import output_of
 from .machine import Clock
 
 GIVEN_BACK = 0.9
-"""Share of the memory that was free before the attempt at which the machine counts as recovered."""
+"""The machine has recovered when this share of the memory that was free before the attempt is free again."""
 LONGEST_WAIT_SECONDS = 30.0
 POLL_SECONDS = 1.0
 STILL = 0.01
-"""Memory that grows by less than this share between two looks has stopped coming back."""
+"""Free memory that grows by less than this share between two looks has stopped coming back."""
 WIRED_LEAK_BYTES = 4 << 30
-"""Wired memory that a killed training left behind on macOS: starting the next one on top ends in a panic."""
+"""Wired memory left behind by a killed training on macOS: starting the next one on top ends in a panic."""
 
 
 class MachineMemory(NamedTuple):
@@ -40,10 +40,10 @@ class Release(NamedTuple):
 def judge_release(
     before: MachineMemory, last: MachineMemory | None, now: MachineMemory, waited_seconds: float
 ) -> Release:
-    """Compare with what was free before the last attempt; what no longer comes back is somebody else's.
+    """Compare with what was free before the last attempt; memory that no longer comes back is somebody else's.
 
     Args:
-        last: the look before this one, about a second ago; None at the first.
+        last: the measurement before this one, about a second ago; None the first time.
     """
     if before.available is None or now.available is None or now.available >= GIVEN_BACK * before.available:
         return Release(True)
@@ -57,7 +57,7 @@ def judge_release(
 
 
 class MemoryWatch:
-    """From one attempt to the next: what was free before, and whether it came back."""
+    """From one attempt to the next: how much was free before, and whether it came back."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class MemoryWatch:
         self._before, self._kills_before = self._read(), self._count_kills()
 
     def wait_anew(self) -> None:
-        """Another attempt is wanted: the waiting starts when it is due."""
+        """Another attempt is wanted: waiting begins when it is due."""
         self._since, self._last, self._poll_at = None, None, 0.0
 
     def poll(self) -> Release:
-        """Whether the next attempt may start; asks the machine once a second. Before the first it always may."""
+        """Whether the next attempt may start; asks the machine once a second. The first attempt always may."""
         now = self._clock.monotonic()
         if self._before.available is None:
             return Release(True)
@@ -96,13 +96,13 @@ class MemoryWatch:
         return release
 
     def new_kills(self) -> int:
-        """How often the system killed for memory since the attempt started; 0 where it does not count."""
+        """How often the system has killed for lack of memory since the attempt started; 0 if it does not count."""
         now = self._count_kills()
         return max(0, now - self._kills_before) if now is not None and self._kills_before is not None else 0
 
 
 def read_memory() -> MachineMemory:
-    """The machine's memory now; on macOS through ``vm_stat``, which only a real Mac can prove right."""
+    """The machine's memory now; on macOS through ``vm_stat``, which only a real Mac can verify."""
     if sys.platform == "darwin":
         return parse_vm_stat(output_of("vm_stat"))
     return parse_meminfo(_text_of(Path("/proc/meminfo")))
@@ -115,7 +115,7 @@ def parse_meminfo(text: str) -> MachineMemory:
 
 
 def parse_vm_stat(text: str) -> MachineMemory:
-    """Read macOS ``vm_stat``: free, inactive, speculative and purgeable pages can be had without paging out."""
+    """Read macOS ``vm_stat``: free, inactive, speculative and purgeable pages are available without paging out."""
     size = re.search(r"page size of (\d+) bytes", text)
     pages = {name.strip('"'): int(count) for name, count in re.findall(r"^(.+?):\s+(\d+)\.$", text, re.MULTILINE)}
     if not size or "Pages free" not in pages:
@@ -127,7 +127,7 @@ def parse_vm_stat(text: str) -> MachineMemory:
 
 
 def oom_kills() -> int | None:
-    """How often Linux killed for memory so far, on the whole machine; None where it does not count."""
+    """How often Linux has killed for lack of memory, on the whole machine; None if it does not count."""
     return parse_oom_kills(_text_of(Path("/proc/vmstat")))
 
 

@@ -26,15 +26,15 @@ POLL_SECONDS = 1.0
 def may_claim(run: str, order: Sequence[str], contends: Callable[[str], bool], free: int) -> bool:
     """Whether ``run`` is near enough to the front.
 
-    Only contenders count: those whose supervisor lives and that wait for a slot and for nothing else. No more of them
-    are asked for than are in the way.
+    Only contenders count: runs with a live supervisor that wait for a slot and nothing else. No more of them are
+    checked than are in the way.
     """
     before = order[: order.index(run)] if run in order else order
     return sum(1 for _ in itertools.islice(filter(contends, before), free)) < free
 
 
 def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
-    """The queue with ``run`` at its end, unless it is there, and the devices that the last one may choose from."""
+    """The queue with ``run`` at its end, unless it is there already, and the devices the last one may choose from."""
     order = queue.order if run in queue.order else [*queue.order, run]
     known = list(devices) if devices and order[-1] == run else queue.devices
     return queue._replace(order=order, devices=known)
@@ -45,7 +45,7 @@ def left(queue: Queue, run: str) -> Queue:
 
 
 class Admission(NamedTuple):
-    """What came of asking."""
+    """The answer to a run that asks to start."""
 
     go: bool
     waiting_for: str | None = None
@@ -62,7 +62,7 @@ class QueueSlot:
 
     def __init__(self, run: RunDir, rule: QueueRule, machine: Machine, wanted: GpuRule | None = None) -> None:
         self.gpus: list[str] = []
-        """The devices this run has for itself, as ``CUDA_VISIBLE_DEVICES`` names them."""
+        """The devices reserved for this run, as ``CUDA_VISIBLE_DEVICES`` names them."""
         self._slot: int | None = None
         self._held: list[int] = []
         self._wanted = wanted if wanted is not None and wanted.devices else None
@@ -71,7 +71,7 @@ class QueueSlot:
         self._machine = machine
         self._files: QueueFiles | None = queues.files_of(run, rule.group) if rule.group else None
         self._known: tuple[tuple[int, int, int], Queue] | None = None
-        """The group as it was last read, and the stamp of its file then."""
+        """The group as last read, and the stamp that its file had then."""
         self._poll_at = 0.0
         self._last = Admission(False)
 
@@ -81,7 +81,7 @@ class QueueSlot:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Descriptors of the locks of the slot and the GPUs, which the trainer keeps though this supervisor dies."""
+        """Descriptors of the locks of the slot and the GPUs, which the trainer keeps even if this supervisor dies."""
         return (() if self._slot is None else (self._slot,)) + tuple(self._held)
 
     def ask(self, *, dependencies_matter: bool, status: Status) -> Admission:
@@ -92,23 +92,23 @@ class QueueSlot:
             try:
                 self._last = self._poll(dependencies_matter, status)
             except QueueBusy:
-                self._poll_at = now  # what it waited for is as true as it was; editors need milliseconds
+                self._poll_at = now  # what it waited for has not changed; editors need milliseconds
         return self._last
 
     def take_place(self) -> None:
-        """Stand in the line, behind all who do; where somebody edits it just now, at the next look."""
+        """Join the queue at its end; if somebody is editing it just now, at the next look."""
         if self._files is not None and self._slot is None:
             with contextlib.suppress(QueueBusy):
                 self._join(self._files)
 
     def leave(self) -> None:
-        """Give up the place in the line (the slot, if there is one, is kept)."""
+        """Leave the queue (a slot that was claimed is kept)."""
         if self._files is not None:
-            with contextlib.suppress(QueueBusy):  # whoever has ended is passed over, wherever it stands
+            with contextlib.suppress(QueueBusy):  # a run that has ended is skipped, wherever it stands
                 self._edit(self._files, lambda queue: left(queue, self._run.run))
 
     def close(self) -> None:
-        """Give slot and GPUs back; a trainer that still lives keeps them through its own descriptors."""
+        """Release slot and GPUs; a trainer that is still alive keeps them through its own descriptors."""
         release(self._held)
         if self._slot is not None:
             liveness.release(self._slot)
@@ -129,13 +129,13 @@ class QueueSlot:
             return found
         is_first = queue.order[:1] == [self._run.run]
         if not is_first and status.waiting_for != "slot":
-            return self._waiting()  # say first that we contend, so that those behind us see it; claim at the next look
+            return self._waiting()  # first show that we contend, for those behind us; claim at the next look
         by_gpus = self._wanted is not None and not queue.by_hand
         taken = not by_gpus and all(liveness.is_held(self._files.slot(number)) for number in range(queue.slots))
         return self._waiting() if taken else self._claim(self._files, status)
 
     def _join(self, files: QueueFiles) -> Queue | None:
-        """Stand in the line; once there, the group's lock is left to whoever has something to change."""
+        """Join the queue; a run that is in it already does not take the group's lock, which editors may need."""
         devices, stamp = self._wanted.devices if self._wanted else (), storage.stamp(files.state)
         if stamp is None or self._known is None or self._known[0] != stamp:
             queue = self._edit(files, lambda queue: joined(queue, self._run.run, devices))
@@ -163,10 +163,10 @@ class QueueSlot:
         return waits or GO
 
     def _claim(self, files: QueueFiles, status: Status) -> Admission:
-        """Take what is free if nobody who could take it now is before us; under the group's lock, so one at a time."""
+        """Take what is free unless a run before us could take it now; under the group's lock, so one at a time."""
 
         def claim(queue: Queue) -> Queue:
-            # Where GPUs are given and nobody set the slots, the GPUs alone say how many run at once.
+            # If GPUs are assigned and nobody set the slots, the GPUs alone decide how many run at once.
             by_gpus = self._wanted is not None and not queue.by_hand
             slots = range(MOST_SLOTS if by_gpus else queue.slots)
             open_slots = (number for number in slots if not liveness.is_held(files.slot(number)))
@@ -184,7 +184,7 @@ class QueueSlot:
         return GO if self._slot is not None else self._waiting()
 
     def _take_gpus(self, files: QueueFiles, queue: Queue, status: Status) -> bool:
-        """Hold as many as this run takes, leaving those that whoever waits before us will get."""
+        """Hold as many as this run takes, except those that the runs waiting before us will get."""
         if self._wanted is None:
             return True
         most = shares(self._wanted, queue.slots if queue.by_hand else None)
@@ -199,7 +199,7 @@ class QueueSlot:
             used = {**loads(files, ahead.gpus.devices, most), **used}
             choose(used, ahead.gpus, most)
         last = storage.read_or_none(LaunchRecord, self._run.attempt(status.attempt).launch)
-        chosen = choose(used, self._wanted, most, last.gpus if last else ())  # caches and logs speak of the last ones
+        chosen = choose(used, self._wanted, most, last.gpus if last else ())  # caches and logs refer to the last ones
         held = hold(files, chosen, most) if len(chosen) == self._wanted.takes else None
         self._held, self.gpus = held or [], chosen if held else []
         return held is not None
@@ -214,7 +214,7 @@ class QueueSlot:
         """None: the file cannot be read or written.
 
         Raises:
-            QueueBusy: somebody else edits it right now, which says nothing about it.
+            QueueBusy: somebody else is editing it; the file may be fine.
         """
         try:
             return queues.edit(files, change)
@@ -225,26 +225,26 @@ class QueueSlot:
 
 
 def shares(rule: GpuRule, slots: int | None) -> int:
-    """How many runs may have one device: one, unless somebody wants more runs at once than there are devices for.
+    """How many runs may share one device: one, unless somebody wants more runs at once than there are devices.
 
     Args:
-        slots: as decided by hand; None: nobody did.
+        slots: as set by hand; None: nobody set them.
     """
     return max(1, -(-(slots or 0) * rule.takes // len(rule.devices)))
 
 
 def loads(files: QueueFiles, devices: Collection[str], most: int) -> dict[str, int]:
-    """How many runs, up to ``most``, have each of the devices now."""
+    """How many runs, at most ``most``, have each of the devices now."""
     return {name: sum(liveness.is_held(files.device(name, share)) for share in range(most)) for name in devices}
 
 
 def choose(used: MutableMapping[str, int], rule: GpuRule, most: int, before: Collection[str] = ()) -> list[str]:
-    """The devices a run would get, in the rule's order, and count them as used; fewer than it takes: it waits.
+    """The devices a run would get, in the rule's order, counting them as used; fewer than it takes: it waits.
 
     Args:
-        used: device -> how many have it.
-        most: how many may.
-        before: what it had last time: taken again where nobody uses it more than another one.
+        used: device -> how many runs have it.
+        most: how many runs may share one.
+        before: the devices it had last time: preferred among those that are equally used.
     """
     free = [name for name in rule.devices if used[name] < most]
     chosen = sorted(free, key=lambda name: (used[name], name not in before))[: rule.takes]
@@ -254,7 +254,7 @@ def choose(used: MutableMapping[str, int], rule: GpuRule, most: int, before: Col
 
 
 def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | None:
-    """Descriptors of the devices' locks, inheritable; None, and nothing held, when somebody was faster."""
+    """Descriptors of the devices' locks, inheritable; None, with nothing held, if somebody was faster."""
     held: list[int] = []
     for name in chosen:
         paths = (files.device(name, share) for share in range(most))
@@ -268,24 +268,24 @@ def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | Non
 
 
 def release(held: list[int]) -> None:
-    """Give them back; a trainer that still lives keeps them through its own descriptors."""
+    """Release them; a trainer that is still alive keeps them through its own descriptors."""
     while held:
         liveness.release(held.pop())
 
 
 class Outcome(Enum):
-    """How another run stands."""
+    """The state of another run."""
 
     PENDING = "pending"
     OK = "ok"
     FAILED = "failed"
     LOST = "lost"
-    """It ended, and nobody saw how: neither ok nor failed."""
+    """It ended, but nobody saw how: neither ok nor failed."""
     MISSING = "missing"
 
 
 class Verdict(Enum):
-    """What that means for the one that waits."""
+    """What that means for the waiting run."""
 
     WAIT = "wait"
     GO = "go"

@@ -1,8 +1,8 @@
-"""``dump_stacks``: where every thread of a training is, also of one that hangs, written into its output.
+"""``dump_stacks``: where every thread of a training is, even of one that hangs, written into its output.
 
-A training process that can do it says so in ``attempts/<n>/stack_signal``: one line with the signal at which
-:mod:`faulthandler` writes its stacks, its pid and its start time. It is installed by the agent and by our trainers, and
-works where Python itself no longer runs. Of other programs ``py-spy`` can tell, where it is installed and allowed to.
+A training process that supports it says so in ``attempts/<n>/stack_signal``: one line with the signal on which
+:mod:`faulthandler` writes its stacks, its pid and its start time. The agent and our trainers install this handler; it
+works even where Python itself is stuck. For other programs ``py-spy`` is used, if it is installed and permitted.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .state import Supervision
 from .witnesses import size_of
 
 PATIENCE_SECONDS = 3.0
-"""A process that runs or sleeps needs milliseconds; one in an uninterruptible call does not answer."""
+"""A process that runs or sleeps needs milliseconds; one in an uninterruptible call does not answer at all."""
 PY_SPY_SECONDS = 10.0
 MOST_COUNTED_BYTES = 64 << 20
-"""Lines of a longer log are not counted, only its bytes."""
+"""In a longer log only bytes are counted, not lines."""
 _END_OF_DUMP = b"Current thread 0x"
-"""Each dump names the thread that had the signal, once and last but for the frames."""
+"""Each dump names the thread that received the signal once, at its end: only that thread's frames follow."""
 _HOW = "`pip install py-spy` and ask again, or run it under the agent"
 
 
 class _Dump(NamedTuple):
-    """One request that is being carried out."""
+    """A request that is being carried out."""
 
     request: Request
     output: Path
     begin: int
-    """Bytes of the output before it."""
+    """Length of the output before it, in bytes."""
     asked: tuple[int, ...]
     deadline: float
     py_spy: tuple[subprocess.Popen[bytes], ...] = ()
@@ -54,7 +54,7 @@ class StackDumps:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is not answered yet."""
+        """Whether a request is still unanswered."""
         return self._dump is not None or bool(self._waiting)
 
     def ask(self, request: Request) -> None:
@@ -62,7 +62,7 @@ class StackDumps:
         self._waiting.append(request)
 
     def poll(self) -> None:
-        """Begin what waits, answer what is done."""
+        """Begin the next request, answer those that are done."""
         if self._dump is not None:
             self._finish(self._dump)
         while self._dump is None and self._waiting:
@@ -78,7 +78,7 @@ class StackDumps:
                     self._py_spy(request, attempt, output)
 
     def _signal(self, request: Request, attempt: Attempt, output: Path) -> bool:
-        """Send each process the signal it said it listens for; any other would end it. False when there is none."""
+        """Send each process the signal it listens for; any other would end it. False if no process listens."""
         begin, send = size_of(output), self._supervision.machine.signaller.send
         listeners = [item for item in listening(attempt) if item[1] in attempt.family.members]
         asked = tuple(identity.pid for number, identity in listeners if send(identity, number))
@@ -137,7 +137,7 @@ class StackDumps:
 
 
 def listening(attempt: Attempt) -> list[tuple[int, ProcessIdentity]]:
-    """The processes of an attempt that dump their stacks, each with the signal at which it does."""
+    """The processes of an attempt that dump their stacks, each with the signal that makes it do so."""
     found: dict[ProcessIdentity, int] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for line in storage.read_text(attempt.run.attempt(attempt.number).stack_signal).splitlines():

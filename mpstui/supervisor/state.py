@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from .job import Job
 
 NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
-"""What the status says of the request being carried out when there is none."""
+"""What the status says about the request being carried out if there is none."""
 
 
 NO_FILE = "sigterm-"
-"""Ids of requests that have no file to be answered in begin like this."""
+"""Ids of requests without a file, which therefore get no answer file, begin like this."""
 
 
 def left_alone(strangers: Iterable[ProcessIdentity]) -> str:
-    """That recorded processes get no signal, or nothing where there are none."""
+    """That recorded processes get no signal; empty if there are none."""
     pids = ", ".join(f"pid {member.pid}" for member in strangers)
     return pids and f"{pids} of its record is left alone: only number and start time tie it to this run"
 
@@ -74,7 +74,7 @@ def _rehearsal(options: Any) -> Rehearsal | None:
 
 
 class Upcoming(NamedTuple):
-    """An attempt that is wanted and the monotonic moment from which it may start."""
+    """An attempt that is wanted, and the monotonic time from which it may start."""
 
     plan: Plan
     due: float
@@ -89,9 +89,9 @@ class Supervision:
         self.spec = spec
         self.machine = machine
         self.found = status
-        """The status the supervisor before us left."""
+        """The status left by the supervisor before us."""
         self.job: Job | None = None
-        """The scheduler's job that this supervisor is the first process of."""
+        """The scheduler's job of which this supervisor is the first process."""
         self.journal = Journal(run, base, machine.clock)
         self.inbox = Inbox(run, machine.clock)
         self.queue_slot = QueueSlot(run, spec.queue, machine, spec.gpus)
@@ -106,11 +106,11 @@ class Supervision:
         self.launched: LaunchRecord | None = None
         """What the attempt was started with, as far as that is on record."""
         self.first_step: int | None = None
-        """Of a rehearsal: where its steps are counted from."""
+        """In a rehearsal: the step from which its own are counted."""
 
     @property
     def starts_here(self) -> bool:
-        """Whether attempts begin here: those of a job begin in it alone, elsewhere it is only called off."""
+        """Whether attempts begin here: those of a job begin only inside it; elsewhere it can only be called off."""
         return self.spec.engine is None or self.job is not None
 
     @property
@@ -119,11 +119,11 @@ class Supervision:
         return self.machine.clock.monotonic()
 
     def trainer_lives(self) -> bool:
-        """Whether the trainer's end was not seen yet."""
+        """Whether the trainer's end has not been seen yet."""
         return self.attempt is not None and self.attempt.ending is None
 
     def schedule(self, plan: Plan, *, phase: str, delay_seconds: float = 0.0, **status: Any) -> None:
-        """Want an attempt, now or later; a later word replaces an earlier one."""
+        """Want an attempt, now or later; a later call replaces an earlier one."""
         self.upcoming = Upcoming(plan, self.now + delay_seconds)
         self.memory.wait_anew()
         due = self.machine.clock.wall() + delay_seconds if delay_seconds or plan.automatic else None
@@ -136,11 +136,11 @@ class Supervision:
         self.journal.update(phase="ended", next_start=None, waiting_for=None, message=message, **NO_REQUEST)
 
     def forget_upcoming(self) -> None:
-        """What was due is not ours to start any more; the record keeps it."""
+        """What was due is no longer ours to start; the record keeps it."""
         self.upcoming = None
 
     def begin(self, attempt: Attempt) -> None:
-        """The attempt that was due lives, or one was found alive."""
+        """The attempt that was due is alive, or one was found alive."""
         self.attempt, self.upcoming, self.drained_by, self.saving = attempt, None, None, None
         self.launched = storage.read_or_none(LaunchRecord, self.run.attempt(attempt.number).launch)
         self.first_step = None
@@ -148,10 +148,10 @@ class Supervision:
             attempt.everywhere = self.job.signal_once()
 
     def find_remains(self) -> str:
-        """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt.
+        """Take over as the attempt what is still alive of one that ended, as far as that can be proved.
 
         Returns:
-            What there is to say of processes that the record names and nothing else ties to this run; else empty.
+            What to say about processes that only the record ties to this run; empty if there are none.
         """
         status = self.journal.status
         known, strangers = witnesses.recorded_family(self.run, status, self.machine.boot_id, self.machine.table)
@@ -163,7 +163,7 @@ class Supervision:
         return left_alone(strangers)
 
     def accept(self, request: Request) -> None:
-        """The stop sequence carries out a request. A checkpoint is looked for from before the trainer is asked."""
+        """Have the stop sequence carry out a request. Watching for a checkpoint begins before the trainer is asked."""
         self.accepted.append(request)
         if self.saving is None and self.attempt is not None:
             template = launches.template_of(self.spec, self.journal.status)
@@ -175,7 +175,7 @@ class Supervision:
         return taken
 
     def drain(self, seconds: float) -> None:
-        """The trainer ended: its children have this long to leave."""
+        """The trainer has ended: its children have this long to leave."""
         self.drained_by = self.now + seconds
 
     def end_attempt(self, **status: Any) -> None:
@@ -185,19 +185,19 @@ class Supervision:
             self.journal.update(**status)
 
     def own_mark(self) -> dict[str, Any]:
-        """This supervisor's mark in the status."""
+        """This supervisor's identity in the status."""
         me = self.machine.table.find(os.getpid())
         mark = {"supervisor": me.identity if me else None, "boot_id": self.machine.boot_id}
         return {**mark, "job": self.job.start} if self.job is not None else mark
 
     def leading_request(self) -> Request | None:
-        """The request that ends the attempt: the newest kill, else the newest other."""
+        """The request that ends the attempt: the newest kill, otherwise the newest other."""
         kills = [request for request in self.accepted if request.action == "kill"]
         found = kills or self.accepted
         return found[-1] if found else None
 
     def requested_plan(self, request: Request) -> Plan:
-        """The attempt that a restart request asks for; what never ran goes through its queue, dependencies included."""
+        """The attempt that a restart request asks for; a run that never ran goes through its queue and dependencies."""
         options = request.options
         template, device = options.get("launch"), options.get("device")
         never_ran = not self.run.attempt(self.journal.status.attempt).launch.exists()
@@ -215,7 +215,7 @@ class Supervision:
         )
 
     def automatic_plan(self, number: int, reason: str) -> Plan:
-        """The attempt that the restart rule asks for."""
+        """The attempt that the restart rule demands."""
         device = self.spec.restart.device
         return Plan(number, reason, by="restart rule", device=device, source="latest", automatic=True)
 
@@ -230,7 +230,7 @@ class Supervision:
         return None
 
     def end_unbegun(self, plan: Plan, **record: Any) -> None:
-        """Put the end of an attempt on record that never began."""
+        """Record the end of an attempt that never began."""
         self.journal.update(attempt=plan.number)
         self.journal.exit(ExitRecord(plan.number, self.machine.clock.wall(), **record))
 

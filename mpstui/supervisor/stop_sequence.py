@@ -12,14 +12,14 @@ from typing import NamedTuple
 from ..wire.records import StopRule
 
 HEIR_GRACE_SECONDS = 6.0
-"""DataLoader workers look for their parent every 5 s (measured with torch 2.13); then they leave by themselves."""
+"""DataLoader workers check for their parent every 5 s (measured with torch 2.13); then they leave by themselves."""
 KILL_AGAIN_SECONDS = 1.0
 GIVE_UP_SECONDS = 10.0
-"""What survives SIGKILL for this long sits in an uninterruptible call: saying so beats waiting."""
+"""What survives SIGKILL for this long is stuck in an uninterruptible call: reporting that beats waiting."""
 
 
 class StopStep(Enum):
-    """How far the stop sequence got."""
+    """How far the stop sequence has come."""
 
     ASKED = "asked"
     KILLING = "killing"
@@ -77,10 +77,10 @@ def asking_signal(rule: StopRule) -> signal.Signals:
 
 
 def begin(rule: StopRule, now: float, *, force: bool) -> Moved:
-    """The first step. Whoever is asked is continued as well: a stopped process could not answer.
+    """The first step. The processes are also continued: a stopped one could not answer.
 
-    Also where no record says that it is paused: whoever stopped it may have left no word, and the supervisor that was
-    to continue it may have died before it did. To a process that runs SIGCONT does nothing.
+    Even if no record says that they are paused: whoever stopped them may have left no record, and the supervisor that
+    was to continue them may have died first. To a running process SIGCONT does nothing.
     """
     if force:
         return _kill(StopSequence(rule, StopStep.KILLING, now, now), now)
@@ -88,7 +88,7 @@ def begin(rule: StopRule, now: float, *, force: bool) -> Moved:
 
 
 def escalate(sequence: StopSequence, now: float) -> Moved:
-    """Somebody wants it now; on a sequence that kills already this changes nothing."""
+    """Somebody wants it ended now; a sequence that already kills does not change."""
     if sequence.step in (StopStep.KILLING, StopStep.GONE):
         return sequence, ()
     return _kill(sequence._replace(step=StopStep.KILLING, since=now), now)

@@ -1,4 +1,4 @@
-"""What the files and locks of a run prove: what a supervisor that arrives has to do, and how far the training got."""
+"""What the files and locks of a run prove: what an arriving supervisor has to do, and how far the training got."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ METRICS_TAIL_BYTES = 16 * 1024
 
 
 class Duty(Enum):
-    """What there is to do."""
+    """What a supervisor has to do."""
 
     BEGIN = "begin"
     """The attempt was never started."""
     ADOPT = "adopt"
-    """Its processes live without a supervisor."""
+    """Its processes are alive without a supervisor."""
     BACK_OFF = "back_off"
-    """It crashed and its restart is due, or was and waits for its turn."""
+    """It crashed; its restart is due, or was due and waits its turn."""
     CLOSE = "close"
-    """We had asked it to end, and it did while nobody looked: say so."""
+    """It was asked to end, and ended while nobody was looking: record that."""
     REST = "rest"
     """It ended; only requests can bring new work."""
 
@@ -45,7 +45,7 @@ class Witnesses(NamedTuple):
     begun: bool
     """Its program was started: a recorded pid, or output, or a heartbeat."""
     alive: bool
-    """``run.lock`` is held, or the recorded trainer runs and shows that it is this run's."""
+    """``run.lock`` is held, or the recorded trainer runs and proves that it belongs to this run."""
     asked_to_end: bool = False
     restart_due: bool = False
 
@@ -82,10 +82,11 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
 def recorded_family(
     run: RunDir, status: Status | None, boot_id: str, table: ProcessTable
 ) -> tuple[Family, tuple[ProcessIdentity, ...]]:
-    """The processes that a status names as an attempt's, and those of them that are left alone.
+    """The processes that a status names as an attempt's, and those among them that must be left alone.
 
-    These live under the number and start time of the record, but nothing shows that they are of this run. A trainer
-    that is no more stays the leader, as one whose number nobody has: a zombie's session and group prove nothing.
+    The latter are alive with the recorded pid and start time, but nothing proves that they belong to this run. A
+    trainer that is gone remains the leader, with a start time that nobody has: a zombie's session and group prove
+    nothing.
     """
     if status is None or status.boot_id != boot_id:
         return Family(None), ()
@@ -131,13 +132,13 @@ def newest_beat(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
         return found
     try:
         found = heartbeat.read(Path(spec.launch.cwd) / Path(watched).expanduser())
-    except RuntimeError:  # ~ of a user whom this machine does not know
+    except RuntimeError:  # ~ of a user unknown to this machine
         return None
     return None if found is not None and since is not None and found.time < since else found
 
 
 def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> int | None:
-    """The global step the attempt had reached when last heard of."""
+    """The global step the attempt had reached when it last reported."""
     beat = newest_beat(run, spec, attempt, since)
     if beat is not None and beat.step is not None:
         return beat.step
@@ -151,7 +152,7 @@ def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
 
 
 def counts_anew(run: RunDir, attempt: int) -> bool:
-    """Whether an attempt went on from a checkpoint while its agent counted steps from the start of the process."""
+    """Whether an attempt resumed from a checkpoint while its agent counted steps from the start of the process."""
     beat = heartbeat.read(run.attempt(attempt).heartbeat())
     launch = storage.read_or_none(LaunchRecord, run.attempt(attempt).launch)
     return beat is not None and beat.step_from == "process" and launch is not None and launch.checkpoint is not None

@@ -1,4 +1,4 @@
-"""Where checkpoints lie, what a name says, and the first bytes of the run that wrote it; the same everywhere."""
+"""Where checkpoints lie, what their names mean, and the mark of the run that wrote them; the same everywhere."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from . import storage
 
 _MAGIC = re.compile(r"[*?\[]")
 MOST_ENTRIES = 200_000
-"""Names that one pattern is compared with: a training must not wait for a look through the whole disk."""
+"""How many names one pattern is compared with: a training must not wait while the whole disk is searched."""
 
 _BEST = re.compile(r"(?<![a-z])best|best(?![a-z])", re.IGNORECASE)
 _EARLIER = re.compile(r"^best-earlier-(\d+)$")
 
 
 def is_best(stem: str) -> bool:
-    """Whether a file's name without its ending calls it the best one; not that of a training that was begun anew."""
+    """Whether a file's name, without its suffix, says it is the best one; not the best of an earlier training."""
     return _BEST.search(stem) is not None and not is_earlier_best(stem)
 
 
 def earlier_best(number: int) -> str:
-    """The name without its ending under which the best of a training stays when the next one has a best of its own."""
+    """The name, without its suffix, for the best of a training once the next training has a best of its own."""
     return f"best-earlier-{number}"
 
 
@@ -36,22 +36,22 @@ def is_earlier_best(stem: str) -> bool:
 
 
 def earlier_number(stem: str) -> int:
-    """The number in a name that :func:`earlier_best` gave, the highest is the newest; 0 for any other name."""
+    """The number in a name from :func:`earlier_best`, the highest being the newest; 0 for any other name."""
     found = _EARLIER.match(stem)
     return int(found[1]) if found else 0
 
 
 _TAIL_BYTES = 1 << 18
-"""Of the events: the newest thousand."""
+"""Bytes read from the end of the events: about the newest thousand events."""
 _HEAD_BYTES = 16 * 1024
 """`torch.save` writes the pickled structure first and uncompressed; the mark stands at its beginning."""
 _MARK = "mpstui-run:"
-"""The id behind it ends in a semicolon: pickle puts its next opcode, which may be a letter, right behind a text."""
+"""The id after it ends in a semicolon: pickle puts its next opcode, which may be a letter, right after a text."""
 _FOUND = re.compile(_MARK.encode() + rb"([0-9A-Za-z][0-9A-Za-z._-]{0,127});")
 
 
 MANIFEST = "manifest"
-"""In a checkpoint that is a folder, which several ranks of a training wrote together: what is common to all parts."""
+"""In a checkpoint folder that several ranks wrote together: the file with what all parts have in common."""
 _ROWS = re.compile(r"^rows-(\d{1,6})-of-(\d{1,6})$")
 
 
@@ -61,7 +61,7 @@ def rows_name(rank: int, of: int) -> str:
 
 
 def lacks_parts(names: Iterable[str]) -> bool:
-    """Whether a folder with these names in it is one that ranks wrote together, but not all of it."""
+    """Whether a folder with these names is a checkpoint that ranks wrote together and of which parts are missing."""
     names = set(names)
     of = next((int(found[2]) for name in names if (found := _ROWS.match(name))), 0)
     if not of:
@@ -75,7 +75,7 @@ def mark(run: str) -> str:
 
 
 def owner_of(path: Path) -> str | None:
-    """The id of the run that wrote a checkpoint; None where it does not say, or cannot be read."""
+    """The id of the run that wrote a checkpoint; None if the file does not say or cannot be read."""
     try:
         with storage.open_file(path / MANIFEST if path.is_dir() else path) as file:
             found = _FOUND.search(file.read(_HEAD_BYTES))
@@ -85,16 +85,17 @@ def owner_of(path: Path) -> str | None:
 
 
 def told(events: Path) -> list[Path]:
-    """What a training has said of its checkpoints that is still there, the newest word first.
+    """The checkpoints that a training reported and that still exist, the newest report first.
 
-    Weights alone, which the agent has seen being saved, are nothing that a training is known to go on from.
+    Files of bare weights, which only the agent saw being saved, do not count: nobody knows that a training resumes
+    from them.
     """
     found = dict.fromkeys(path for path, record in _saved(events) if record.get("weights_only") is not True)
     return [path for path in map(Path, found) if storage.stat_of(path)]
 
 
 def tellers(runs: Path) -> dict[str, str]:
-    """Of each path the run that was the last to say that it has saved there, by itself or by the agent in it."""
+    """For each path, the run that last reported saving there, whether the run said so itself or its agent did."""
     try:
         names = sorted(os.listdir(runs))  # noqa: PTH208 - names are enough
     except OSError:
@@ -127,14 +128,14 @@ def _saved(events: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def matching(root: Path, pattern: str) -> Iterator[Path]:
-    """What a glob finds below ``root``, or where it says (``/``, ``~``): as ``Path.glob`` does, the uppermost first.
+    """What a glob finds below ``root``, or from where the pattern says (``/``, ``~``), in the order of ``Path.glob``.
 
-    Each folder is read once for a part of the pattern, so that several ``**`` take no longer than one, and no more is
-    looked at than :data:`MOST_ENTRIES`. A pattern that nobody can follow finds nothing.
+    Each folder is read once for each part of the pattern, so several ``**`` take no longer than one, and the search
+    ends after :data:`MOST_ENTRIES` names. A pattern that makes no sense finds nothing.
     """
     try:
         wanted = Path(pattern).expanduser()
-    except RuntimeError:  # the home of a user who is not there
+    except RuntimeError:  # the home of a user who does not exist
         return
     if wanted.is_absolute():
         root, wanted = Path(wanted.anchor), wanted.relative_to(wanted.anchor)
@@ -167,5 +168,5 @@ def _inside(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except (OSError, ValueError):  # no folder, none of ours, or a name that none can have
+    except (OSError, ValueError):  # no folder, not readable for us, or an impossible name
         return []

@@ -1,4 +1,4 @@
-"""The heartbeat, schema 1: what a trainer says of itself, at most once a second, in one small file.
+"""The heartbeat, schema 1: what a trainer reports about itself, at most once a second, in one small file.
 
 Every field but ``schema``, ``time`` and ``seq`` may be absent, and absent means unknown. Non-finite numbers travel as
 null and are named in ``nonfinite``.
@@ -28,8 +28,8 @@ class DeviceReading(NamedTuple):
 class MemoryReading(NamedTuple):
     """Memory in bytes, as the trainer itself sees it.
 
-    ``allocated`` is what live tensors hold, ``driver`` all the device holds for this process (cache included): their
-    difference is what clearing the cache can return. ``limit`` is the device's recommended maximum.
+    ``allocated`` is what live tensors hold, ``driver`` everything the device holds for this process (cache included);
+    the difference is what clearing the cache can return. ``limit`` is the device's recommended maximum.
     """
 
     allocated: Optional[int] = None
@@ -48,7 +48,7 @@ class CheckpointNote(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """One heartbeat. Epochs count from 1, the one being trained; steps count what is done."""
+    """One heartbeat. Epochs count from 1 and name the one being trained; steps count those that are done."""
 
     time: float
     seq: int
@@ -61,7 +61,7 @@ class Heartbeat(NamedTuple):
     monotonic: Optional[float] = None
     boot_id: Optional[str] = None
     expect_next_in: Optional[float] = None
-    """Seconds until the next beat at the latest: the writer's own promise."""
+    """The next beat comes within this many seconds: the writer's own promise."""
     phase: Optional[str] = None
     device: DeviceReading = DeviceReading()
     epoch: Optional[float] = None
@@ -79,26 +79,26 @@ class Heartbeat(NamedTuple):
     checkpoint: Optional[CheckpointNote] = None
     nonfinite: tuple[str, ...] = ()
     data: Optional[str] = None
-    """What is trained on, in a few words; generated data says "synthetic"."""
+    """What it trains on, in a few words; generated data says "synthetic"."""
     loss_seen: Optional[str] = None
-    """Where the agent has the loss from: ``backward`` (what was passed to it; what the program prints is the better
-    witness) or ``trainer`` (a framework told it), also while it has none; None: the program reports for itself."""
+    """Where the agent got the loss from: ``backward`` (the value it was called on; what the program prints is more
+    reliable) or ``trainer`` (reported by a framework), also before there is one; None: the program reports itself."""
     step_from: Optional[str] = None
-    """``process``: steps are counted since this process began, which may have gone on from a checkpoint; ``updates``:
-    they are those of optimizers, in a program that acts in an environment and counts what it does there."""
+    """``process``: steps count from the start of this process, which may have resumed from a checkpoint; ``updates``:
+    they are optimizer updates, in a program that acts in an environment and counts its steps there."""
     training: Optional[int] = None
-    """Which training of this process it is, from the second on, as in a search or a cross-validation: ``epoch`` and
-    what is planned are its own, ``step`` goes on through all of them where the agent counts."""
+    """The number of this training within the process, from the second on, as in a search or a cross-validation.
+    ``epoch`` and the plan belong to it alone; where the agent counts, ``step`` goes on through all trainings."""
     reported: tuple[str, ...] = ()
-    """What the training code says itself, with ``report()``; the rest the agent has seen."""
+    """What the training code reports itself, with ``report()``; the agent observed the rest."""
     answers: tuple[str, ...] = ()
-    """Requests that it carries out itself; with ``stop`` among them it saves before it ends."""
+    """Requests that the trainer carries out itself; if ``stop`` is among them, it saves before it ends."""
     doing: Optional[str] = None
-    """Its own word for what it does, where that is none of our phases."""
+    """The trainer's own word for what it does, where none of our phases fits."""
     batch_size: Optional[int] = None
-    """Samples in a batch of the training data, of this process alone."""
+    """Samples in one batch of training data, in this process alone."""
     accumulate: Optional[int] = None
-    """Batches in an optimizer step."""
+    """Batches per optimizer step."""
 
 
 def to_json(beat: Heartbeat) -> dict[str, Any]:
@@ -160,13 +160,13 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _part(kind: Any) -> Callable[[Any], Any]:
-    """How the value of a field is read that is an object of its own."""
+    """How to read a field whose value is an object of its own."""
     readers = _readers(kind)
     return lambda value: kind(**{name: fit(_mapping(value).get(name)) for name, fit in readers})
 
 
 def _readers(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
-    """How each field is read, told from its annotation."""
+    """How each field is read, according to its annotation."""
     return [(name, _READ[hint]) for name, hint in kind.__annotations__.items()]
 
 

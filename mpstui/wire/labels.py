@@ -1,4 +1,4 @@
-"""What people say of a run: another name, tags, a note. Kept in its directory, changed by whoever may write there."""
+"""What people say of a run: another name, tags, a note. Kept in its directory; who may write there may change it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 40, 4000, 32
 
 
 class LabelsBusy(OSError):
-    """Somebody else changes them at this moment."""
+    """Somebody else is changing the labels at this moment."""
 
 
 class Labels(NamedTuple):
-    """``labels.json``. Empty is what nobody has said."""
+    """``labels.json``. An empty field: nobody has said anything."""
 
     name: str = ""
     """What the run is called in place of the name it was launched under."""
@@ -26,7 +26,7 @@ class Labels(NamedTuple):
 
 
 def parse(found: Mapping[str, Any]) -> Labels:
-    """What a file holds of it; a value that is none costs itself alone."""
+    """The labels in a file's object; an invalid value is dropped, the others are kept."""
     name, tags, note = (found.get(key) for key in Labels._fields)
     words = [tag for tag in tags if is_tag(tag)] if isinstance(tags, list) else []
     return Labels(
@@ -37,7 +37,7 @@ def parse(found: Mapping[str, Any]) -> Labels:
 
 
 def is_tag(word: object) -> bool:
-    """Whether it can be a tag: one printable word that is neither long nor a list of others."""
+    """Whether it can be a tag: one short printable word, not a list of several."""
     return (
         isinstance(word, str)
         and 0 < len(word) <= LONGEST_TAG
@@ -48,7 +48,7 @@ def is_tag(word: object) -> bool:
 
 
 def read(run: RunDir) -> Labels:
-    """What is said of a run; nothing where the file is missing, or cannot be read."""
+    """The labels of a run; empty ones if the file is missing or cannot be read."""
     try:
         return parse(storage.read_json(run.labels) or {})
     except (OSError, storage.UnreadableRecord):
@@ -56,12 +56,12 @@ def read(run: RunDir) -> Labels:
 
 
 def name_of(run: RunDir, spec: Spec | None) -> str:
-    """What a run is called: as somebody named it since, else as it was launched, else by its id."""
+    """What a run is called: the name it was given since, else the one it was launched under, else its id."""
     return read(run).name or (spec.name if spec is not None else run.run)
 
 
 def edit(run: RunDir, change: Callable[[Labels], Labels]) -> Labels:
-    """Change what is said of a run, from what the file holds at that moment; two who do it at once take turns.
+    """Change the labels of a run, starting from what the file holds at that moment; simultaneous editors take turns.
 
     Raises:
         LabelsBusy: somebody else holds the lock for longer than a moment.
@@ -75,7 +75,7 @@ def edit(run: RunDir, change: Callable[[Labels], Labels]) -> Labels:
         try:
             found = storage.read_json(run.labels) or {}
         except storage.UnreadableRecord:
-            found = {}  # nothing in it can be kept
+            found = {}  # nothing in it is worth keeping
         schema = found.get("schema", storage.SCHEMA)
         if not isinstance(schema, int) or schema > storage.SCHEMA:
             raise storage.NewerSchema(f"schema {schema!r} is newer than {storage.SCHEMA}")

@@ -1,4 +1,4 @@
-"""Who lives: kernel locks that die with whoever holds them, and processes told from later ones of the same pid.
+"""Who is alive: kernel locks that die with their holders, and processes told from later ones of the same pid.
 
 A lock is held while some process has the descriptor; the kernel drops it at death and at reboot. A process is its pid
 *and* its start time, within one boot of the machine. psutil is not used: the supervisor stays small, and psutil's
@@ -27,7 +27,7 @@ PROBE_PATIENCE_SECONDS = 0.25
 def acquire(path: Path, *, inheritable: bool = False) -> int | None:
     """Take the lock and return its descriptor, or None when another process holds it.
 
-    Tries for a quarter of a second: a reader that asks :func:`is_held` holds a shared lock for some microseconds.
+    Tries for a quarter of a second: a reader in :func:`is_held` holds a shared lock for some microseconds.
 
     Args:
         inheritable: let children keep the lock alive through the same open file description (``run.lock``).
@@ -47,7 +47,7 @@ def release(descriptor: int) -> None:
 
 
 def place_of(descriptor: int) -> Path | None:
-    """Where the file of a lock that this process holds lies now; None: it is deleted, or the system does not tell."""
+    """Where the file of a lock held by this process lies now; None: it is deleted, or the system does not tell."""
     try:
         if sys.platform == "darwin":
             name = os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
@@ -61,7 +61,7 @@ def place_of(descriptor: int) -> Path | None:
 def is_held(path: Path) -> bool:
     """Whether some process holds the lock now; a missing file is held by nobody.
 
-    Asks with a shared lock, so that two readers that look at once do not see each other.
+    Asks with a shared lock, so that two readers at the same time do not see each other.
     """
     return _is_refused(path, fcntl.LOCK_SH)
 
@@ -78,14 +78,14 @@ def share(path: Path) -> int | None:
 
 
 def is_shared(path: Path) -> bool:
-    """Whether some process holds the lock, shared or alone; a missing file is held by nobody."""
+    """Whether some process holds the lock, shared or exclusively; a missing file is held by nobody."""
     return _is_refused(path, fcntl.LOCK_EX)
 
 
 def _is_refused(path: Path, kind: int) -> bool:
     """Whether a hold of this kind cannot be had now.
 
-    Opens the file for reading: by that the supervisor tells who looks from who inherited the lock.
+    Opens the file for reading: this is how the supervisor tells observers from heirs of the lock.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -108,7 +108,7 @@ def _take(path: Path, kind: int) -> int | None:
     last = False
     try:
         while not last:
-            last = time.monotonic() >= deadline  # before the try: a process that was held up meanwhile tries again
+            last = time.monotonic() >= deadline  # before the try: a process that was suspended meanwhile tries again
             try:
                 fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
                 return descriptor
@@ -181,9 +181,10 @@ class LinuxProcessTable:
         return parse_proc_stat(text)
 
     def below(self, roots: Iterable[int]) -> dict[int, Process] | None:
-        """``roots`` and all that come from them, at a price that does not depend on what else runs here.
+        """``roots`` and all their descendants, at a cost that does not depend on what else runs here.
 
-        None where the kernel keeps no lists of children. One that begins or ends meanwhile may be missing with its own.
+        None where the kernel keeps no lists of children. A process that begins or ends meanwhile may be missing, and
+        its descendants with it.
         """
         if not Path(f"{self._root}/self/task/{threading.get_native_id()}/children").exists():
             return None
@@ -272,9 +273,9 @@ def environment_of(pid: int, proc: Path = Path("/proc")) -> list[bytes]:
 
 
 def has_open(pid: int, *files: Path, proc: Path = Path("/proc")) -> bool:
-    """Whether a process has one of these files open for writing, as whoever inherited a lock has (Linux).
+    """Whether a process has one of these files open for writing, as an heir of a lock does (Linux).
 
-    Who has it open for reading only looks: a screen asks whether a lock is held, a backup copies it.
+    Having it open for reading proves nothing: a screen asks whether a lock is held, a backup copies the file.
 
     Raises:
         OSError: it is gone, of another user, or there is no ``/proc``.
@@ -290,7 +291,7 @@ def _writes(process: Path, descriptor: str) -> bool:
 
 
 def send_signal(target: ProcessIdentity, number: int) -> bool:
-    """Signal exactly that process; True when it was sent. On Linux a pidfd closes the gap behind the last look."""
+    """Signal exactly that process; True when it was sent. On Linux a pidfd closes the gap between check and signal."""
     try:
         descriptor = os.pidfd_open(target.pid) if hasattr(os, "pidfd_open") else None
     except OSError:
@@ -328,7 +329,7 @@ def descendants(snapshot: Mapping[int, Process], roots: Iterable[int]) -> list[P
 
 
 def boot_id() -> str:
-    """A text that changes with every boot; empty where the system tells none (then nothing is concluded from it)."""
+    """A text that changes with every boot; empty if the system has none (then nothing is concluded from it)."""
     if sys.platform == "darwin":
         return output_of("sysctl", "-n", "kern.bootsessionuuid").strip()
     try:
@@ -339,11 +340,11 @@ def boot_id() -> str:
 
 @functools.cache
 def machine_id() -> str:
-    """A text that tells this machine from others and outlives a reboot: by its host name where the system has no id.
+    """A text that tells this machine from others and survives a reboot: the host name, if the system has no id.
 
     Hashed, because the system's own is meant to stay on the machine.
     """
-    import hashlib  # half a megabyte, and no supervisor asks this
+    import hashlib  # half a megabyte, and no supervisor needs it
 
     if sys.platform == "darwin":
         known = output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice").partition("IOPlatformUUID")[2][:60]
@@ -356,7 +357,7 @@ def machine_id() -> str:
 
 
 def output_of(*command: str, env: Mapping[str, str] | None = None) -> str:
-    """What a program of the system prints; empty where there is none, or it takes longer than five seconds."""
+    """What a program of the system prints; empty if there is no such program, or it takes more than five seconds."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5, env=env, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -5,41 +5,41 @@ from typing import NamedTuple, Optional
 
 
 class Move(NamedTuple):
-    """``moved.json``: the run goes on on another machine, and may not be started here any more."""
+    """``moved.json``: the run continues on another machine, and may not be started here any more."""
 
     token: str
     """The same on both sides."""
     to: str
-    """The machine's name, as whoever moved it calls it."""
+    """The machine's name, as the person who moved the run calls it."""
     time: float
     attempt: int
-    """The last one here."""
+    """The last attempt on this machine."""
     device: Optional[str] = None
-    """What it was to be trained on there; written where it arrives."""
+    """The device to train on over there; written by the machine it arrives on."""
 
 
 class MoveStep:
-    """How far a move is, on the machine that the run leaves; the last one where it arrives."""
+    """How far a move has come, on the machine that the run leaves; the last step on the one where it arrives."""
 
     CODE = "code"
-    """Its code is sent, while it trains on."""
+    """Its code is being sent while it goes on training."""
     SAVE = "save"
     END = "end"
-    """It was asked to."""
+    """The trainer was asked to end."""
     LIST = "list"
-    """It has ended, and its files are looked through."""
+    """The trainer has ended, and its files are being listed."""
     SEND = "send"
     STAY = "stay"
-    """It was called off, or failed: the run is about to go on where it was."""
+    """The move was called off or failed: the run is about to continue where it was."""
     ARRIVE = "arrive"
-    """It has been given away, and is about to begin where it went."""
+    """The run has been handed over, and is about to begin at its destination."""
 
 
 class Leaving(NamedTuple):
-    """``moving.json``: how far a move is. It holds as long as ``moving.lock`` is held, and says nothing afterwards."""
+    """``moving.json``: how far a move has come. Valid only while ``moving.lock`` is held."""
 
     to: str
-    """The machine's name, as whoever moves it calls it."""
+    """The machine's name, as the person who moves the run calls it."""
     step: str
     """One of :class:`MoveStep`."""
     since: float

@@ -2,7 +2,7 @@
 
 ``queue/<group>.json`` says what people decided (slots, pause, order) and is edited under ``<group>.lock``. Who *has* a
 slot is never written: ``<group>.slot<k>`` is a kernel lock, inherited by the trainer, so that the slot of a dead run
-frees itself. Who has a GPU is the same: ``cuda.device-<name>``.
+frees itself. GPUs work the same way: ``cuda.device-<name>``.
 """
 
 # No `from __future__ import annotations` here: reading follows the annotations of Queue.
@@ -28,7 +28,7 @@ class Queue(NamedTuple):
     schema: int = 1
     slots: int = 1
     decided: bool = False
-    """The slots are a person's word. Else runs that are given GPUs of their own need no slot beside them."""
+    """A person set the slots. Otherwise runs that are given GPUs of their own need no slot as well."""
     devices: Sequence[str] = []
     """The CUDA devices the newest of its runs may choose from."""
     paused: bool = False
@@ -36,11 +36,11 @@ class Queue(NamedTuple):
     order: Sequence[str] = []
     """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
     calls: Sequence[str] = []
-    """Ids of wishes from other machines that were carried out here, the newest last."""
+    """Ids of requests from other machines that were carried out here, the newest last."""
 
     @property
     def by_hand(self) -> bool:
-        """Whether somebody set the slots; another number than one always was (files written before ``decided``)."""
+        """Whether somebody set the slots; any number but one always was (in files written before ``decided``)."""
         return self.decided or self.slots != 1
 
 
@@ -65,7 +65,7 @@ class QueueFiles(NamedTuple):
         return self.folder / f"{slug(self.group)}.slot{number}"
 
     def device(self, name: str, share: int = 0) -> Path:
-        """The kernel lock of a CUDA device, the same in every group; ``share`` > 0: where more than one run has it."""
+        """The kernel lock of a CUDA device, the same in every group; ``share`` > 0: for runs that share the device."""
         return self.folder / f"cuda.device-{slug(name, longest=80)}{f'.share{share}' if share else ''}"
 
 
@@ -75,7 +75,7 @@ def files_of(run: RunDir, group: str) -> QueueFiles:
 
 
 def read(files: QueueFiles) -> Queue:
-    """The group as decided; one slot, not paused, nobody waiting where nothing was decided.
+    """The group's decisions; where there are none: one slot, not paused, nobody waiting.
 
     Raises:
         UnreadableRecord: the file holds something else.

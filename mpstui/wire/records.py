@@ -1,8 +1,8 @@
 """The records of a run directory: what was asked (spec), what is (status), what was started (launch), how it ended.
 
 A record is a NamedTuple, which costs the supervisor's start nothing; importing ``dataclasses`` alone costs it 20 ms of
-CPU time. Its annotations are the whole declaration: :func:`.storage.read` checks by them. Defaults are shared: no
-record, nor what it holds, is ever changed in place.
+CPU time. Its annotations are the whole declaration: :func:`.storage.read` checks by them. Defaults are shared: never
+change a record, or anything in it, in place.
 """
 
 # No `from __future__ import annotations` here: reading needs the annotations as types, not as texts.
@@ -24,19 +24,19 @@ class Variant(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How much a launch asks for, by its own arguments; the weakest witness of it. None is unknown."""
+    """How much a launch asks for, according to its arguments; the least reliable source of it. None is unknown."""
 
     epochs: Optional[int] = None
     steps: Optional[int] = None
 
 
 class LaunchTemplate(NamedTuple):
-    """All a supervisor must know to start an attempt, on the device asked for or on another one."""
+    """Everything a supervisor needs to start an attempt, on the device asked for or on another one."""
 
     device: str
     """auto, mps, cuda or cpu: what was asked for."""
     variants: Mapping[str, Variant]
-    """By device; a device that this program cannot be told is absent."""
+    """By device; devices that this program cannot be told to use are absent."""
     cwd: str
     resume_args: Optional[Sequence[str]] = None
     """Appended with ``{checkpoint}`` filled in; None: this program cannot be resumed."""
@@ -52,11 +52,11 @@ class StopRule(NamedTuple):
     """term or int: what the main process group gets first."""
     grace_seconds: float = 30.0
     saving_cap_seconds: float = 300.0
-    """The grace is extended while a checkpoint is being written, up to this long in all."""
+    """The grace period is extended while a checkpoint is being written, up to this long in all."""
 
 
 class RestartRule(NamedTuple):
-    """When a failed attempt is started again without being asked; off unless ``on`` names causes."""
+    """When a failed attempt is restarted automatically; off unless ``on`` names causes."""
 
     on: Sequence[str] = []
     device: Optional[str] = None
@@ -89,13 +89,13 @@ RESTART_CAUSES = (
     "segfault",
     "killed_os",
 )
-"""Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
+"""Causes that a restart may depend on, the more specific before the more general: the first that applies is the cause.
 
 NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again."""
 
 
 class CauseRule(NamedTuple):
-    """A cause the supervisor can name by itself: any pattern in the last output, any of the signals or exit codes."""
+    """A cause the supervisor can name itself: any pattern in the last output, any of the signals or exit codes."""
 
     id: str
     patterns: Sequence[str] = []
@@ -106,7 +106,7 @@ class CauseRule(NamedTuple):
 
 
 AFTER_CHECKPOINT = "{after.checkpoint}"
-"""In a command: the newest complete checkpoint of the first run of :attr:`QueueRule.after`; empty without one."""
+"""In a command: the newest complete checkpoint of the first run of :attr:`QueueRule.after`; empty if there is none."""
 
 
 class QueueRule(NamedTuple):
@@ -128,19 +128,19 @@ def gpu_words(names: Sequence[str]) -> str:
 
 
 class GpuRule(NamedTuple):
-    """The CUDA devices of which a queued run is given some for itself; without this rule a slot is all it waits for."""
+    """The CUDA devices from which a queued run is given its own; without this rule it waits for a slot alone."""
 
     devices: Sequence[str]
     """As ``CUDA_VISIBLE_DEVICES`` names them."""
     takes: int = 1
-    """How many it is given."""
+    """How many devices it is given."""
     fixed: bool = False
-    """The run's own environment names them: they are kept from the others, and nothing is set."""
+    """The run's own environment names them: they are reserved for it, and no variable is set."""
     env: Mapping[str, str] = {}
-    """What the names need to mean what was meant, such as ``CUDA_DEVICE_ORDER``."""
+    """Variables that give the names their meaning, such as ``CUDA_DEVICE_ORDER``."""
 
     def sentence(self, given: Sequence[str]) -> str:
-        """``GPU 2 of 4``, or ``GPU 3 (of 2, 3)`` where not all of the machine was there to choose from."""
+        """``GPU 2 of 4``, or ``GPU 3 (of 2, 3)`` where only some of the machine's devices could be chosen from."""
         count = len(self.devices)
         whole = list(self.devices) == [str(number) for number in range(count)]
         named = gpu_words(given)
@@ -150,21 +150,21 @@ class GpuRule(NamedTuple):
 
 
 class AlertRule(NamedTuple):
-    """Whom to tell is in a file of the user's, which may hold secrets: only where it lies is written down."""
+    """Whom to tell is in a file of the user's that may hold secrets: only its path is recorded."""
 
     settings: str
-    """Path of ``settings.toml``, read anew at every alert; no file, no alert."""
+    """Path of ``settings.toml``, read afresh for every alert; no file, no alert."""
     screen_lock: str
     """Held by every open screen."""
 
 
 ALERT_EVENTS = ("crash", "stall", "finish")
-"""What somebody can be told of."""
+"""What an alert can be about."""
 ALERT_WHEN = ("always", "no_screen", "never")
 
 
 def is_safe_address(url: str) -> bool:
-    """Whether a webhook's address is https, or this very machine."""
+    """Whether a webhook's address uses https, or is this machine."""
     return url.startswith(("https://", "http://127.0.0.1:", "http://localhost:"))
 
 
@@ -173,30 +173,30 @@ class Origin(NamedTuple):
 
     machine: str
     folder: str
-    """The run's directory, as it was called then."""
+    """The run's directory, as it was called when it was made."""
     inode: int
-    """The directory's own number, which a copy does not have and another name for it does."""
+    """The directory's inode: a copy has another one, the same directory under a new name does not."""
 
 
 class Provenance(NamedTuple):
-    """``provenance.json``: what a run was launched from; ``source.diff`` has the changes of the code themselves."""
+    """``provenance.json``: what a run was launched from; the changes to the code are in ``source.diff``."""
 
     commit: Optional[str] = None
-    """Of the repository that the program was started in; None: it is in none, or git could not be asked."""
+    """Of the repository that the program was started in; None: there is none, or git could not be asked."""
     branch: Optional[str] = None
     changed_files: int = 0
-    """Tracked files that differ from the commit; others are not looked at."""
+    """Tracked files that differ from the commit; untracked ones are ignored."""
     diff_is_whole: bool = True
     host: str = ""
     system: str = ""
     python: Optional[str] = None
     """Version of the program's interpreter."""
     packages: Mapping[str, str] = {}
-    """Versions of those that decide how a training goes, as installed beside that interpreter."""
+    """Versions of the packages that influence a training, as installed for that interpreter."""
 
 
 class ChoiceRecord(NamedTuple):
-    """What was chosen beside the profile: for the form that shows a launch again. Without secrets."""
+    """What was chosen in addition to the profile: for the form that shows a launch again. Without secrets."""
 
     device: Optional[str] = None
     sets: Mapping[str, str] = {}
@@ -210,22 +210,22 @@ class ChoiceRecord(NamedTuple):
     on: Optional[str] = None
     job: Mapping[str, str] = {}
     command: Sequence[str] = []
-    """In place of the profile's; none: as it says."""
+    """Replaces the profile's command; empty: the profile's is used."""
 
 
 class Branch(NamedTuple):
-    """Where a run left another one, whose checkpoint it began from."""
+    """Where a run branched off another one, from whose checkpoint it began."""
 
     run: str
     step: int
     checkpoint: str
     """Its path. It belongs to the other run: it is read, never written or deleted."""
     host: Optional[str] = None
-    """The machine that the other run is on; then the checkpoint is a copy in the directory of this one. None: here."""
+    """The machine the other run is on; the checkpoint is then a copy in this run's directory. None: this machine."""
 
     @property
     def left(self) -> str:
-        """The run that it left, as commands take it."""
+        """The run it branched off, as commands take it."""
         return f"{self.host}:{self.run}" if self.host else self.run
 
 
@@ -254,16 +254,16 @@ class Spec(NamedTuple):
     pid_file: Optional[str] = None
     max_log_bytes: int = 2 << 30
     min_free_bytes: int = 0
-    """No attempt starts by itself, from a queue or after a crash, while less of the disk is free."""
+    """No attempt starts automatically, from a queue or after a crash, while less of the disk is free."""
     alerts: Optional[AlertRule] = None
     origin: Optional[Origin] = None
     """None: made by an older mpstui, which did not say."""
     branch: Optional[Branch] = None
-    """None: it begins by itself."""
+    """None: it did not branch off another run."""
     engine: Optional[EngineRule] = None
-    """The scheduler whose job it is; None: it runs where it was launched."""
+    """The scheduler it is a job of; None: it runs where it was launched."""
     call: Optional[str] = None
-    """The id of the wish that it was launched by, where that came from another machine."""
+    """The id of the request that launched it, if that came from another machine."""
 
 
 class Status(NamedTuple):
@@ -284,7 +284,7 @@ class Status(NamedTuple):
     """``[pid, start]`` of the trainer's descendants as last seen."""
     paused: bool = False
     held_for: Optional[str] = None
-    """What the supervisor paused it for by itself: ``disk``; None: a person did, or it is not paused."""
+    """Why the supervisor itself paused it: ``disk``; None: a person paused it, or it is not paused."""
     request: Optional[str] = None
     """Id of the request being carried out."""
     action: Optional[str] = None
@@ -293,9 +293,9 @@ class Status(NamedTuple):
     asked_at: Optional[float] = None
     """When the trainer was asked to end, Unix seconds."""
     adopted: bool = False
-    """This supervisor did not start the trainer: its exit code cannot be known."""
+    """This supervisor did not start the trainer: it cannot know its exit code."""
     next_start: Optional[float] = None
-    """Unix seconds at which the next attempt starts by itself; only while backing off."""
+    """Unix seconds at which the next attempt starts automatically; only while backing off."""
     waiting_for: Optional[str] = None
     """What a queued run waits for: ``runs``, ``group`` (it is paused), ``slot``, ``disk``, a scheduler's ``job``."""
     started: Optional[float] = None
@@ -307,27 +307,27 @@ class Status(NamedTuple):
     template: Optional[Mapping[str, Any]] = None
     """A launch template that replaced the spec's at a restart; None: the spec's holds."""
     job: Optional[str] = None
-    """The start of the scheduler's job that this supervisor is part of: ``17.0``, and ``17.1`` when it was requeued."""
+    """Which start of the scheduler's job this supervisor belongs to: ``17.0``, and ``17.1`` once it was requeued."""
 
 
 class Rehearsal(NamedTuple):
-    """An attempt that only tries a changed launch: it is ended after some steps, and leaves the run as it was."""
+    """An attempt that only tries out a changed launch: it is ended after some steps, and leaves the run as it was."""
 
     of: int
-    """The attempt that failed, which it is compared with."""
+    """The failed attempt that it is compared with."""
     steps: int = 20
     seconds: float = 300.0
-    """It is ended after this time at the latest, loading included."""
+    """It is ended after this time at the latest, including loading."""
     changes: str = ""
-    """What is tried, for people."""
+    """What is being tried, in words for people."""
     before: str = ""
-    """What it takes the place of, in short: ``batch 64``."""
+    """What the change replaces, in short: ``batch 64``."""
     after: str = ""
     """``32 x 2``"""
 
 
 class LaunchRecord(NamedTuple):
-    """``launch.json``: what was really started for one attempt."""
+    """``launch.json``: what was actually started for one attempt."""
 
     attempt: int
     time: float
@@ -338,13 +338,13 @@ class LaunchRecord(NamedTuple):
     secret_env: Sequence[str] = []
     checkpoint: Optional[str] = None
     gpus: Sequence[str] = []
-    """The CUDA devices it was given for itself; empty: none were chosen for it."""
+    """The CUDA devices reserved for it; empty: none were chosen for it."""
     reason: Optional[str] = None
     """Why this attempt exists: launched, restarted by whom, after which cause."""
     by: Optional[str] = None
     totals: Totals = Totals()
     rehearsal: Optional[Rehearsal] = None
-    """It only tries a changed launch."""
+    """Set if it only tries out a changed launch."""
 
 
 class ExitRecord(NamedTuple):
@@ -362,16 +362,16 @@ class ExitRecord(NamedTuple):
     rusage: Mapping[str, float] = {}
     survivors: Sequence[int] = []
     spawn_error: Optional[str] = None
-    """The program could not be started at all: why, with the file's name."""
+    """Why the program could not be started at all, with the file's name."""
     unknown: bool = False
-    """The end was seen, the exit code was not: the trainer was not this supervisor's child."""
+    """The end was noticed, but not the exit code: the trainer was not this supervisor's child."""
     evidence: Mapping[str, str] = {}
 
 
 REQUESTS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save", "evaluate", "dump_stacks")
-"""Every request that somebody carries out."""
+"""Every request there is."""
 ENDS = frozenset({"stop", "kill"})
-"""Requests that have to work whatever the disk and the files say."""
+"""Requests that must work whatever state the disk and the files are in."""
 TRAINER_ACTIONS = frozenset({"clear_cache", "save", "evaluate"})
 
 
@@ -387,7 +387,7 @@ class Request(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """``requests/ID.ack.json``: the answer of whoever carried it out."""
+    """``requests/ID.ack.json``: the answer of whoever carried out the request."""
 
     id: str
     ok: bool

@@ -23,9 +23,9 @@ RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
 AGENT_VARIABLE = "MPSTUI_AGENT"
 """``1`` switches the agent on in every Python that finds its folder on PYTHONPATH."""
 EACH = "--each"
-"""Of a supervisor's command: it stands where a run directory would, for as many as standard input names."""
+"""Option of the supervisor, in place of a run directory: start one for each directory named on standard input."""
 ALREADY_SUPERVISED = 100
-"""Exit code of a supervisor that finds another one there."""
+"""Exit code of a supervisor that finds the run supervised already."""
 _asked = itertools.count()
 _NAMES_OF_ENDS = tuple(f"-{action}.json" for action in ENDS)
 _UNSAFE = re.compile(r"[^a-z0-9]+")
@@ -57,18 +57,18 @@ class AttemptDir(_Attempt):
     config = _File("config.json")
     """What the training code says it is trained with, as JSON of any depth."""
     rehearsal = _File("rehearsal")
-    """What a rehearsal takes for its run directory: metrics and checkpoints in it are not the run's."""
+    """What a rehearsal uses as its run directory: the metrics and checkpoints in it are not the run's."""
     exit = _File("exit.json")
-    """Written once, when the attempt has ended. No exit record never means success."""
+    """Written once, when the attempt has ended. A missing exit record never means success."""
     stack_signal = _File("stack_signal")
-    """Processes that dump their stacks at a signal, one line each: number of the signal, pid, start time."""
+    """Processes that dump their stacks on a signal, one per line: number of the signal, pid, start time."""
 
     def heartbeat(self, rank: int = 0) -> Path:
         """The newest heartbeat of one rank."""
         return self.path / ("heartbeat.json" if rank == 0 else f"heartbeat.rank{rank}.json")
 
     def rank_lock(self, rank: int) -> Path:
-        """Held by the process whose heartbeat is that of this rank, where the agent writes it."""
+        """Held by the process that writes this rank's heartbeat, where the agent writes it."""
         return self.path / f"rank{rank}.lock"
 
     def rank_heartbeats(self) -> dict[int, Path]:
@@ -89,43 +89,43 @@ class RunDir(_Run):
     status = _File("status.json")
     """The supervisor's own record: phase, attempt, pids."""
     job = _File("job.json")
-    """The scheduler's job that it was submitted as."""
+    """The scheduler's job that the run was submitted as."""
     supervisor_lock = _File("supervisor.lock")
     """Held by the supervisor as long as it lives."""
     run_lock = _File("run.lock")
-    """Held by the supervisor's trainer and whatever inherits its descriptors."""
+    """Held by the trainer and whatever inherits its descriptors."""
     supervisor_log = _File("supervisor.log")
-    """The supervisor's own words."""
+    """What the supervisor itself has to say."""
     alerts_log = _File("alerts.log")
     """What became of each alert, and what the user's hook printed."""
     reserve = _File("reserve")
     """A few kilobytes and an inode kept back, given up so that an exit record fits on a full disk."""
     request_reserve = _File("reserve.request")
-    """The same for a request to end the run."""
+    """The same, for a request to end the run."""
     answer_reserve = _File("reserve.answer")
-    """The same for the answer to that."""
+    """The same, for the answer to that request."""
     metrics = _File("metrics.jsonl")
     """Every reported point of all attempts, append only."""
     events = _File("events.jsonl")
     """What happened, append only."""
     provenance = _File("provenance.json")
-    """The code, the packages and the machine it was launched with."""
+    """The code, the packages and the machine the run was launched with."""
     source_diff = _File("source.diff")
     """How the code differed from its commit."""
     moving_lock = _File("moving.lock")
-    """Held by whoever moves the run to another machine, from before it is asked to end until that is decided."""
+    """Held by whoever moves the run to another machine, from before it is asked to end until the move is decided."""
     moving = _File("moving.json")
-    """How far that is; it holds as long as the lock is held."""
+    """How far the move has come; valid only while the lock is held."""
     moved = _File("moved.json")
-    """Where it goes on, if on another machine."""
+    """Where the run continues, if on another machine."""
     arrived = _File("arrived.json")
-    """The move that brought it here."""
+    """The move that brought the run here."""
     labels = _File("labels.json")
-    """What people say of it: another name, tags, a note."""
+    """What people add to the run: another name, tags, a note."""
     labels_lock = _File("labels.lock")
-    """Held for the moment in which they are changed."""
+    """Held while the labels are changed."""
     images = _File("images")
-    """What the training code logged of images: ``<number>-<attempt>-<step>-<name>.png``, the name as in an address."""
+    """Images logged by the training code: ``<number>-<attempt>-<step>-<name>.png``, the name encoded as in a URL."""
     telemetry = _File("telemetry.jsonl")
     """Memory, power and load over time, written by an open screen; bounded."""
     telemetry_lock = _File("telemetry.lock")
@@ -133,7 +133,7 @@ class RunDir(_Run):
     requests = _File("requests")
     """One request a file, its answer beside it."""
     brought = _File("brought")
-    """The checkpoint of another machine that it began from."""
+    """The checkpoint from another machine that the run began from."""
     checkpoints = _File("checkpoints")
     """Where the shipped trainers save."""
 
@@ -164,15 +164,15 @@ class RunDir(_Run):
 
 
 def mark_of(run: RunDir) -> bytes:
-    """What the environment of everything that comes from this run holds, whatever its parents are."""
+    """The text in the environment of every process that descends from this run, whoever its parent is now."""
     return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
 
 
 def is_marked(run: RunDir, pid: int, proc: Path = Path("/proc")) -> bool:
-    """Whether a process that a record names shows that it is of this run, by its environment, lock or output.
+    """Whether a process named by a record proves, by its environment, lock or output, that it belongs to this run.
 
-    A number and a start time in a file prove little: the file may be forged, restored or copied. True as well where the
-    system does not tell: on macOS, and of a process that may not be looked into.
+    A pid and a start time in a file prove little: the file may be forged, restored or copied. Also True where the
+    system does not tell: on macOS, and for a process that may not be inspected.
     """
     try:
         if mark_of(run) in liveness.environment_of(pid, proc):
@@ -221,7 +221,7 @@ def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
 
 
 def asker() -> str:
-    """Who asks, for the record: ``user@host:pid``."""
+    """Who makes a request, for the record: ``user@host:pid``."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -238,10 +238,10 @@ def new_request(
     options: Mapping[str, Any] | None = None,
     name: str = "",
 ) -> Request:
-    """A request that does not exist yet; ids sort by time, those of one process also within the same moment.
+    """A request, not written yet; ids sort by time, those of one process also within the same moment.
 
-    One that is to end the run says so in its id: it is found at once among any number of others. ``name``: the id that
-    somebody elsewhere has given it.
+    The id of a request that ends the run says so: it is found at once among any number of others. ``name``: an id that
+    was assigned elsewhere.
     """
     if name:
         return Request(name, action, attempt, by or asker(), now, dict(options or {}))
@@ -251,14 +251,14 @@ def new_request(
 
 
 def submit(run: RunDir, request: Request) -> Request:
-    """Write a request where its run will find it; one to end it also where the disk is full.
+    """Write a request where its run will find it; if it ends the run, also on a full disk.
 
     Raises:
         OSError: it could not be written (disk full, read-only home).
     """
     found = storage.stat_of(run.requests)
     if run.requests.is_symlink() or (found is not None and not stat.S_ISDIR(found.st_mode)):
-        # A link leads elsewhere, and a pipe or a file takes no request: whatever it is, it is kept under another name.
+        # What stands there may be a link that leads elsewhere, a pipe or a file: it is renamed and kept.
         with contextlib.suppress(FileNotFoundError):
             run.requests.rename(run.path / f"requests.aside-{request.id}")
     storage.make_private_folder(run.requests)
@@ -267,7 +267,7 @@ def submit(run: RunDir, request: Request) -> Request:
 
 
 def open_supervisor_log(run: RunDir) -> int:
-    """A descriptor for a supervisor's own words. What stands there and is no file costs the words, never the run."""
+    """A descriptor for the supervisor's log. If what stands there is no file, the log is lost, never the run."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
         return os.open(run.supervisor_log, flags, storage.FILE_MODE)
@@ -278,7 +278,7 @@ def open_supervisor_log(run: RunDir) -> int:
 def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None, *, durable: bool = False) -> bool:
     """:func:`.storage.create_json`; where there is no room, the reserve itself becomes the record.
 
-    What gives its blocks back before it takes others loses them to a program that fills the disk as fast as it can.
+    Freeing the reserve's blocks first would lose them to a program that fills the disk as fast as it can.
     """
     try:
         return storage.create_json(path, record, durable=durable)
@@ -296,9 +296,9 @@ def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None,
 
 
 def _write_over(path: Path, line: bytes, *, durable: bool) -> bool:
-    """Put a line, and blanks up to its end, in place of all that a file holds, on the very blocks that it has.
+    """Overwrite a file with a line, padded with blanks to its full length, so that it keeps the blocks it has.
 
-    False: it is too small, or another name leads to it too, as a power cut may leave a record that it became.
+    False: it is too small, or has a second name, as a power cut may leave a reserve that has just become a record.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -315,11 +315,11 @@ def _write_over(path: Path, line: bytes, *, durable: bool) -> bool:
 
 
 def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None = None) -> Iterator[Request]:
-    """Requests without an answer, oldest first; an unreadable or misnamed one is passed over and left where it is.
+    """Requests without an answer, oldest first; an unreadable or misnamed one is skipped and left where it is.
 
     Args:
-        looked_at: names of files that are passed over; those that are read now are added.
-        most: how many files are read; of more than these those that are to end the run, the oldest and the newest.
+        looked_at: names of files to skip; those that are read now are added.
+            most: how many files to read; of more, those that end the run, the oldest and the newest are chosen.
     """
     try:
         names = sorted(os.listdir(run.requests))  # noqa: PTH208 - a path object an entry is what costs
@@ -340,7 +340,7 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
         except (UnreadableRecord, storage.NotAFile):
             found = None
         except OSError:
-            continue  # no descriptor to be had, say: the next look may have one
+            continue  # no descriptor left, say: the next look may get one
         if looked_at is not None:
             looked_at.add(name)
         if found is not None and found.id == name[: -len(".json")]:
@@ -353,7 +353,7 @@ def answer(run: RunDir, ack: Ack, reserve: Path | None = None) -> bool:
 
 
 def answer_to(run: RunDir, request_id: str) -> Ack | None:
-    """The answer to a request, None while there is none."""
+    """The answer to a request; None while there is none."""
     try:
         return storage.read(Ack, run.ack(request_id))
     except UnreadableRecord:
@@ -361,7 +361,7 @@ def answer_to(run: RunDir, request_id: str) -> Ack | None:
 
 
 def for_a_job(rule: EngineRule, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that a scheduler is to hand to a job, without what is true of one run, machine or job alone."""
+    """The environment that a scheduler hands to a job, without what is true of one run, machine or job alone."""
     gone = (*RUN_VARIABLES, *OF_THIS_MACHINE)
     return {
         name: text for name, text in environ.items() if name not in gone and not re.fullmatch(rule.of_one_job, name)

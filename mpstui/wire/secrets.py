@@ -1,8 +1,8 @@
-"""Which names and values are nobody's business: they are neither written down nor shown.
+"""Which names and values are secret: they are neither written down nor shown.
 
-Told by name (of a variable, an option, a part of an address), by shape (a token of a known service, an address with a
-password) and by place (behind ``Authorization:``, in the query of an address). What nobody can tell from other words,
-such as a password given as a bare argument, is not told.
+Recognised by name (of a variable, an option, a part of a URL), by shape (a token of a known service, a URL with a
+password) and by place (after ``Authorization:``, in the query of a URL). What cannot be told from other words, such as
+a password given as a bare argument, is not recognised.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WORDS = (
 _SECRET_NAME = re.compile(rf"(?:^|_)(?:{_WORDS})(?:_|$)", re.IGNORECASE)
 _AMOUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM|N|NEW|TOTAL)(?:_\w+)?_TOKENS?$", re.IGNORECASE)
 _COUNT = re.compile(r"\d{1,7}(?:\.\d*)?|true|false|yes|no|on|off|none|null|", re.IGNORECASE)
-"""What options such as ``--max-tokens`` have for a value."""
+"""The values of options such as ``--max-tokens``."""
 _COUNTED_NAME = re.compile(r"(?:^|_)(?:\w*TOKENS?|KEYS?)(?:_|$)", re.IGNORECASE)
 _TOKENS = (
     re.compile(r"(?<![\w-])(?:sk|pk|rk)-[\w-]{16,}"),
@@ -27,7 +27,7 @@ _TOKENS = (
     re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
     re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),  # a JSON web token
 )
-"""Those of known services: nothing else looks like them."""
+"""Tokens of known services: nothing else looks like them."""
 _SHAPES = (
     re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"),  # user:password of an address
     re.compile(r"https?://([^/\s:@]{8,})@"),  # a token in the user's place
@@ -43,18 +43,18 @@ _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)|\+{0,2}([A-Za-z][\w.-]*)(?==)")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of a variable or option says that its value is nobody's business."""
+    """Whether the name of a variable or option says that its value is secret."""
     name = name.replace("-", "_").replace(".", "_")
     return _SECRET_NAME.search(name) is not None and not _AMOUNT.search(name)
 
 
 def hides(name: str, value: str) -> bool:
-    """Whether a value may not be written: a secret by its name or by its shape. How many tokens there are is none."""
+    """Whether a value must not be written: secret by its name or its shape. A number of tokens is no secret."""
     return _is_named(name, value) or masked_text(value) != value
 
 
 def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Split an environment: what may be written, and the sorted names of what may not."""
+    """Split an environment: what may be written, and the sorted names of what must not."""
     shown = {name: value for name, value in environment.items() if not hides(name, value)}
     return shown, sorted(set(environment) - set(shown))
 
@@ -78,14 +78,14 @@ def token_line(text: str) -> int | None:
             return number
         for shape in _TOKENS:
             found = shape.search(line)
-            # Names of models and packages have such beginnings as well, but not letters and digits without words.
+            # Names of models and packages begin like tokens too, but are not letters and digits without any words.
             if found and any(len(part) >= 10 and _MIXED.search(part) for part in re.split(r"[-_.]", found[0])):
                 return number
     return None
 
 
 def masked_words(words: Sequence[str]) -> tuple[str, ...]:
-    """A command with dots in place of its secrets: ``--api-key X``, ``--token=X``, ``key=X``, and shapes."""
+    """A command with dots in place of its secrets: ``--api-key X``, ``--token=X``, ``key=X``, and known shapes."""
     shown: list[str] = []
     option = ""
     for word in words:

@@ -1,4 +1,4 @@
-"""JSON as it is kept in files: strict, non-finite numbers as null, every write whole or not there.
+"""JSON in files: strict, non-finite numbers as null, every write complete or absent.
 
 A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder. Reading a record is tolerant of
 unknown fields, so that an older program can watch a newer run; a record of a newer schema is readable but must not be
@@ -31,7 +31,7 @@ FOLDER_MODE = 0o700
 _SLICE_BYTES = 1 << 16
 _LARGEST = 1 << 63
 MOST_RECORD_BYTES = 1 << 24
-"""No record is larger; whatever is, is not ours."""
+"""No record of ours is larger."""
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket"}
 
 
@@ -40,7 +40,7 @@ class NotAFile(OSError):
 
 
 class TooLarge(OSError):
-    """More bytes than anything that belongs there has."""
+    """More bytes than any file of that kind has."""
 
 
 class UnreadableRecord(Exception):
@@ -48,7 +48,7 @@ class UnreadableRecord(Exception):
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it, at any depth: records as objects, a process as ``[pid, start]``, NaN as None."""
+    """The value as JSON represents it, at any depth: records as objects, a process as ``[pid, start]``, NaN as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, tuple) and hasattr(value, "_asdict") and not isinstance(value, ProcessIdentity):
@@ -61,20 +61,20 @@ def plain(value: Any) -> Any:
 
 
 def dump(value: Any, *, indent: int | None = None) -> str:
-    """Strict JSON text; a value json does not know travels as its string."""
+    """Strict JSON text; a value that JSON has no type for is written as its string."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, default=str, indent=indent)
 
 
 def dump_bytes(value: Any) -> bytes:
-    """One line of strict JSON; names that are no UTF-8 come back from it as they were."""
+    """One line of strict JSON; names that are not UTF-8 survive the round trip."""
     try:
         return (dump(value) + "\n").encode()
-    except UnicodeEncodeError:  # the escapes of ASCII JSON hold any code unit, half of a surrogate pair too
+    except UnicodeEncodeError:  # the escapes of ASCII JSON hold any code unit, even half a surrogate pair
         return (json.dumps(plain(value), allow_nan=False, default=str) + "\n").encode()
 
 
 def load_object(text: str | bytes) -> dict[str, Any]:
-    """Parse one JSON object; raises :class:`UnreadableRecord` where the text is not JSON, or not an object."""
+    """Parse one JSON object; raises :class:`UnreadableRecord` if the text is not JSON, or not an object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -89,7 +89,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = 
 
     Args:
         durable: also flush the drive's own cache (F_FULLFSYNC on macOS, where fsync does not). For exit records.
-        sync: False leaves the flush to the kernel: for heartbeats, which a crash of the machine makes worthless anyway.
+        sync: False leaves the flush to the kernel: for heartbeats, which are worthless after a crash anyway.
 
     Raises:
         OSError: nothing was changed (disk full, read-only); the temp file is gone.
@@ -112,11 +112,11 @@ def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = Tr
 
 
 def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
-    """Create ``path`` whole, or leave the one that is there; True when it was created.
+    """Create ``path`` with its whole content, or leave what is there; True when it was created.
 
-    A hard link is the one portable "create with content, atomically, unless it exists". Where a file system knows none
-    (exFAT, some network volumes) or has no inode left for it, a look and a rename stand in for it. An OSError leaves
-    nothing behind.
+    A hard link is the one portable way to "create with content, atomically, unless it exists". Where a file system has
+    no hard links (exFAT, some network volumes) or no inode left for one, an existence check and a rename stand in. An
+    OSError leaves nothing behind.
     """
     if path.exists():
         return False
@@ -141,8 +141,8 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
 def append_line(path: Path, value: Any) -> None:
     """Append one JSON line in one write; writers in other processes never interleave inside it.
 
-    A torn line is closed first, so that it costs itself and not its neighbour. Where it lacks its end alone, as a full
-    disk may leave it, and is this very line, it stands once.
+    A torn line is closed first, so that only that line is lost, not the next one. If the torn line is this very one
+    and lacks only its line break, as a full disk may leave it, it is not written a second time.
     """
     data = dump_bytes(value)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE), "rb+", 0) as file:
@@ -159,12 +159,12 @@ def append_text(path: Path, text: str) -> None:
 
 
 def open_descriptor(path: Path | str) -> int:
-    """Open for reading what somebody else may have put there: a regular file, and without waiting for anything.
+    """Open for reading what somebody else may have put there: a regular file, without waiting for anything.
 
-    All that mpstui reads is opened here: a pipe would wait for its writer for ever, ``/dev/zero`` fill the memory.
+    Everything mpstui reads is opened here: a pipe would wait for its writer for ever, ``/dev/zero`` fill the memory.
 
     Raises:
-        NotAFile: there is something, but no file. OSError: it cannot be opened.
+        NotAFile: what is there is no file. OSError: it cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -191,7 +191,7 @@ def read_bytes(path: Path | str, most_bytes: int = MOST_RECORD_BYTES) -> bytes:
     descriptor = open_descriptor(path)
     try:
         parts, wanted = [], most_bytes + 1
-        size = os.fstat(descriptor).st_size or _SLICE_BYTES  # files of /proc have no size and yet a content
+        size = os.fstat(descriptor).st_size or _SLICE_BYTES  # files of /proc have content but report no size
         while wanted > 0 and (part := os.read(descriptor, min(wanted, size + 1))):
             parts.append(part)
             wanted -= len(part)
@@ -221,7 +221,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 class NewerSchema(UnreadableRecord):
-    """Written by a newer mpstui: look, but do not touch."""
+    """Written by a newer mpstui: it may be read, but not acted upon."""
 
 
 class _Misfit(Exception):
@@ -251,7 +251,7 @@ def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
 
     Raises:
         NewerSchema: ``schema`` is higher than ours.
-        UnreadableRecord: a field without a default is missing, or has a value of another type than it is declared.
+        UnreadableRecord: a field without a default is missing, or a value does not have its declared type.
     """
     schema = found.get("schema", SCHEMA)
     if not isinstance(schema, int) or schema > SCHEMA:
@@ -270,7 +270,7 @@ def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
 
 
 def to_json(record: tuple[Any, ...]) -> dict[str, Any]:
-    """The JSON object of a record, nested records included; what is changed in it later changes no record."""
+    """The JSON object of a record, nested records included; changing it later changes no record."""
     found: dict[str, Any] = plain(record)
     return found
 
@@ -281,7 +281,7 @@ def _fits_of(kind: type[Any]) -> Mapping[str, Callable[[Any], Any]]:
 
 
 def _fit_of(hint: Any) -> Callable[[Any], Any]:
-    """What makes a JSON value one of an annotation, or raises :class:`_Misfit`."""
+    """What turns a JSON value into one of the annotated type, or raises :class:`_Misfit`."""
     if hint is Any:
         return lambda value: value
     if hint is ProcessIdentity:
@@ -322,7 +322,7 @@ def _only(value: Any, *kinds: type) -> Any:
 
 
 def is_settled(changed: float, now: float) -> bool:
-    """Whether a modification time can be relied upon: what follows within one tick of the file system's clock keeps it.
+    """Whether a modification time can be relied upon: another change within one tick of the clock would not alter it.
 
     ``changed`` is the modification time, ``now`` the present, both Unix seconds.
     """
@@ -330,17 +330,17 @@ def is_settled(changed: float, now: float) -> bool:
 
 
 def stat_of(path: Path) -> os.stat_result | None:
-    """What the file system says of a file; None where there is none."""
+    """The file's stat; None if there is none."""
     try:
         return path.stat()
-    except (OSError, ValueError):  # ValueError: a name that no file can have
+    except (OSError, ValueError):  # ValueError: an impossible name
         return None
 
 
 def stamp(path: str | Path) -> tuple[int, int, int] | None:
-    """What tells a file that was replaced whole from the one before it; None where there is none.
+    """What tells a replaced file from the one before it; None if there is none.
 
-    The time alone does not: the clocks of many file systems tick some hundred times a second, of some once.
+    The time alone does not: the clocks of many file systems tick a few hundred times a second, some only once.
     """
     try:
         found = os.stat(path)  # noqa: PTH116 - half the price of Path.stat, and asked of every run
@@ -350,7 +350,7 @@ def stamp(path: str | Path) -> tuple[int, int, int] | None:
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder and its missing parents, readable by this user alone; a power cut does not take them back."""
+    """Create a folder and its missing parents, readable by this user alone; they survive a power cut."""
     if not path.is_dir():
         make_private_folder(path.parent)
         path.mkdir(mode=FOLDER_MODE, exist_ok=True)
@@ -367,7 +367,7 @@ def flush_to_disk(descriptor: int, *, drive_cache: bool) -> None:
 
 
 def create_file(path: Path) -> BinaryIO:
-    """A new file for writing, of this user alone whatever the umask; what had its name goes, a link is not followed."""
+    """A new file for writing, for this user alone whatever the umask; replaces what has the name, follows no link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, FILE_MODE)

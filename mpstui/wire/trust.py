@@ -1,4 +1,4 @@
-"""Whose a file is: only what this user made, where nobody else can write, is run or taken for settings."""
+"""File ownership: only what this user made, where nobody else can write, is run or used as settings."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 
 def distrusted(path: Path | str, *, strict: bool = False, groups: bool = False) -> str:
-    """Why what lies there must not be obeyed, as the end of a sentence; empty where it may be, or is not there.
+    """Why what lies there must not be obeyed, as the end of a sentence; empty if it may be, or does not exist.
 
     Args:
-        strict: not even what belongs to root is obeyed by another user: a run is started by who made it.
-        groups: a group may write it, as that of a shared project does.
+        strict: do not accept what belongs to root either: a run is started only by whoever made it.
+        groups: accept what a group may write, as in a shared project.
     """
     try:
         looked_at = [Path(path).lstat(), Path(path).stat()]
     except (OSError, ValueError):
-        return ""  # whoever reads it will say so
+        return ""  # whoever reads it will report that
     ours = {os.geteuid()} if strict else {os.geteuid(), 0}
     for found in looked_at:
         if found.st_uid not in ours:
@@ -33,12 +33,12 @@ def distrusted(path: Path | str, *, strict: bool = False, groups: bool = False) 
 
 
 def distrust_of_any(*paths: Path, strict: bool = False) -> str:
-    """The first of these that must not be obeyed, with its reason, as a sentence; empty where all may be."""
+    """The first of these that must not be obeyed, with its reason, as a sentence; empty if all may be."""
     return next((f"{path} {why}" for path in paths if (why := distrusted(path, strict=strict))), "")
 
 
 def user_name(uid: int) -> str:
-    """``user ada``, or the number of a user that the system does not know."""
+    """``user ada``, or the number of a user unknown to the system."""
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
@@ -53,7 +53,7 @@ def _group_name(gid: int) -> str:
 
 
 def _is_private_group(gid: int) -> bool:
-    """Whether a group is the user's own, as many systems make one: named like the user, with nobody else in it."""
+    """Whether a group is the user's own, as many systems create: named like the user, with nobody else in it."""
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

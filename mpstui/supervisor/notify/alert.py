@@ -27,15 +27,15 @@ from ..family import adopt_orphans
 HOOK_SECONDS = 60.0
 WEBHOOK_SECONDS = 10.0
 MOST_OUTPUT_BYTES = 64 * 1024
-"""Of what a hook prints this much is kept: it must not fill the disk of a training."""
+"""How much of a hook's output is kept: it must not fill the disk of a training."""
 LARGEST_LOG_BYTES = 1 << 20
 TITLES = {"crash": "crashed: ", "finish": "finished: "}
-"""What becomes of a run, before the text that says how. The text of a stall begins with its own word: hung, paused."""
+"""What became of a run, before the text that says how. The text of a stall has its own first word: hung, paused."""
 TEST = "test"
 
 
 class AlertSettings(NamedTuple):
-    """The part of ``[alerts]`` that is carried out here; the bell is the open screen's."""
+    """The part of ``[alerts]`` that is handled here; the bell is up to the open screen."""
 
     on: Sequence[str] = ALERT_EVENTS
     when: str = "always"
@@ -44,24 +44,24 @@ class AlertSettings(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of one delivery."""
+    """The result of one delivery."""
 
     ok: bool
     text: str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Tell, as a process of its own, and leave nothing behind that a hook started. See :func:`tell` for the codes."""
-    adopt_orphans()  # what the hook leaves behind can be found then
+    """Deliver, as a process of its own, and leave nothing behind that a hook started. Codes: see :func:`tell`."""
+    adopt_orphans()  # so that what the hook leaves behind can be found
     code = tell(arguments)
     for left in liveness.descendants(liveness.system_process_table().snapshot(), [os.getpid()]):
-        with contextlib.suppress(OSError):  # a child of the hook's, in a session of its own
+        with contextlib.suppress(OSError):  # a child of the hook, in a session of its own
             os.kill(left.pid, signal.SIGKILL)
     return code
 
 
 def tell(arguments: Sequence[str]) -> int:
-    """Deliver one alert: 0 when all arrived, 1 when something did not (``alerts.log`` says what), 2 for wrong use."""
+    """Deliver one alert: 0 if everything arrived, 1 if something did not (see ``alerts.log``), 2 for wrong use."""
     if len(arguments) != 6 or not arguments[2].isdigit():
         return 2
     event, folder, attempt, text, settings, screen_lock = arguments
@@ -81,10 +81,10 @@ def tell(arguments: Sequence[str]) -> int:
 
 
 def read_settings(path: Path) -> AlertSettings | None:
-    """The user's settings; None where there is no file.
+    """The user's settings; None if there is no file.
 
     Raises:
-        OSError, ValueError: the file cannot be read, is no TOML, or holds something else than it should.
+        OSError, ValueError: the file cannot be read, is not TOML, or has invalid contents.
     """
     if why := trust.distrust_of_any(path.parent, path):
         raise PermissionError(f"not obeyed, because {why}")
@@ -133,8 +133,8 @@ def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None 
 def deliver(
     wanted: AlertSettings, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
 ) -> bool:
-    """Start the hook, post, then see the hook to its end: neither waits for the other. True when both went well."""
-    body = json.dumps(message).encode()  # ASCII: a name may hold what no encoding takes
+    """Start the hook, post, then wait for the hook: neither delays the other. True if both went well."""
+    body = json.dumps(message).encode()  # ASCII: a name may hold what no encoding can represent
     hook = _start_hook(wanted.hook, message, log) if wanted.hook else None
     deadline = time.monotonic() + hook_seconds
     if hook is not None and hook.stdin is not None:
@@ -155,13 +155,13 @@ def deliver(
 
 
 def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> Outcome:
-    """POST JSON and say what came of it, without the address: it may hold a token. Redirects are not followed."""
+    """POST JSON and report the result, without the address: it may hold a token. Redirects are not followed."""
     if not is_safe_address(url):
         return Outcome(False, "not sent: the address must begin with https://")
-    here = [urllib.request.ProxyHandler({})] if url.startswith("http:") else []  # a proxy is not this machine
+    here = [urllib.request.ProxyHandler({})] if url.startswith("http:") else []  # a proxy cannot reach this machine
     opener = urllib.request.build_opener(_NoRedirect, *here)
     before = signal.signal(signal.SIGALRM, _too_late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)  # urllib's own limit is for each packet, not for the whole
+    signal.setitimer(signal.ITIMER_REAL, seconds)  # urllib's own limit applies to each packet, not to the whole
     try:
         request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "mpstui"})
         with opener.open(request, timeout=seconds) as response:
@@ -186,14 +186,14 @@ def _start_hook(
 ) -> subprocess.Popen[bytes] | None:
     """The user's command, without a shell; ``{text}`` and its like are filled in.
 
-    The run's own variables are not set for it: by them the supervisor knows who belongs to a training.
+    The run's own variables are not passed on: by these the supervisor recognises the processes of a training.
     """
     filled = [Path(words[0]).expanduser().as_posix()]
     for word in words[1:]:
         for name in ("event", "text", "run", "name", "dir"):
             word = word.replace("{" + name + "}", str(message[name]))
         filled.append(word)
-    # Started from inside a training, the supervisor has the variables of that one.
+    # A supervisor started from inside a training has the variables of that training.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MPSTUI_RUN_")}
     told = {f"MPSTUI_ALERT_{name.upper()}": str(value) for name, value in message.items() if value is not None}
     try:
@@ -212,7 +212,7 @@ def _start_hook(
 
 
 def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
-    """Wait for the hook, keep some of its words, and end it and all it started when its time is up."""
+    """Wait for the hook, keep some of its output, and end it and everything it started when its time is up."""
     kept, stream = b"", hook.stdout
     while stream is not None and (left := deadline - time.monotonic()) > 0:
         if not select.select([stream], [], [], min(left, 0.2))[0]:
@@ -235,7 +235,7 @@ def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
 
 
 def _append(path: Path, text: str) -> None:
-    """Append a line with its time to ``alerts.log``: private, bounded, without secrets, and not worth an error."""
+    """Append a line with its time to ``alerts.log``: private, bounded, without secrets; a failure is ignored."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
