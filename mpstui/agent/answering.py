@@ -1,4 +1,4 @@
-"""What the agent does when it is asked: it gives memory back, and lets the program save."""
+"""What the agent does on request: it frees cached memory, and has the program save."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def answer(
 
     Args:
         memory: reads the device's counters.
-        backend: ``torch.mps`` or ``torch.cuda``; None where there is none for the device.
-        step: how many are done.
+        backend: ``torch.mps`` or ``torch.cuda``; None if the device has neither.
+        step: how many steps are done.
     """
     if request.action == "save":
         _save(request, reporter, step)

@@ -1,4 +1,4 @@
-"""A second thread, for long stretches in which the program calls nothing of ours: it looks whether Python moves."""
+"""A second thread, for long stretches in which the program calls none of our hooks: it checks that Python moves."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 _LONGEST_LOOK_SECONDS = 2.0
 _COMPUTES_FROM = 0.2
-"""Of a core: who waits and looks again every so often takes less."""
+"""Share of a core; a thread that only waits and polls uses less."""
 _TRY_SECONDS, _MOST_TRIES = 0.0003, 300
 
 
 class Awake:
-    """Calls ``look`` every so often. ``threading`` does not count this thread, and none of it is there at a fork.
+    """Calls ``look`` at intervals. ``threading`` does not count this thread, and it is gone whenever the process forks.
 
-    A fork copies the forking thread alone: with a second one Python 3.12 and later warn, and a lock that this one holds
-    would be held for ever in the child. 3.13 looks behind the fork: so it does not begin anew before it is asked to.
+    A fork copies only the forking thread: Python 3.12 and later warn if there is a second one, and a lock held by this
+    one would stay locked in the child for ever. 3.13 checks after the fork: so the thread restarts only when asked to.
     """
 
     def __init__(self, look: Callable[[], None], seconds: float) -> None:
@@ -32,7 +32,7 @@ class Awake:
         os.register_at_fork(before=self._pause)
 
     def stands_still(self, now: float) -> float:
-        """For how many seconds the thread that made this has been at the same place; asked from the second thread."""
+        """For how many seconds the thread that created this has been at the same place; called by the second thread."""
         frame, places = sys._current_frames().get(self._watched), []
         while frame is not None:
             places.append((id(frame.f_code), frame.f_lasti))
@@ -42,13 +42,13 @@ class Awake:
         return now - self._moved_at
 
     def computes(self, now: float) -> bool:
-        """Whether the program was at work since this was asked last, not only somewhere else in its code."""
+        """Whether the program has been working since the last call, and not merely moved to another line."""
         worked, before, since = time.process_time(), self._worked, self._looked_at
         self._worked, self._looked_at = worked, now
         return worked - before > _COMPUTES_FROM * (now - since)
 
     def end(self) -> None:
-        """Let the second thread end for good, and wait for it."""
+        """End the second thread for good, and wait until it is gone."""
         self._pid = 0
         self._pause()
 
@@ -58,7 +58,7 @@ class Awake:
             ending()
 
     def start(self) -> None:
-        """Begin, where it is not there."""
+        """Start the thread if it is not running."""
         if self._ending is not None or self._pid != os.getpid():
             return
         stop, ended = _thread.allocate_lock(), _thread.allocate_lock()
@@ -77,7 +77,7 @@ class Awake:
         def end() -> None:
             stop.release()
             ended.acquire(timeout=_LONGEST_LOOK_SECONDS)
-            for _ in range(_MOST_TRIES):  # Python is done with it: the system a moment later
+            for _ in range(_MOST_TRIES):  # Python is done with it: the system is a moment later
                 time.sleep(_TRY_SECONDS)
                 if not os.path.exists(f"/proc/self/task/{number}"):  # noqa: PTH110
                     break

@@ -1,4 +1,4 @@
-"""The optimizer steps of a program, from where its own count stands, through all trainings that it makes."""
+"""Counts a program's optimizer steps, starting from the program's own count, through all the trainings it makes."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from collections.abc import Callable
 from typing import Any
 
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
-"""What checkpoints call the optimizer steps that are done."""
+"""What checkpoints call the number of optimizer steps done."""
 _MOST = 1000
-"""Weights that are looked at."""
+"""How many weights are looked at."""
 _FEW = 3
-"""How often a weight is written where a network is begun anew."""
+"""How often a weight is written when a network is initialised again."""
 
 
 class Steps:
-    """Counts optimizer steps; after a resume it goes on from what the optimizer or a checkpoint tells.
+    """Counts optimizer steps; after a resume it goes on from the count in the optimizer or in a checkpoint.
 
-    Optimizers that take turns (a GAN's) make one step together; those of trainings one after another add up.
+    Optimizers that take turns (a GAN's) make one step together; those of consecutive trainings add up.
     """
 
     def __init__(self, begun_from: Callable[[], int | None] = lambda: None) -> None:
-        """``begun_from``: the step of the checkpoint that mpstui started this process from, where it is known."""
+        """``begun_from``: the step of the checkpoint that mpstui started this process from, if known."""
         self._begun_from = begun_from
         self.before: int | None = 0
-        """Steps that were done before this process; None: nobody tells."""
+        """Steps done before this process; None: unknown."""
         self.epochs_before: int | None = None
-        """Epochs, where a checkpoint and the scheduler in it count the same."""
+        """Epochs done before, if a checkpoint and the scheduler in it agree."""
         self.epoch_saved: int | None = None
         """What a checkpoint calls its epoch: as many are done, or one more where they are counted from 0."""
         self.training = 1
-        """Which training of this process it is: the next one begins with an optimizer of other parameters."""
+        """The number of this training in the process: the next one begins with an optimizer of other parameters."""
         self._seen: int | None = None
         self._most: int | None = None
         self._round: list[weakref.ref[Any]] = []
-        """Optimizers that have made the newest step."""
+        """Optimizers that took part in the newest step."""
         self._earlier = 0
-        """Steps done when the first of these optimizers was made."""
+        """Steps done when the first of these optimizers was created."""
         self._optimizers: list[weakref.ref[Any]] = []
         self._made: set[int] = set()
         self._networks: dict[int, int] = {}
-        """The network of each of them that has stepped since."""
+        """The network of each optimizer that has stepped since then."""
         self._count_of_networks = 0
         self._trained: dict[int, tuple[weakref.ref[Any], int]] = {}
         """The parameters of each network."""
@@ -52,23 +52,23 @@ class Steps:
         self._newest: weakref.ref[Any] | None = None
         self._resumed = self._read_optimizer = False
         self.may_go_on = False
-        """Something was loaded that a training may go on from."""
+        """Something was loaded that a training could resume from."""
         self._told: int | None = None
         self._lr: Any = None
 
     @property
     def seen(self) -> bool:
-        """Whether an optimizer's step was seen, not only its count."""
+        """Whether an optimizer's step was seen, and not only a count."""
         return self._seen is not None
 
     @property
     def already(self) -> int | None:
-        """Steps that are done, as they were seen: no tensor is read."""
+        """Steps done, as far as they were seen: no tensor is read."""
         return self._seen
 
     @property
     def count(self) -> int | None:
-        """Steps that are done: as they were seen, or as an optimizer counts whose steps are compiled."""
+        """Steps done: as seen, or as counted by an optimizer whose steps are compiled."""
         told = max((_count_of(one) or 0 for one in self._alive()), default=0)
         if told or self.seen:
             self._most = max(self._most or 0, self._seen or 0, self._earlier + told)
@@ -76,14 +76,14 @@ class Steps:
 
     @property
     def lr(self) -> float | None:
-        """The learning rate of the optimizer that stepped last, as it is now."""
+        """The present learning rate of the optimizer that stepped last."""
         optimizer = self._newest() if self._newest is not None else next(iter(self._alive()), None)
         if optimizer is not None:
             self._lr = optimizer.param_groups[0].get("lr")
         return None if self._lr is None else float(self._lr)
 
     def facts(self) -> dict[str, Any]:
-        """The fields of a heartbeat that follow."""
+        """The heartbeat fields that follow from the count."""
         return {"lr": self.lr, "training": self.training if self.training > 1 else None}
 
     def behind(self) -> dict[str, Any]:
@@ -92,9 +92,9 @@ class Steps:
         return {**known, "training": self.training}
 
     def made(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        """Before an optimizer's ``__init__``; one that is made once steps are done may be of another training."""
-        trained = self.seen or not self._resumed  # else the count may be one that was loaded
-        # One that is made within the first step takes part in it: some make one for each parameter.
+        """Before an optimizer's ``__init__``; one created after the first step may belong to another training."""
+        trained = self.seen or not self._resumed  # otherwise the count may have been loaded
+        # An optimizer created within the first step takes part in it: some programs create one for each parameter.
         if trained and (self.count or 0) > self._earlier + 1:
             self._forget_what_is_anew()
             self._looks_again = True
@@ -104,7 +104,7 @@ class Steps:
             self._made.clear()
             self._networks.clear()
         self._made.add(id(optimizer))
-        self._networks.pop(id(optimizer), None)  # of another one that had its place in memory
+        self._networks.pop(id(optimizer), None)  # an earlier optimizer at the same address
         self._optimizers.append(weakref.ref(optimizer))
 
     def begins(self) -> None:
@@ -114,17 +114,17 @@ class Steps:
             self._forget_what_is_anew()
 
     def resumed(self, optimizer: Any, state: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Before an optimizer's ``load_state_dict``: accelerate gives it its own back, that of a new one."""
+        """Before an optimizer's ``load_state_dict``: accelerate gives even a new one its own state back."""
         if isinstance(state, dict) and not state.get("state", True) and not self._read_optimizer:
             return
         self._resumed = True
         self.may_go_on = self.may_go_on or not self.seen
-        if self._earlier:  # it may go on from where another one stood, whose steps were seen
+        if self._earlier:  # it may continue another optimizer, whose steps were seen
             self._optimizers = [ref for ref in self._optimizers if ref() is not optimizer]
 
     def loaded(self, found: Any, *args: Any, **kwargs: Any) -> None:
-        """Behind ``torch.load``: a checkpoint may tell how many steps are behind it, or how many epochs."""
-        if not isinstance(found, dict) or self.seen:  # the best weights, for a test at the end
+        """After ``torch.load``: a checkpoint may say how many steps or epochs were done."""
+        if not isinstance(found, dict) or self.seen:  # the best weights, loaded for a final test
             return
         self.may_go_on = True
         parts = (found, *(part for part in found.values() if isinstance(part, dict)))
@@ -137,12 +137,12 @@ class Steps:
             self.epochs_before = counts.get("epoch")
 
     def network(self, optimizer: Any) -> int:
-        """The number, by first steps, of what it trains: optimizers that share a parameter train one network."""
+        """The number, by first steps, of the network it trains: optimizers that share a parameter share one."""
         known = self._networks.get(id(optimizer))
         return self._found(optimizer) if known is None else known
 
     def joins(self, optimizer: Any) -> bool:
-        """Whether its next step is part of the one that others have begun."""
+        """Whether its next step is part of a step that others have begun."""
         alive = [one for one in (ref() for ref in self._round) if one is not None]
         return bool(alive) and all(one is not optimizer for one in alive)
 
@@ -157,14 +157,14 @@ class Steps:
         self._round.append(weakref.ref(optimizer))
         if (written := self._written.get(id(optimizer))) is not None:
             written.steps += 1
-        self._lr = optimizer.param_groups[0].get("lr")  # it may be gone when the program ends
+        self._lr = optimizer.param_groups[0].get("lr")  # the optimizer may be gone when the program ends
         if self._newest is None or self._newest() is not optimizer:
             self._newest = weakref.ref(optimizer)
 
     def _found(self, optimizer: Any) -> int:
-        """At the first step of an optimizer; whether another training begins with it.
+        """At an optimizer's first step: the number of its network; decides whether another training begins with it.
 
-        It does not where the one before goes on beside it, as those of meta-learning do.
+        None begins if the previous training goes on alongside, as in meta-learning.
         """
         trained = {key: (ref, number) for key, (ref, number) in self._trained.items() if ref() is not None}
         weights = {id(one): one for group in optimizer.param_groups for one in group["params"]}
@@ -204,18 +204,19 @@ class Steps:
 
 
 class _Written:
-    """How often the weights of a network were written, as torch counts it for its graphs: no value is looked at.
+    """How often a network's weights were written, as torch counts it for autograd: no value is read.
 
-    Each step of an optimizer writes a weight as often. Where that is not so for all weights, something else has written
-    them: a fold of a cross-validation begins anew with the same network. A few times more for some weights will do, as
-    others may be written behind torch's back (``weight.data``); those that take no part in each step lack more.
+    Each optimizer step writes every weight equally often. If the counts of all weights differ from that, something else
+    has written them: a fold of a cross-validation that starts over with the same network. A few extra writes to some of
+    the weights are enough, since others may be written behind torch's back (``weight.data``); weights that do not take
+    part in each step have fewer.
     """
 
     def __init__(self, network: int, weights: list[Any]) -> None:
-        """Behind the first step of an optimizer that trains ``network``."""
+        """After the first step of an optimizer that trains ``network``."""
         self.network = network
         self.steps = 0
-        """Of this optimizer, with the first one."""
+        """Of this optimizer, including the first."""
         self._known = [(weakref.ref(one), _times(one)) for one in weights[:_MOST]]
 
     @property
@@ -224,7 +225,7 @@ class _Written:
         return any(ref() is not None for ref, _ in self._known)
 
     def anew(self) -> bool:
-        """Whether something else has written them all since."""
+        """Whether something else has written all of them since."""
         steps = self.steps - 1
         alive = ((ref(), version) for ref, version in self._known)
         written = [_times(one) - version for one, version in alive if one is not None]
@@ -239,7 +240,7 @@ def _times(weight: Any) -> int:
 
 
 def _count_of(optimizer: Any) -> int | None:
-    """The steps that an optimizer counts in its own state; None where it does not."""
+    """The number of steps in an optimizer's own state; None if it counts none."""
     state = getattr(optimizer, "state", {})
     told = next((one["step"] for one in state.values() if isinstance(one, dict) and "step" in one), None)
     return None if told is None else int(told)

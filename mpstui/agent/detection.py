@@ -1,4 +1,4 @@
-"""Ultralytics' trainer, asked for what it knows: it counts batches, several of which may make a step of its optimizer.
+"""Reads Ultralytics' trainer: it counts batches, several of which may make up one step of its optimizer.
 
 Tried with ultralytics 8.4, never imported here.
 """
@@ -20,18 +20,18 @@ _MOST_POINTS = 1000
 
 
 class Ultralytics:
-    """Looks at the events of the trainers of this process."""
+    """Observes the events of the trainers of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._trainer: Any = None
         self._step = 0
         self._loss: Any = None
-        """That of the newest step."""
+        """The loss of the newest step."""
         self._told = 0
-        """The step whose loss was told last."""
+        """The last step whose loss was reported."""
         self._trained = False
-        """An epoch that was not told of yet is over: what is measured at the end are the best weights, once more."""
+        """An epoch has ended and is not reported yet; at the very end only the best weights are measured again."""
         self._newest: dict[str, float] = {}
         self._waiting: deque[tuple[int, dict[str, Optional[float]]]] = deque(maxlen=_MOST_POINTS)
 
@@ -42,7 +42,7 @@ class Ultralytics:
             self._step = trainer.start_epoch * len(trainer.train_loader)
         elif trainer is not self._trainer:
             return
-        elif event == "on_train_epoch_start":  # it begins the first one again where a batch did not fit
+        elif event == "on_train_epoch_start":  # it starts the first epoch again if a batch did not fit
             self._step = trainer.epoch * len(trainer.train_loader)
         elif event == "on_train_batch_end":
             self._step, self._loss = self._step + 1, getattr(trainer, "loss", None)
@@ -63,12 +63,12 @@ class Ultralytics:
 
     def _saved(self, trainer: Any) -> None:
         best = trainer.best if trainer.best_fitness == trainer.fitness and trainer.best.exists() else None
-        for path in (best, trainer.last):  # the last word
+        for path in (best, trainer.last):  # the last one is reported last
             if path is not None:
                 self._watch.saved(CheckpointNote(os.path.abspath(path), self._step, time.time()))  # noqa: PTH100
 
     def read(self) -> dict[str, Any]:
-        """Fields of a heartbeat, and what was measured since the last one."""
+        """Heartbeat fields, and what was measured since the last call."""
         trainer, step = self._trainer, self._step
         of_epoch = len(trainer.train_loader)
         epoch = min(getattr(trainer, "epoch", trainer.start_epoch), trainer.epochs - 1)
@@ -93,7 +93,7 @@ class Ultralytics:
 
 
 def _number(value: Any) -> float | None:
-    """A number, or those of a tensor together (this waits for the device)."""
+    """A number, or the sum of a tensor's numbers (this waits for the device)."""
     try:
         return None if value is None else float(value.detach().sum() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):

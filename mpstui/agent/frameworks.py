@@ -1,4 +1,4 @@
-"""Training loops of Hugging Face, Lightning and Keras, asked for what they know; what accelerate saves.
+"""Reads the training loops of Hugging Face, Lightning and Keras; sees what accelerate saves.
 
 Tried with transformers 5.23, lightning 2.6 and keras 3.15 on torch 2.13. They are never imported here.
 """
@@ -24,7 +24,7 @@ _LOSSES = ("train_loss", "loss", "train/loss", "training_loss", "train_loss_step
 _NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_loss", "num_input_tokens_seen")
 _NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
-"""That wait for the next beat."""
+"""How many points may wait for the next beat."""
 
 Point = tuple[int, dict[str, Optional[float]]]
 """What was measured at a step."""
@@ -33,7 +33,7 @@ _watching: dict[tuple[int, str], Any] = {}
 
 
 def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
-    """What to wrap in a module that was just imported: owner, name, and what looks before and behind the call."""
+    """What to wrap in a module that was just imported: owner, name, and the hooks before and after the call."""
     package = module.partition(".")[0]
     if package == "transformers":
         return (("CallbackHandler", "call_event", _HuggingFace(watch).before_event, None),)
@@ -84,12 +84,12 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
 
 
 def _shared(kind: Any, watch: Watch) -> Any:
-    """One for all modules of a framework."""
+    """One reader for all modules of a framework."""
     return _watching.setdefault((id(watch), kind.__name__), kind(watch))
 
 
 def _file_looks(watch: Watch) -> tuple[Any, Any]:
-    """What looks before and behind a call that saves tensors in a file."""
+    """Hooks before and after a call that saves tensors in a file."""
 
     def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
         watch.before_save(tensors, filename)
@@ -101,7 +101,7 @@ def _file_looks(watch: Watch) -> tuple[Any, Any]:
 
 
 def _place_look(watch: Watch) -> Any:
-    """What looks behind a call that saves where its first argument says, by whatever means."""
+    """A hook after a call that saves to the place its first argument names, by whatever means."""
 
     def after(result: Any, saver: Any, path: Any, *args: Any, **kwargs: Any) -> None:
         if "://" not in str(path):
@@ -111,7 +111,7 @@ def _place_look(watch: Watch) -> Any:
 
 
 def _folder_looks(watch: Watch) -> tuple[Any, Any]:
-    """What looks before and behind a call that saves several files and returns their folder."""
+    """Hooks before and after a call that saves several files and returns their folder."""
 
     def before(*args: Any, **kwargs: Any) -> None:
         watch.saves_folder = True
@@ -128,7 +128,7 @@ class _HuggingFace:
         self._watch = watch
         self._state: Any = None
         self._known = 0
-        """Records of its log that were looked at, or that a checkpoint brought."""
+        """Records of its log that were already read, or that came with a checkpoint."""
         self._fresh: list[Point] = []
         self._begun = False
         """No step of its epoch is done yet."""
@@ -183,17 +183,17 @@ class _Lightning:
         self._trainer: Any = None
         self._logged: dict[str, Any] = {}
         self._loss: Any = None
-        """The one that the module logged for a step, under whatever name."""
+        """The loss that the module logged for a step, under whatever name."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_hook(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
         self._trainer, self._watch.trainer = trainer, self.read
 
     def before_log(self, connector: Any, metrics: Mapping[str, Any], step: Any = None, *args: Any) -> None:
-        if self._trainer is None or step is not None:  # of a step of an evaluation, which counts its own
+        if self._trainer is None or step is not None:  # a step of an evaluation, which has its own count
             return
         tensors = {name: getattr(value, "detach", lambda value=value: value)() for name, value in metrics.items()}
-        if getattr(connector, "_first_loop_iter", None) is not None:  # of a step, and its loss is seen in backward
+        if getattr(connector, "_first_loop_iter", None) is not None:  # a training step, whose loss is seen in backward
             of_step = {name: tensors.pop(name) for name in _LOSSES if name in tensors}
             self._loss = next(iter(of_step.values()), self._loss)
         self._logged.update(tensors)
@@ -207,7 +207,7 @@ class _Lightning:
     def read(self) -> dict[str, Any]:
         trainer = self._trainer
         batches, epochs = _positive(trainer.num_training_batches), _positive(trainer.max_epochs)
-        alone = len(trainer.optimizers) < 2  # its steps are those of all optimizers
+        alone = len(trainer.optimizers) < 2  # its steps include those of all optimizers
         epoch_steps = math.ceil(batches / trainer.accumulate_grad_batches) if batches and alone else None
         steps = epochs * epoch_steps if epochs and epoch_steps else None
         numbers = _numbers(self._logged, ("epoch", "step"))
@@ -233,9 +233,9 @@ class _Keras:
         self._epoch = 0
         self._logs: dict[str, Any] = {}
         self._fresh: dict[str, Any] = {}
-        """What was told since the last beat, of the epoch being trained."""
+        """What was logged since the last beat, about the epoch being trained."""
         self._told: tuple[int, Mapping[str, Any]] = 0, {}
-        """What was told last, and of which step: the end of an epoch tells it again."""
+        """What was reported last, and for which step: the end of an epoch reports it again."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_epoch(self, callbacks: Any, epoch: int, *args: Any, **kwargs: Any) -> None:
@@ -278,19 +278,19 @@ class _Keras:
 
 
 def _within(step: int, epoch: float | None, epoch_steps: int | None) -> dict[str, int | None]:
-    """How far its epoch is; None for both where that is not known, or the steps are not those of whole epochs."""
+    """How far its epoch is; None for both if that is unknown, or the steps are not those of whole epochs."""
     done = step - (int(epoch) - 1) * epoch_steps if epoch and epoch_steps else -1
     known = epoch_steps is not None and 0 <= done <= epoch_steps
     return {"epoch_step": done if known else None, "epoch_steps": epoch_steps if known else None}
 
 
 def _positive(value: Any) -> int | None:
-    """A whole number above 0: what is unlimited or unknown is -1, infinite, the largest of all or None."""
+    """A whole number above 0: unlimited or unknown values appear as -1, infinity, the largest integer or None."""
     return int(value) if isinstance(value, (int, float)) and 0 < value < 1 << 40 else None
 
 
 def _number(value: Any) -> float | None:
-    """A number or a tensor with one in it (this waits for the device)."""
+    """A number, or a tensor that holds one (this waits for the device)."""
     try:
         return None if value is None or isinstance(value, (str, bool)) else float(value)
     except (TypeError, ValueError, RuntimeError):

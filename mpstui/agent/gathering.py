@@ -1,4 +1,4 @@
-"""stable-baselines3, asked for what it knows: it counts what its environments do, not the steps of its optimizers.
+"""Reads stable-baselines3: it counts the steps of its environments, not those of its optimizers.
 
 Tried with stable-baselines3 2.9, never imported here.
 """
@@ -21,7 +21,7 @@ _MOST_POINTS = 1000
 
 
 class StableBaselines:
-    """Looks at the algorithm that learns in this process."""
+    """Observes the algorithm that learns in this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -30,7 +30,7 @@ class StableBaselines:
         self._waiting: deque[tuple[int, dict[str, Optional[float]]]] = deque(maxlen=_MOST_POINTS)
 
     def after_setup(self, result: Any, model: Any, *args: Any, **kwargs: Any) -> None:
-        """Behind ``BaseAlgorithm._setup_learn``."""
+        """After ``BaseAlgorithm._setup_learn``."""
         self._model, self._watch.trainer = model, self.read
 
     def before_feedback(self, model: Any, *args: Any, **kwargs: Any) -> None:
@@ -50,21 +50,21 @@ class StableBaselines:
             self._waiting.append((int(model.num_timesteps), dict(found)))
 
     def after_save(self, result: Any, model: Any, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Behind ``BaseAlgorithm.save``."""
+        """After ``BaseAlgorithm.save``."""
         if model is self._model and isinstance(path, (str, os.PathLike)):
             written = os.path.abspath(path)  # noqa: PTH100
             written += "" if os.path.splitext(written)[1] else ".zip"  # noqa: PTH122
             self._watch.saved(CheckpointNote(written, int(model.num_timesteps), time.time()))
 
     def read(self) -> dict[str, Any]:
-        """Fields of a heartbeat, and what was logged since the last one."""
+        """Heartbeat fields, and what was logged since the last call."""
         model, step = self._model, int(self._model.num_timesteps)
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         done, seconds = model.num_timesteps - model._num_timesteps_at_start, time.time() - model.start_time / 1e9
         return {
             "step": step,
-            "steps": max(int(model._total_timesteps), step) or None,  # the last rollout goes beyond it
-            # Of all that it has done: it gathers for a while and then trains for a while.
+            "steps": max(int(model._total_timesteps), step) or None,  # the last rollout exceeds it
+            # Over its whole duration: it alternates between gathering and training.
             "steps_per_second": done / seconds if seconds > 1 and done > 0 else None,
             "loss": self._newest.get("loss"),
             "metrics": {name: value for name, value in self._newest.items() if name not in ("loss", "lr")},

@@ -1,6 +1,6 @@
-"""Where the agent looks into torch: functions that call it before or behind their own work, and change nothing.
+"""Where the agent hooks into torch: wrappers that call it before or after the original, and change nothing.
 
-torch is never imported here: it is handed in by whoever saw it being imported.
+torch is never imported here: whoever saw it being imported passes it in.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _watches: list[Watch] = []
 def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
     """Watch this process if it turns out to train; None when there is no run to report to.
 
-    Nothing is reported before the first optimizer step, so that data-loader workers, torchrun itself and helper
-    programs that merely import torch stay silent. A program that hangs before it can be asked for its stacks.
+    Nothing is reported before the first optimizer step, so that data-loader workers, torchrun itself and other programs
+    that merely import torch stay silent. A program that hangs before that can still be asked for its stacks.
     """
     if environ.get("MPSTUI_AGENT_DEVICE") == "cpu":
         force_cpu(torch, functools.partial(_tell, environ))
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
     argv = getattr(sys, "orig_argv", sys.argv)  # from Python 3.10 on
-    if "--multiprocessing-fork" not in argv:  # a data-loader worker, most often; a rank listens as it begins
+    if "--multiprocessing-fork" not in argv:  # usually a data-loader worker; a rank listens once it begins
         listen_for_stacks(*place_of(environ))
     watch = Watch(torch, environ)
     attach(torch, watch)
@@ -44,7 +44,7 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
 
 
 def _tell(environ: Mapping[str, str], text: str) -> None:
-    """An event of the run, from its main process alone."""
+    """Write an event of the run, from its main process alone."""
     argv = getattr(sys, "orig_argv", sys.argv)
     if environ.get("MPSTUI_RUN_DIR") and environ.get("RANK", "0") == "0" and "--multiprocessing-fork" not in argv:
         run, attempt = place_of(environ)
@@ -53,12 +53,12 @@ def _tell(environ: Mapping[str, str], text: str) -> None:
 
 
 def attach(torch: Any, watch: Watch) -> None:
-    """Put the hooks into torch; what another version of it lacks is left out."""
+    """Put the hooks into torch; those that this version of torch has no place for are left out."""
     optim = sys.modules["torch.optim.optimizer"]
     is_compiling = _found(torch, "compiler.is_compiling") or bool
 
     def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not is_compiling():  # a compiler that traces the step sees nothing here
+        if not is_compiling():  # a compiler that traces the step sees none of this
             watch.after_step(optimizer)
 
     optim.register_optimizer_step_post_hook(after_step)
@@ -85,7 +85,7 @@ def attach(torch: Any, watch: Watch) -> None:
 
 
 def imported(module: Any) -> None:
-    """Ask a framework that was just imported, where there is a watch."""
+    """Hook into a framework that was just imported, if there is a watch."""
     if _watches:
         for path, name, before, after in frameworks.looks(module.__name__, _watches[0]):
             _put(_watches[0], _found(module, path) if path else module, name, before, after)
@@ -99,10 +99,10 @@ def _put(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
 
 
 def watched(original: Any, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None) -> Any:
-    """A function that calls ``before`` with the same arguments, and ``after`` with its result and them.
+    """A function that calls ``before`` with the same arguments, and ``after`` with its result and the arguments.
 
-    Neither may raise anything. Nothing tells it from the original: not its name and signature, not tracebacks,
-    not the line that a warning is put down to, not what a compiler makes of it.
+    Neither may raise anything. Nothing tells it from the original: not its name and signature, not tracebacks, not the
+    line that a warning is attributed to, not what a compiler makes of it.
     """
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -122,14 +122,14 @@ def watched(original: Any, before: Callable[..., None] | None = None, after: Cal
     wrapped.__code__ = _passed_over(wrapped.__code__)
     functools.update_wrapper(wrapped, original, updated=())
     if not hasattr(original, "__wrapped__"):
-        with contextlib.suppress(TypeError, ValueError):  # one in C may have none
+        with contextlib.suppress(TypeError, ValueError):  # a C function may have none
             wrapped.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     wrapped._torchdynamo_inline = original  # type: ignore[attr-defined]
     return wrapped
 
 
 def _handle_as_it_is(error: BaseException) -> None:
-    """Have a bare ``raise`` go on with the error's own traceback: before Python 3.11 it keeps the one it caught."""
+    """Make a bare ``raise`` keep the error's own traceback: before Python 3.11 it restores the one it caught."""
     if sys.version_info < (3, 11):  # noqa: UP036  other people's Pythons
         import ctypes  # torch loads it too
 
@@ -137,13 +137,13 @@ def _handle_as_it_is(error: BaseException) -> None:
         handled = [ctypes.py_object(type(error)), ctypes.py_object(error)]
         handled.append(ctypes.py_object() if trace is None else ctypes.py_object(trace))
         for one in handled:
-            ctypes.pythonapi.Py_IncRef(one)  # the next call takes a reference to each
+            ctypes.pythonapi.Py_IncRef(one)  # the next call takes over one reference to each
         ctypes.pythonapi.PyErr_SetExcInfo(*handled)
 
 
 @functools.cache
 def _passed_over(code: types.CodeType) -> types.CodeType:
-    """The same under a name by which ``warnings`` and ``logging`` know frames that nobody wrote."""
+    """The same code under a file name whose frames ``warnings`` and ``logging`` skip, as they skip importlib's."""
     return code.replace(co_filename=f"{code.co_filename} (passed over like importlib._bootstrap)")
 
 
@@ -152,7 +152,7 @@ def _found(owner: Any, path: str) -> Any:
 
 
 def _hide_from_compilers(torch: Any) -> None:
-    """Have dynamo run our functions as they are, where it would trace every function that it meets."""
+    """Make dynamo run our functions as they are, instead of tracing every function that it meets."""
     dynamo = _found(torch, "_C._dynamo.eval_frame")
     skip = getattr(dynamo, "skip_code", None)
     if skip is None and hasattr(dynamo, "set_code_exec_strategy"):

@@ -1,4 +1,4 @@
-"""Lines of a program that only end it where there is no accelerator: assertions, and an ``if`` that raises or exits."""
+"""Lines of a program that only end it if there is no accelerator: assertions, and an ``if`` that raises or exits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDS = {"exit", "quit", "_exit"}
 
 
 def answering(hidden: Any, there: Any, torch_folder: Path, tell: Callable[[str], None]) -> Callable[..., Any]:
-    """A function that says what is ``hidden``, but ``there`` to a line that would only end the program.
+    """A function that answers ``hidden``, except to lines that would only end the program, which get ``there``.
 
     Args:
         tell: called with a sentence, once for each such line.
@@ -30,7 +30,7 @@ def answering(hidden: Any, there: Any, torch_folder: Path, tell: Callable[[str],
             tell(f"the program ends without an accelerator: that check was passed ({place})")
         return there
 
-    vars(answer)["cache_clear"] = lambda: None  # torch's own remembers its answer
+    vars(answer)["cache_clear"] = lambda: None  # torch's own caches its answer
     return answer
 
 

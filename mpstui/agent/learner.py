@@ -1,4 +1,4 @@
-"""fastai's Learner, asked for what it knows: its optimizers are not torch's. Tried with fastai 2.8."""
+"""Reads fastai's Learner, whose optimizers are not torch's. Tried with fastai 2.8."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _NO_METRICS = ("epoch", "time", "train_loss")
 
 
 class Fastai:
-    """Looks at the events of all learners of this process."""
+    """Observes the events of all learners of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._learner: Any = None
         self._count = self._fitted = self._told = 0
         self._trains = False
-        """An epoch of the newest training was trained, not passed over."""
+        """An epoch of the newest training was trained, not skipped."""
         self._planned = 0
-        """Epochs of a whole ``fine_tune``; 0: the newest training is none of one."""
+        """Epochs of a whole ``fine_tune``; 0: the newest training is not part of one."""
         self._fits: list[int] = []
-        """Epochs of each training of it, to the newest."""
+        """Epochs of each of its trainings, up to the newest."""
         self._ended: list[tuple[int, dict[str, float]]] = []
-        """What trainings before the newest one measured and nobody has told."""
+        """Measurements of earlier trainings that nobody has reported yet."""
 
     def before_fine_tune(self, learner: Any, epochs: int, *args: Any, **kwargs: Any) -> None:
-        """Before ``Learner.fine_tune``, which trains twice: with most of the model frozen, and all of it."""
+        """Before ``Learner.fine_tune``, which trains twice: first with most of the model frozen, then all of it."""
         frozen = kwargs.get("freeze_epochs", args[1] if len(args) > 1 else 1)
         self._planned, self._fits = epochs + frozen, []
 
@@ -56,12 +56,12 @@ class Fastai:
             self._watch.evaluates()
 
     def after_save(self, path: Any, learner: Any, *args: Any, **kwargs: Any) -> None:
-        """Behind ``Learner.save``."""
+        """After ``Learner.save``."""
         if path is not None:
             self._watch.saved(CheckpointNote(os.path.abspath(path), self._count, time.time()))  # noqa: PTH100
 
     def read(self) -> dict[str, Any]:
-        """Fields of a heartbeat, and the metrics of each epoch that is over."""
+        """Heartbeat fields, and the metrics of each finished epoch."""
         learner, of_epoch, rows = self._learner, self._epoch_steps(), self._rows()
         before, epoch = sum(self._fits[:-1]), min(getattr(self._learner, "epoch", 0) + 1, self._learner.n_epoch)
         epochs = self._planned or learner.n_epoch
@@ -83,18 +83,18 @@ class Fastai:
         }
 
     def _epoch_steps(self) -> int | None:
-        """Steps of an epoch; nobody knows where gradients are accumulated."""
+        """Steps per epoch; unknown if gradients are accumulated."""
         return None if hasattr(self._learner, "gradient_accumulation") else len(self._learner.dls.train)
 
     def _fresh(self) -> list[tuple[int, dict[str, float]]]:
-        """The rows that were not told yet, by their steps."""
+        """The rows that were not reported yet, with their steps."""
         of_epoch, rows = self._epoch_steps(), self._rows()
         ends = [self._fitted + (at + 1) * of_epoch if of_epoch else self._count for at in range(len(rows))]
         fresh, self._told = list(zip(ends, rows))[self._told :], len(rows)  # noqa: B905
         return fresh
 
     def _rows(self) -> list[dict[str, float]]:
-        """Of each epoch that is over, as Recorder has them."""
+        """One row for each finished epoch, as in fastai's Recorder."""
         recorder = getattr(self._learner, "recorder", None)
         names = list(getattr(recorder, "metric_names", ()))[1:]
         found = []

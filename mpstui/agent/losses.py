@@ -1,7 +1,7 @@
-"""The losses of a program that was never written for mpstui, as they are passed to backward.
+"""The losses of a program that does not know mpstui, as it passes them to backward.
 
 What is passed is not always what the program calls its loss: under gradient accumulation it is divided, a sum grows
-with the batch, a GAN has several. The autograd graph tells; where it does not, there is no loss, never a wrong one.
+with the batch, a GAN has several. The autograd graph tells; if it does not, there is no loss rather than a wrong one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEEPEST = 12
 
 
 class _Root:
-    """One place of the program that calls backward, and the loss it passed last."""
+    """A place in the program that calls backward, and the loss it passed last."""
 
     def __init__(self, name: str, shape: tuple[bool, bool]) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class _Root:
                 self.proven.add(self.divisor)
 
     def loss(self) -> float | None:
-        """The program's own number (this waits for the device); None where it cannot be proven."""
+        """The program's own number (this waits for the device); None if that cannot be proven."""
         if self.value is None or self.is_sum:
             return None
         if self.divisor in self.proven and self.divisor is not None:
@@ -53,7 +53,7 @@ class _Root:
 
 
 class Losses:
-    """Sees every backward pass and every optimizer step; answers what the loss is."""
+    """Sees every backward pass and every optimizer step; knows what the loss is."""
 
     def __init__(self, torch: Any) -> None:
         self.backwards = 0
@@ -72,17 +72,17 @@ class Losses:
 
     @property
     def device(self) -> str:
-        """Where the newest loss is."""
+        """The device of the newest loss."""
         value = self._last.value if self._last is not None else None
         return "cpu" if value is None else str(value.device.type)
 
     def before_scale(self, scaler: Any, outputs: Any, *args: Any) -> None:
-        """Keep a loss as it is before a GradScaler multiplies it."""
+        """Remember a loss as it is before a GradScaler multiplies it."""
         if scaler.is_enabled() and isinstance(outputs, self._tensor) and outputs.numel() == 1:
             self._unscaled = outputs.detach()
 
     def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Keep the loss: no copy, no wait."""
+        """Remember the loss: no copy, no wait."""
         self.backwards += 1
         unscaled, self._unscaled = self._unscaled, None
         if not isinstance(tensors, self._tensor) or tensors.numel() != 1 or tensors.grad_fn is None:
@@ -93,7 +93,7 @@ class Losses:
             frame = frame.f_back
         root = self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn)
         if root is not self._last:
-            if root.value is not None and self._last is not None:  # they take turns, not one after the other
+            if root.value is not None and self._last is not None:  # they alternate, and do not follow one another
                 self._several.update({self._last.name: self._last, root.name: root})
             self._last = root
         root.value = tensors.detach() if unscaled is None else unscaled
@@ -107,7 +107,7 @@ class Losses:
             root.stepped()
 
     def read(self) -> tuple[float | None, dict[str, float | None]]:
-        """The loss, and further numbers by name: each loss of several, or the sum that is no loss of a sample."""
+        """The loss, and further numbers by name: each of several losses, or a sum that is no loss per sample."""
         if self._several:
             return None, {name: root.loss() for name, root in self._several.items()}
         root = self._last
@@ -116,7 +116,7 @@ class Losses:
         return root.loss(), {"loss_sum": float(root.value.item())} if root.is_sum else {}
 
     def _new_site(self, frame: Any, grad_fn: Any) -> _Root:
-        """Places in one function that pass on one variable are one: `no_sync` makes a program write it twice."""
+        """Places in one function that pass the same variable count as one: `no_sync` makes a program write it twice."""
         code, line = frame.f_code, frame.f_lineno
         name = _name_of(linecache.getline(code.co_filename, line)) or f"loss_line_{line}"
         key = (code.co_filename, _RESUMED.sub("", code.co_name), name)
@@ -133,7 +133,7 @@ def _is_library(module: Any) -> bool:
 
 
 def _name_of(line: str) -> str:
-    """What a line of source calls the loss: ``scaler.scale(errD / n).backward()`` is ``errD``."""
+    """The name of the loss in a source line: ``scaler.scale(errD / n).backward()`` is ``errD``."""
     handed = _HANDED.search(line)
     if handed:
         return handed[1].rpartition(".")[2]
@@ -143,7 +143,7 @@ def _name_of(line: str) -> str:
 
 
 def _divisor(grad_fn: Any) -> float | None:
-    """By what number the loss was divided last; None where it was not."""
+    """The number that the loss was last divided by; None if it was not."""
     name = grad_fn.name()
     if name not in ("DivBackward0", "MulBackward0"):
         return None
@@ -157,7 +157,7 @@ def _divisor(grad_fn: Any) -> float | None:
 
 
 def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
-    """Whether a loss is a sum over its batch, and whether it was divided or multiplied (or nobody can tell)."""
+    """Whether a loss is a sum over its batch, and whether it was divided or multiplied (or that cannot be told)."""
     sums = others = 0
     has_factor = False
     waiting = [(grad_fn, 0)]
@@ -165,7 +165,7 @@ def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
         node, depth = waiting.pop()
         name = node.name()
         before = [after for after, _ in node.next_functions if after is not None]
-        if name == "DivBackward0" and len(before) == 1 and _divisor(node) == 1.0:  # by a count of what there is one of
+        if name == "DivBackward0" and len(before) == 1 and _divisor(node) == 1.0:  # by a count that happens to be 1
             waiting.append((before[0], depth))
         elif name == "DivBackward0" or (name == "MulBackward0" and depth == 0):
             has_factor, others = True, others + 1
@@ -181,6 +181,6 @@ def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
 
 
 def _sums_many(node: Any, name: str) -> bool:
-    """Whether it is the sum of a tensor, not of a few losses that were put into one."""
+    """Whether it is the sum of a tensor, rather than of a few losses stacked into one."""
     before = node.next_functions[0][0] if name == "SumBackward0" else None
     return before is not None and before.name() not in _JOINED

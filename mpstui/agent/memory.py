@@ -1,4 +1,4 @@
-"""What a device says of its memory: counters alone, no tensor is touched."""
+"""A device's memory, from its counters alone: no tensor is touched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..wire.heartbeat import MemoryReading
 
 
 def device_memory(torch: Any, device: str) -> MemoryReading:
-    """In bytes; nothing is known of a device without counters, such as the CPU."""
+    """In bytes; all unknown for a device without counters, such as the CPU."""
     if device == "mps":
         limit = getattr(torch.mps, "recommended_max_memory", None)
         held = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()

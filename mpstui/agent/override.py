@@ -1,7 +1,7 @@
-"""Keeping a program on the CPU: accelerators are hidden, and where it names one all the same, the CPU takes its place.
+"""Keeping a program on the CPU: accelerators are hidden, and if the program names one anyway, it gets the CPU instead.
 
-The last means is a function mode, which sees every call into torch and costs each some microseconds: it begins when
-the program has passed a device by its name, and might pass it anywhere.
+The last resort is a function mode, which sees every call into torch and slows each by some microseconds: it begins
+once the program has passed a device by name, and might pass it anywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 _GONE = re.compile(r"(?:mps|cuda|xpu|hip)(?::\d+)?")
 _TYPE_THERE = re.compile(r"torch\.(?:cuda|mps)\.(\w+Tensor)")
-"""What older programs name a device by: ``torch.cuda.FloatTensor``."""
+"""How older programs name a device: ``torch.cuda.FloatTensor``."""
 _ARGUMENTS = (
     *(f"Tensor.{name}" for name in ("to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")),
     *("nn.Module.to", "nn.Module.to_empty", "set_default_device", "autocast.__init__"),
@@ -40,19 +40,19 @@ _NOTHING_HELD = ("current_allocated_memory", "driver_allocated_memory")
 
 
 def force_cpu(torch: Any, tell: Callable[[str], None]) -> None:
-    """Let torch answer that there is no accelerator, and use the CPU where the program names one.
+    """Make torch answer that there is no accelerator, and use the CPU where the program names one.
 
-    ``torch._C._mps_is_available`` is behind all public questions, some of which remember their first answer; the ones
-    that ask "was it built in" and "which accelerator" are answered too.
+    ``torch._C._mps_is_available`` is behind all public questions, some of which cache their first answer; the questions
+    "was it built in" and "which accelerator" are answered too.
 
     Args:
-        tell: called once for each means that was needed, with a sentence.
+        tell: called with a sentence, once for each measure that was needed.
     """
     torch._C._mps_is_available = lambda: False
     available = torch.backends.mps.is_available
     if hasattr(available, "cache_clear"):
         available.cache_clear()
-    from .insistence import answering  # reads code: not in every program
+    from .insistence import answering  # analyses code: not needed in every program
 
     folder = Path(torch.__file__).parent
     for module, name, hidden, there in (
@@ -75,7 +75,7 @@ def _always(value: Any, path: str, original: Any) -> Callable[..., Any]:
 
 
 class _Named:
-    """What happens where a program names a device that is hidden from it."""
+    """What happens when a program names a device that is hidden from it."""
 
     def __init__(self, torch: Any, tell: Callable[[str], None]) -> None:
         self._torch = torch
@@ -85,7 +85,7 @@ class _Named:
         self._mode: Any = None
 
     def take_over(self) -> None:
-        """Look at every place where one can be named."""
+        """Intercept every place where one can be named."""
         torch = self._torch
         with contextlib.suppress(ImportError):
             importlib.import_module("torch.utils._device")  # torch loads it late
@@ -111,7 +111,7 @@ class _Named:
             setattr(torch, name, self._stand_in(getattr(torch, name)))
 
     def moved(self, value: Any) -> Any:
-        """The value, or the CPU where it names a hidden device."""
+        """The value, or the CPU if it names a hidden device."""
         if isinstance(value, str):
             kind = _TYPE_THERE.fullmatch(value)
             return f"torch.{kind[1]}" if kind else "cpu" if _GONE.fullmatch(value) else value
@@ -168,7 +168,7 @@ class _Named:
         return wrapped
 
     def _stand_in(self, real: Any) -> Any:
-        """A type of the same name that makes the real one's objects, of the CPU where a hidden device is named."""
+        """A type of the same name that creates the real one's objects, on the CPU if a hidden device is named."""
 
         class Kind(type):
             def __instancecheck__(cls, one: Any) -> bool:

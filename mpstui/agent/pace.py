@@ -1,4 +1,4 @@
-"""How fast a training goes between two beats, and for how long it may be silent."""
+"""How fast a training runs between two beats, and how long it may be silent."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from typing import Optional
 LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
 _WINDOW_SECONDS = 10.0
-"""Of training that a speed is told from: a beat alone may hold a single step, or three."""
+"""Seconds of training from which a speed is computed: a single beat may contain one step, or three."""
 _LEAST_PAUSE_SECONDS, _PAUSE_TIMES = 0.5, 5.0
-"""Between two steps, and in usual ones: who neither called ``eval`` nor asked a loader has evaluated, or drawn."""
+"""The least length of a pause between two steps, in seconds and in usual steps: a program that evaluates without
+``eval`` or a loader, or draws a figure, makes one."""
 
 
 class Pace:
-    """An evaluation or a save is no slowness of the training: its time is left out where its end is known, else the
-    stretch with it tells no speed."""
+    """Evaluations and saves do not slow a training down: their time is subtracted if their end is known; otherwise the
+    stretch that contains them gives no speed."""
 
     def __init__(self) -> None:
         self.world_size = 1
         self.patience = LEAST_PATIENCE_SECONDS
-        """Seconds of silence that are no reason to worry."""
+        """Seconds of silence that are no cause for concern."""
         self.was_away = False
-        """An evaluation or a save lies between the last beat of the training and the next, for an unknown time."""
+        """An evaluation or a save of unknown length lies between the last beat of the training and the next."""
         self.steps_per_second: Optional[float] = None
         self.samples_per_second: Optional[float] = None
-        """Of all processes."""
+        """Over all processes."""
         self._at, self._step, self._samples = 0.0, 0, 0
         self._stretches: deque[tuple[float, int, int]] = deque()
         """Seconds, steps and samples between two beats."""
         self.waited = 0.0
-        """Seconds since the newest step for which a data loader was waited: slow data makes a slow training."""
+        """Seconds spent waiting for a data loader since the newest step: slow data does make a slow training."""
         self._stepped_at = 0.0
         self._away = self._away_since_step = 0.0
-        """Seconds of evaluations since the last beat, and since the newest step."""
+        """Seconds of evaluation since the last beat, and since the newest step."""
         self._seen = 0
         """Steps since the last beat."""
         self._long: list[float] = []
-        """Seconds between two steps that may be a pause, since the last beat."""
+        """Times between two steps, since the last beat, that may contain a pause."""
         self._usual: deque[float] = deque(maxlen=9)
-        """Seconds of a step between the last beats."""
+        """Seconds per step between the latest beats."""
         self._cold = 2
-        """So many stretches stand alone: the first one is still warming up."""
+        """So many stretches are not averaged with others: the first still includes warming up."""
 
     def begin(self, now: float, step: int, warmed_up: float) -> None:
-        """The first step was made; its start took ``warmed_up`` seconds, and the next may take as long."""
+        """The first step was made; it took ``warmed_up`` seconds from the start, and the next may take as long."""
         self._at, self._step, self._stepped_at = now, step, now
         self._long.clear()
         self.patience = max(LEAST_PATIENCE_SECONDS, 2 * warmed_up)
@@ -59,7 +60,7 @@ class Pace:
         self.waited = 0.0
 
     def came_back(self, now: float, left_at: float) -> None:
-        """An evaluation that began at ``left_at`` is over; what its loader was waited for is its own matter."""
+        """An evaluation that began at ``left_at`` is over; time spent waiting for its loader does not count."""
         self._away += now - max(left_at, self._at)
         self._away_since_step += now - max(left_at, self._stepped_at)
         self.waited = 0.0
@@ -78,7 +79,7 @@ class Pace:
         self._seen = 0
 
     def _paused(self, elapsed: float, done: int) -> float:
-        """Seconds of the pauses in a stretch; where all steps are as slow, it is the training."""
+        """Seconds of pauses in a stretch; if all steps are that slow, it is the training itself."""
         if done != self._seen:  # a framework counts something else
             return 0.0
         others = done - len(self._long)

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 _MOST_OFTEN = 100
-"""A pass that shows each sample oftener than this is a stream without an end, and no epoch."""
+"""A pass that shows each sample more often than this is an endless stream, not an epoch."""
 
 
 class _Pass:
@@ -18,7 +18,7 @@ class _Pass:
         self.length: int | None = None
         self.is_endless = False
         self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
-        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # to ask one changes what torch warns of
+        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # asking one changes what torch warns of
             try:
                 self.length = len(loader)
                 self.is_endless = self.length * (self.batch_size or 1) > _MOST_OFTEN * len(loader.dataset)
@@ -30,12 +30,12 @@ class _Pass:
         self.evaluates = False
 
     def was_looked_through(self) -> bool:
-        """Whether it is over, or known to be an evaluation, without a step."""
+        """Whether it ended, or is known to be an evaluation, without a step."""
         return not self.steps and (self.evaluates or self.batches == self.length)
 
 
 class Passes:
-    """Sees which loader feeds the training, and counts its epochs."""
+    """Finds out which loader feeds the training, and counts its epochs."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -47,18 +47,18 @@ class Passes:
         """Epochs by network."""
         self._are_epochs = self._are_whole = True
         self.samples = 0
-        """Of this process, as far as the batches of each step are known."""
+        """Of this process, as far as the batch of each step is known."""
 
     def begun(self, iterator: Any, loader: Any) -> None:
-        """Behind ``DataLoader.__iter__``."""
+        """After ``DataLoader.__iter__``."""
         self._known[iterator] = _Pass(loader, self._torch)
 
     def fetched(self, batch: Any, iterator: Any) -> None:
-        """Behind ``__next__`` of its iterator."""
+        """After ``__next__`` of its iterator."""
         found = self._known.get(iterator)
         if found is None:
             return
-        if found.length and found.batches == found.length:  # it goes on beyond its length: its sampler repeats
+        if found.length and found.batches == found.length:  # it exceeds its length: its sampler repeats
             found = self._known[iterator] = copy.copy(found)
             found.batches = found.steps = found.epoch = found.batches_of_steps = 0
             found.networks = set()
@@ -71,24 +71,25 @@ class Passes:
             found.batch_size = _first_dimension(batch)
 
     def evaluated(self, batches: int) -> None:
-        """So many batches went by untrained: the newest pass is an evaluation, unless they are of one that is over."""
+        """So many batches passed without training: the newest pass is an evaluation, if they are all from it."""
         if self._newest is not None and self._newest.batches >= batches:
             self._newest.evaluates = True
 
     def stepped(self, passes_per_step: int, network: int = 0, *, joins: bool = False) -> None:
-        """An optimizer made a step: with the newest batch, unless that was of an evaluation between batch and step.
+        """An optimizer made a step: with the newest batch, unless an evaluation between batch and step took it.
 
-        Epochs are those of the network that it trains: each fold, and each of several that take turns, has its own.
+        Epochs are counted per network: each fold of a cross-validation, and each of several networks that take turns,
+        has its own.
 
         Args:
-            joins: it takes part in the step of another one, as a GAN's second does.
+            joins: it takes part in another optimizer's step, as the second one of a GAN does.
         """
         fed, before, other = self._newest, self._trained, self._previous
         if fed is None:
             return
         if other is not None and fed.was_looked_through():
             waits = other.batches > other.steps * max(1, passes_per_step)
-            fetched_ahead = other.batches == other.length and fed.batches != fed.length  # all that its first step takes
+            fetched_ahead = other.batches == other.length and fed.batches != fed.length  # all its first step needs
             fed = other if waits or (fed.evaluates and not fetched_ahead) else fed
         fed.steps += not joins
         self.samples += (fed.batches - fed.batches_of_steps) * (fed.batch_size or 0)
@@ -102,12 +103,12 @@ class Passes:
         self._trained = fed
         self._are_epochs = self._are_epochs and not fed.is_endless
         if before is not None and before.length != before.batches:
-            # `next(iter(loader))` for each step is no epoch; one that was left early has another length.
+            # `next(iter(loader))` for each step is no epoch; a pass that was left early has another length.
             self._are_epochs = self._are_epochs and before.batches > 1
             self._are_whole = self._are_whole and before.length is None
 
     def epoch_steps(self, passes_per_step: int) -> int | None:
-        """Optimizer steps in an epoch; None where nobody knows."""
+        """Optimizer steps per epoch; None if unknown."""
         fed = self._trained
         if fed is None or not fed.length or fed.is_endless or not self._are_whole:
             return None
@@ -121,28 +122,28 @@ class Passes:
         training: int = 1,
         epoch_saved: int | None = None,
     ) -> dict[str, Any]:
-        """The fields of a heartbeat that follow.
+        """The heartbeat fields that follow from the passes.
 
         Args:
-            steps_before: optimizer steps that were done before this process, None where nobody knows.
-            epochs_before: epochs, where a checkpoint said so.
-            training: which one of this process it is.
-            epoch_saved: what a checkpoint calls its epoch. Steps that make other epochs than that were those of
-                another batch size, and tell nothing.
+            steps_before: optimizer steps done before this process, None if unknown.
+            epochs_before: epochs done before, if a checkpoint said so.
+            training: the number of this training in the process.
+            epoch_saved: what a checkpoint calls its epoch. Steps that imply other epochs were made with another batch
+                size, and say nothing.
         """
         fed = self._trained
         if fed is None:
             return {}
         every, steps = max(1, passes_per_step), self.epoch_steps(passes_per_step)
         if steps is not None and (fed.steps > steps or fed.steps * every > fed.batches + every):
-            steps = None  # several steps with one batch
+            steps = None  # several steps per batch
         if epochs_before is None and steps_before and steps and steps_before % steps == 0:
             whole = steps_before // steps
             epochs_before = whole if epoch_saved is None or whole in (epoch_saved, epoch_saved + 1) else None
         known = epochs_before if steps_before != 0 else 0
         epoch = fed.epoch + known if self._are_epochs and known is not None else None
         others = [done for network, done in self._begun.items() if network not in fed.networks]
-        alike = training > 2 and len(set(others)) == 1 and fed.epoch <= others[0]  # folds, or clients of each round
+        alike = training > 2 and len(set(others)) == 1 and fed.epoch <= others[0]  # folds, or the clients of each round
         return {
             "epoch": epoch,
             "epochs": others[0] if alike and epoch is not None else None,
@@ -153,7 +154,7 @@ class Passes:
 
 
 def _first_dimension(batch: Any, depth: int = 0) -> int | None:
-    """Of the first tensor in a batch; None where there is none."""
+    """The first dimension of the first tensor in a batch; None if there is none."""
     shape = getattr(batch, "shape", None)
     if shape is not None and len(shape):
         return int(shape[0])

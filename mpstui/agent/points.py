@@ -1,4 +1,4 @@
-"""The points of the curves that the agent tells of steps: one for each beat."""
+"""The points that the agent adds to the curves: one step for each beat."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .reporter import Reporter
 
 
 class StepPoints:
-    """Tells each step once; the first one with the second.
+    """Reports each step once; the first one together with the second.
 
-    What passes backward in the first step may be one of several losses: the second step shows.
+    The value passed to backward in the first step may be one of several losses: the second step shows that.
     """
 
     def __init__(self) -> None:
@@ -19,14 +19,14 @@ class StepPoints:
         self._first: Optional[tuple[int, Optional[float], Mapping[str, Optional[float]]]] = None
 
     def hold(self, step: Optional[int], epoch: Optional[float], values: Mapping[str, Optional[float]]) -> None:
-        """The first step, as it looks so far."""
+        """Keep the first step, as it looks so far."""
         if step is not None:
             self._first = (step, epoch, values)
 
     def tell(
         self, reporter: Reporter, step: Optional[int], epoch: Optional[float], values: Mapping[str, Optional[float]]
     ) -> None:
-        """The newest step, and the first one before it: without its loss where there are several by now."""
+        """Report the newest step, and before it the first one: without its loss if there turned out to be several."""
         held, self._first = self._first, None
         if held is not None and held[0] != step:
             self._point(reporter, held[0], held[1], {name: held[2][name] for name in held[2] if name in values})

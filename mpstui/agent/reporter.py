@@ -1,4 +1,4 @@
-"""What a trainer says of itself: heartbeats, points, events, answers. No training ever ends because of it."""
+"""What a trainer reports about itself: heartbeats, points, events, answers. It never ends a training."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..wire.storage import plain
 
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 10.0
-"""After a write failed (disk full), how long to wait before the next try."""
+"""How long to wait after a failed write (disk full) before the next try."""
 MOST_WAITING_LINES = 10_000
 _LONGEST_LINE_BYTES = 4096
 _NO_REQUESTS: list[Request] = []
@@ -35,11 +35,11 @@ R = TypeVar("R")
 POLL_SECONDS = 0.25
 MOST_READ_AT_ONCE = 50
 STACK_SIGNAL = signal.SIGURG
-"""At this signal a process writes its stacks. Ignored by default on Linux and macOS: where another handler took the
-place of ours, or none is left, it ends nobody."""
+"""On this signal a process writes its stacks. Linux and macOS ignore it by default: it ends nobody, even if another
+handler has replaced ours or none is left."""
 _STATM = Path("/proc/self/statm")
 _REPORTS = "_mpstui_report"
-"""Where mpstui/reporting.py, or a copy of it, has put itself."""
+"""Where mpstui/reporting.py, or a copy of it, registers itself."""
 _RUSAGE_INFO_V0 = 0
 # struct rusage_info_v0 (<sys/resource.h>): a 16-byte UUID, then ten 64-bit counters; numbers 6 and 7 are
 # ri_resident_size and ri_phys_footprint, the figure that macOS counts against a process.
@@ -47,7 +47,7 @@ _RUSAGE_FORMAT = "=16x10Q"
 
 
 def _fail_open(default: Callable[[], R]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Nothing leaves a reporter's method: any surprise switches the reporter off with one line on stderr."""
+    """Nothing escapes from a reporter's method: any surprise switches the reporter off with one line on stderr."""
 
     def decorate(method: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(method)
@@ -68,7 +68,7 @@ def _fail_open(default: Callable[[], R]) -> Callable[[Callable[..., R]], Callabl
 class Reporter:
     """Writes one attempt's heartbeat, points and events into its run directory, on the caller's thread.
 
-    A disk that is full for a while costs nothing: lines wait in memory and follow later.
+    A disk that is full for a while loses nothing: lines wait in memory and are written later.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Reporter:
     ) -> None:
         self.enabled = run is not None
         self.memory: Callable[[], MemoryReading] = MemoryReading
-        """Where the device's memory counters come from; asked on the caller's thread, only when a beat is written."""
+        """Reads the device's memory counters; called on the caller's thread, only when a beat is written."""
         self.count: Callable[[], int | None] = lambda: None
-        """The optimizer steps that are done by now, where this reporter is the agent's."""
+        """The number of optimizer steps done, if this reporter belongs to the agent."""
         self._run = run or RunDir(Path(os.devnull))
         self._attempt = attempt
         self._rank = rank
@@ -138,7 +138,7 @@ class Reporter:
 
     @_fail_open(lambda: None)
     def point(self, step: int, epoch: float | None, **metrics: float | None) -> None:
-        """Append one reported point to ``metrics.jsonl``. Rank 0 alone does."""
+        """Append one reported point to ``metrics.jsonl``. Only rank 0 does."""
         line = plain({"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics})
         told = self._program()
         line = line if told is None else told.without_reported(line)
@@ -147,12 +147,12 @@ class Reporter:
 
     @_fail_open(lambda: None)
     def event(self, name: str, text: str, **details: Any) -> None:
-        """Append one event to ``events.jsonl``. Rank 0 alone does."""
+        """Append one event to ``events.jsonl``. Only rank 0 does."""
         self._append(self._run.events, rundir.event(self._clock(), self._attempt, name, text, **details))
 
     @_fail_open(lambda: None)
     def saved(self, note: CheckpointNote, *, weights_only: bool = False) -> None:
-        """An event for a checkpoint, unless the program itself has told of it."""
+        """Write an event for a checkpoint, unless the program has reported it itself."""
         told = self._program()
         if told is None or not told.has_saved(note.path):
             alone = {"weights_only": True} if weights_only else {}
@@ -211,7 +211,7 @@ class Reporter:
         self._flush()
 
     def _program(self) -> Any:
-        """What the program says of itself with ``report()``: it has the last word; None where it says nothing."""
+        """What the program itself reports with ``report()``, which takes precedence; None if it reports nothing."""
         return getattr(sys.modules.get(_REPORTS), "report", None) if self._by == "agent" else None
 
     def _append(self, path: Path, line: dict[str, Any]) -> None:
@@ -242,9 +242,9 @@ class Reporter:
         return True
 
     def _follow(self) -> bool:
-        """Whether the run's directory lies elsewhere by now; then reports go there.
+        """Whether the run's directory has been moved; if so, reports go to its new place.
 
-        What shows where is a file of the run that is open here: its lock, or the output.
+        The new place is known from a file of the run that is open here: its lock, or the output.
         """
         if self._folder is None or self._run.path.is_dir():
             return False
@@ -266,7 +266,7 @@ class Reporter:
 
     def _say(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # stderr may be gone too
-            if self._by == "agent":  # a guest: what the program prints stays its own
+            if self._by == "agent":  # a guest: the program's output stays its own
                 _check_limit(self._run.events)
                 storage.append_line(self._run.events, rundir.event(self._clock(), self._attempt, "note", text))
             else:
@@ -274,7 +274,7 @@ class Reporter:
 
 
 def _check_limit(path: Path) -> None:
-    """Raise an OSError where a write may pass the limit on file sizes: the signal ends who does not ignore it."""
+    """Raise an OSError if a write might exceed the file size limit: the signal sent for that may end the process."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     found = None if limit == resource.RLIM_INFINITY else storage.stat_of(path)
     if limit != resource.RLIM_INFINITY and (found.st_size if found else 0) + _LONGEST_LINE_BYTES > limit:
@@ -303,7 +303,7 @@ class Mailbox:
     def collect(self) -> list[Request]:
         """New requests, oldest first; looked for at most four times a second, with one stat call when nothing came.
 
-        Each file is read once, and some of many at a time: however many lie there, the training goes on.
+        Each file is read once, and only some at a time: however many there are, the training goes on.
 
         Raises:
             OSError: the folder cannot be read.
@@ -318,7 +318,7 @@ class Mailbox:
         fresh = list(rundir.unanswered(self._run, self._looked_at, MOST_READ_AT_ONCE))
         if len(self._looked_at) - before >= MOST_READ_AT_ONCE // 2:
             self._seen_mtime = -1.0  # there are more
-        # Listing a folder of many thousands takes its time: at most a twentieth of the training's.
+        # Listing a folder of many thousands takes time: at most a twentieth of the training's.
         self._next_poll = now + max(POLL_SECONDS, 20 * (self._monotonic() - now))
         return [item for item in fresh if item.action in TRAINER_ACTIONS and item.attempt == self._attempt]
 
@@ -339,13 +339,13 @@ def place_of(environ: Mapping[str, str]) -> tuple[RunDir, int]:
 
 
 _listens = 0
-"""The process that listens for a request for its stacks: not one that was forked from it."""
+"""The process that listens for requests for its stacks: not a fork of it."""
 
 
 def listen_for_stacks(run: RunDir, attempt: int) -> None:
-    """Write every thread's stack to stderr at a signal, and say so in ``stack_signal``; once in each process.
+    """Write every thread's stack to stderr on a signal, and say so in ``stack_signal``; once per process.
 
-    faulthandler does it in C, also while Python waits in a call that never returns. Not where the program uses the
+    faulthandler does it in C, even while Python waits in a call that never returns. Not done if the program uses the
     signal itself.
     """
     global _listens
@@ -363,7 +363,7 @@ def listen_for_stacks(run: RunDir, attempt: int) -> None:
 def read_process_memory() -> tuple[int | None, int | None]:
     """Resident size and physical footprint of this process in bytes; None where the system does not tell.
 
-    Linux knows no footprint. Neither figure includes what a GPU driver holds outside the process.
+    Linux has no footprint. Neither figure includes what a GPU driver holds outside the process.
     """
     if sys.platform == "darwin":
         library = ctypes.CDLL(ctypes.util.find_library("proc") or "libproc.dylib", use_errno=True)

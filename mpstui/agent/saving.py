@@ -1,4 +1,4 @@
-"""How a program saves: where to, and its own function that does it on request."""
+"""How a program saves: where to, and its own function that saves on request."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ NO_HOOK = f"this program saves by its own rules: its main script has no function
 
 _PARAMETERS = ("weight", "bias")
 _OF_WEIGHTS = "_metadata"
-"""What torch gives the dictionary that ``Module.state_dict`` returns, whatever the parameters are called."""
+"""An attribute that torch gives to the dictionary from ``Module.state_dict``, whatever the parameters are called."""
 _DEEPEST = 3
 
 
 class Written:
-    """The checkpoints that were written, and which of them nobody has been told of."""
+    """The checkpoints that were written, and which of them have not been reported."""
 
     def __init__(self) -> None:
         self._newest: CheckpointNote | None = None
         self._untold: dict[str, tuple[CheckpointNote, bool]] = {}
         self._files: dict[str, tuple[int, int, int]] = {}
-        """What tells the file of each of these, whatever its name is."""
+        """What identifies the file of each of these, whatever its name."""
 
     @property
     def newest(self) -> CheckpointNote | None:
-        """The last one, under the name that it has by now."""
+        """The last one, under its present name."""
         self._follow()
         return self._newest
 
@@ -52,14 +52,14 @@ class Written:
             self._files[path] = file
 
     def untold(self) -> list[tuple[CheckpointNote, bool]]:
-        """Those since the last time, the newest of each file, and whether it has weights alone."""
+        """Checkpoints since the last call, the newest of each file, and whether it holds weights alone."""
         self._follow()
         found, self._untold = list(self._untold.values()), {}
         self._files = {path: file for path, file in self._files.items() if self._newest and path == self._newest.path}
         return found
 
     def _follow(self) -> None:
-        """Take the new names of files that were renamed: many write one aside and put it in place as a whole."""
+        """Learn the new names of renamed files: many programs rename a checkpoint when it is complete."""
         for path in [path for path, file in self._files.items() if _identity(path) != file]:
             place = _found_again(path, self._files.pop(path))
             if place is not None and self._newest is not None and self._newest.path == path:
@@ -78,7 +78,7 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 
 
 def _found_again(path: str, file: tuple[int, int, int]) -> str | None:
-    """Where a file is that was at ``path``, in the same folder; of several names the first; None: it is not there."""
+    """Where a file that was at ``path`` is now, in the same folder; of several names the first; None: it is gone."""
     folder = os.path.dirname(path)  # noqa: PTH120
     try:
         with os.scandir(folder) as entries:
@@ -90,9 +90,9 @@ def _found_again(path: str, file: tuple[int, int, int]) -> str | None:
 
 
 def parts_saved(obj: Any) -> tuple[bool, bool]:
-    """Whether what is saved has a network's weights, and an optimizer's state: names alone are looked at.
+    """Whether saved data holds a network's weights, and an optimizer's state: only names are looked at.
 
-    No code of the program runs for it: a configuration that is saved beside them may refuse names it does not know.
+    None of the program's code runs for it: a configuration saved beside them may refuse names it does not know.
     """
     weights = state = False
     for one in _parts(obj, 0):
@@ -119,13 +119,13 @@ def _has(obj: Any, name: str) -> bool:
 
 
 def hook() -> Callable[[], Any] | None:
-    """``def mpstui_save() -> path`` of the main script, to be called behind a step; None where it has none."""
+    """``def mpstui_save() -> path`` of the main script, to be called after a step; None if there is none."""
     found = getattr(sys.modules.get("__main__"), _HOOK, None)
     return found if callable(found) else None
 
 
 def saved(by: Callable[[], Any], step: int | None) -> tuple[bool, str]:
-    """Let the program save: whether it did, and the sentence that says so."""
+    """Have the program save: whether it did, and a sentence that says so."""
     try:
         path = by()
     except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
@@ -134,16 +134,16 @@ def saved(by: Callable[[], Any], step: int | None) -> tuple[bool, str]:
 
 
 def path_of(file: Any) -> str | None:
-    """Where something is saved to; None for a buffer."""
+    """The path something is saved to; None for a buffer."""
     name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
     return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
 
 
 def step_begun_from(environ: Mapping[str, str]) -> Optional[int]:
-    """The step of the checkpoint that this attempt was started from; None where nobody has told it.
+    """The step of the checkpoint that this attempt was started from; None if it is not on record.
 
-    The attempt that wrote it has, in its last heartbeat, where it is the newest one that it wrote; of a branch the
-    spec has.
+    It is in the last heartbeat of the attempt that wrote the checkpoint, if that was its newest one; for a branch, it
+    is in the spec.
     """
     if not environ.get("MPSTUI_RUN_DIR"):
         return None

@@ -1,6 +1,6 @@
-"""What a program writes for TensorBoard by itself: points of its run, at the step that the run is at.
+"""What a program itself writes for TensorBoard: points of its run, at the step where the run is.
 
-Tried with torch 2.13 and tensorboardX 2.6, never imported here. Frameworks that are asked write the same twice.
+Tried with torch 2.13 and tensorboardX 2.6, never imported here. Frameworks that are read directly write it twice.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MOST_NAMES = 500
 _SEEN_ANYWAY = frozenset(("loss", "lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
 _COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
 _TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
-"""``--total-timesteps 20000``: what an environment does is counted, where the steps are logged as such."""
+"""``--total-timesteps 20000``: environment steps are counted if the program logs by such steps."""
 
 
 class Scalars:
-    """Looks at the writers of this process."""
+    """Observes the writers of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -34,7 +34,7 @@ class Scalars:
         """The steps that the program counts are those of its environments."""
 
     def before_reset(self, *args: Any, **kwargs: Any) -> None:
-        """Before ``Env.reset`` of gymnasium: the main script may count what its environments do."""
+        """Before ``Env.reset`` of gymnasium: the main script may count its environments' steps."""
         self.acts = True
         if self._watch.trainer is None and _counted_by_script():
             self._watch.trainer = self.read
@@ -42,10 +42,10 @@ class Scalars:
     def after_scalar(
         self, result: Any, writer: Any, tag: Any, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Behind ``SummaryWriter.add_scalar``, which has waited for the value already."""
+        """After ``SummaryWriter.add_scalar``, which has already waited for the value."""
         watch, name = self._watch, str(tag)
         if watch.trainer is not None and watch.trainer != self.read:
-            return  # it is told by the framework
+            return  # the framework reports it
         step = int(global_step) if global_step is not None else None
         if step is not None and step > self._step and watch.trainer is None and not self._planned:
             self._planned = _asked_timesteps(sys.argv) or -1
@@ -59,26 +59,26 @@ class Scalars:
             self._waiting.append((step, {name: float(scalar_value)}))
 
     def take(self) -> list[tuple[Optional[int], dict[str, float]]]:
-        """What was written since the last time, by step."""
+        """What was written since the last call, by step."""
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return list(waiting)
 
     def read(self) -> dict[str, Any]:
-        """Fields of a heartbeat of a program that counts what its environments do."""
+        """Heartbeat fields of a program that counts the steps of its environments."""
         self._step = max(self._step, _counted_by_script())
         planned = self._planned if self._planned >= self._step else None
         return {"step": self._step, "steps": planned, "points": self.take()}
 
 
 def _counted_by_script() -> int:
-    """Steps of environments, as the main script counts them in a variable of that name; 0: it does not."""
+    """Environment steps, if the main script counts them in a variable of such a name; 0: it does not."""
     names = vars(sys.modules["__main__"])
     counts = (names.get(name) for name in _COUNTS)
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
 def _asked_timesteps(argv: list[str]) -> int:
-    """How many steps of an environment are asked for among the arguments; 0: it does not say."""
+    """How many environment steps the arguments ask for; 0: they do not say."""
     for place, word in enumerate(argv):
         found = _TIMESTEPS.fullmatch(word)
         if found is not None:

@@ -1,6 +1,6 @@
-"""The agent: watches the training of a program that was never written for mpstui, from inside its process.
+"""The agent: watches the training of a program that does not know mpstui, from inside its process.
 
-Tensors are touched on the training thread alone, since two threads on MPS end the process (pytorch#197805).
+Tensors are touched on the training thread only, since two threads on MPS end the process (pytorch#197805).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .scalars import Scalars
 
 _LONGEST_COMPILATION_SECONDS = 1800.0
 _BLIND_SECONDS = 20.0
-"""How long backward passes go on without an optimizer step before that is said."""
+"""How long backward passes may go on without an optimizer step before that is reported."""
 _FEWEST_PASSES = _IDLE_BATCHES = 3
 _EVALUATES_AFTER_SECONDS = 1.0
 _SHIPPED_REPORTER = "mpstui.agent.reporter"
 
 
 class Watch:
-    """Counts optimizer steps, keeps the last loss, beats at most once a second, answers requests."""
+    """Counts optimizer steps, remembers the last loss, beats at most once a second, answers requests."""
 
     def __init__(
         self, torch: Any, environ: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
@@ -43,8 +43,8 @@ class Watch:
         self.passes = Passes(torch)
         self.steps = Steps(lambda: saving.step_begun_from(environ))
         self.trainer: Callable[[], dict[str, Any]] | None = None
-        """What a framework's own loop tells, before what is seen from outside: fields of a heartbeat, ``points`` (those
-        since the last time, by step), ``logged_loss`` where none is seen, ``counts_behind`` the optimizer or not."""
+        """What a framework's own loop reports, before what is seen from outside: heartbeat fields, new ``points`` by
+        step, ``logged_loss`` if none is seen, ``counts_behind``: whether its count lags behind the optimizer's."""
         self.scalars = Scalars(self)
         self._torch = torch
         self._environ = environ
@@ -57,7 +57,7 @@ class Watch:
         self._claim: int | None = None
         self._awake: Awake | None = None
         self._writing = _thread.RLock()
-        """Held by the one thread that reports: several may train, and one looks after long evaluations."""
+        """Held by the one thread that reports: several may train, and another watches over long evaluations."""
         self._device = "cpu"
         self.captured = CapturedSteps(torch, self._stepped)
         self._phase = "train"
@@ -66,14 +66,14 @@ class Watch:
         self._idle_batches = 0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
         self._written = saving.Written()
-        self.saves_folder = False  # what is saved now is a part of a checkpoint
+        self.saves_folder = False  # what is being saved is part of a checkpoint
         self._newest_memory = MemoryReading()
         self._pace = Pace()
         self._points = StepPoints()
         self._fetching_at = 0.0
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
-        """The same, switched off for good at its first surprise: a guest must not break the house."""
+        """The same hook, switched off for good at its first surprise: a guest must not break the house."""
 
         def guarded(*args: Any, **kwargs: Any) -> None:
             if not self._off:
@@ -94,7 +94,7 @@ class Watch:
             self._go_on_without_steps()
 
     def after_step(self, optimizer: Any) -> None:
-        """Runs behind every optimizer's step, on its thread."""
+        """Runs after every optimizer's step, on its thread."""
         if self._off:
             return
         try:
@@ -119,7 +119,7 @@ class Watch:
         self._report()
 
     def _go_on_without_steps(self) -> None:
-        """Backward passes alone: an optimizer of the program's own, or one whose step is compiled."""
+        """Backward passes alone: the program has an optimizer of its own, or one whose step is compiled."""
         if not self._trains:
             waits = self._is_blind() and self._worked_at - self._first_backward < _BLIND_SECONDS
             if waits or self.losses.backwards < _FEWEST_PASSES:
@@ -128,7 +128,7 @@ class Watch:
         self._report()
 
     def gathers(self, device: str) -> None:
-        """A framework's loop goes on without a step of an optimizer: it makes what it will train on."""
+        """A framework's loop runs without optimizer steps: it gathers what it will train on."""
         self._worked()
         self._start(device)
         self._report()
@@ -137,7 +137,7 @@ class Watch:
         return self.steps.count is None and self.trainer is None
 
     def _begin(self) -> None:
-        if _SHIPPED_REPORTER in sys.modules:  # this program reports by itself
+        if _SHIPPED_REPORTER in sys.modules:  # this program reports itself
             self._off = True
             return
         self._pid, self._thread = os.getpid(), _thread.get_ident()
@@ -149,7 +149,7 @@ class Watch:
         self._awake = Awake(self._stay_awake, BEAT_SECONDS)
 
     def _start(self, device: str) -> None:
-        """The training goes: its next step may take as long as all before it, which was fetched and compiled."""
+        """The training has begun: its next step may take as long as all before it, fetching and compiling included."""
         with self._writing:
             if self._reporter is None:
                 self._begin()
@@ -193,7 +193,7 @@ class Watch:
 
         Args:
             now: when the newest step was made.
-            phase: what begins behind it, and after how many ``seconds`` of silence one may wonder.
+            phase: what begins after it, and after how many ``seconds`` of silence there is cause for concern.
         """
         assert self._reporter is not None
         assert self._awake is not None
@@ -240,19 +240,19 @@ class Watch:
                 self._points.hold(at, epoch, {**known, "loss": self.losses.read()[0]})
 
     def saved(self, note: CheckpointNote) -> None:
-        """A framework wrote a checkpoint that a training can go on from."""
+        """A framework wrote a checkpoint that a training can resume from."""
         self._written.add(note.path, self.steps.count if note.step is None else note.step, note.time)
         if self._reporter is not None and not self._reporter.is_spoken_for():
             self._tell_of_checkpoints()
 
     def _tell_of_checkpoints(self) -> None:
-        """An event for each; where the program tells of its own, it has by the next beat."""
+        """An event for each; a program that reports its own has done so by the next beat."""
         for note, weights_only in self._written.untold():
             if self._reporter is not None:
                 self._reporter.saved(note, weights_only=weights_only)
 
     def _worked(self) -> None:
-        """A backward pass or a step: it trains."""
+        """A backward pass or a step: it is training."""
         now = self._monotonic()
         self._pace.was_away |= self._eval_at is not None or self._phase != "train"
         self._eval_at, self._idle_batches = None, 0
@@ -261,7 +261,7 @@ class Watch:
         self._worked_at = now
 
     def before_compilation(self, *args: Any, **kwargs: Any) -> None:
-        """Before ``torch.compile`` gets to work: a long silence, most often before the first step."""
+        """Before ``torch.compile`` gets to work: a long silence, usually before the first step."""
         if self._reporter is None and self._torch.is_grad_enabled() and not self._off:
             self._begin()
         if self._thread == _thread.get_ident():
@@ -280,7 +280,7 @@ class Watch:
         self._beat_on("eval", self._monotonic())
 
     def before_train(self, module: Any, mode: bool = True) -> None:
-        """Before ``Module.train``, of each of its parts: what is computed from here on is no evaluation."""
+        """Before ``Module.train``, also of the model's parts: what is computed from now on is no evaluation."""
         if mode and self._eval_at is not None:
             self._pace.came_back(now := self._monotonic(), self._eval_at)
             self._eval_at, self._idle_batches = None, 0
@@ -292,7 +292,7 @@ class Watch:
         self._fetching_at = self._monotonic()
 
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
-        """Behind ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
+        """After ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
         self.passes.fetched(batch, iterator)
         if self._reporter is None or self._thread != _thread.get_ident():
             return
@@ -309,7 +309,7 @@ class Watch:
         return self._eval_at is not None and now - self._eval_at > _EVALUATES_AFTER_SECONDS
 
     def _beat_on(self, phase: str, now: float, seconds: float = 0.0) -> None:
-        """It computes, and trains no further: a beat without new numbers, but for those before it."""
+        """It computes, but does not train on: a beat with no new numbers except those from before."""
         if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
             return
         with self._writing:
@@ -317,7 +317,7 @@ class Watch:
                 return
             self._next_beat = now + BEAT_SECONDS
             ends = self._trains and self._phase == "train" and self._thread == _thread.get_ident()
-            if ends and phase in ("eval", "save"):  # for minutes, maybe: what was done before it is told first
+            if ends and phase in ("eval", "save"):  # perhaps for minutes: first report what was done before
                 self._beat(self._worked_at, phase, seconds)
             else:
                 step = self.steps.already if self.trainer is None and self._trains else None
@@ -325,7 +325,7 @@ class Watch:
                 self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **known)
 
     def _stay_awake(self) -> None:
-        """On a thread of its own: beats on while an evaluation without a loader moves, or a silent one."""
+        """On a thread of its own: keeps beating while an evaluation that has no loader, or is silent, moves on."""
         now, worked_at = self._monotonic(), self._worked_at
         if self._off or self._awake is None or self._reporter is None or self._phase not in ("eval", "train"):
             return
@@ -339,7 +339,7 @@ class Watch:
                 finally:
                     self._writing.release()
                 if self._worked_at != worked_at and self._eval_at is None and self._phase != "save":
-                    with self._writing:  # a step came while the door was shut: it has the last word
+                    with self._writing:  # a step came in the meantime: it takes precedence
                         self._phase = "train"
                         self._reporter.beat("train")
         except Exception as error:  # noqa: BLE001 - a guest must not break the house
@@ -349,16 +349,16 @@ class Watch:
         """Before ``torch.save``."""
         if self._reporter is not None and saving.path_of(f) and self._thread == _thread.get_ident():
             now = self._monotonic()
-            if now - self._saved_at >= BEAT_SECONDS:  # one that saves all the time is told of once a second
+            if now - self._saved_at >= BEAT_SECONDS:  # a program that saves all the time is reported once a second
                 self._beat_on("save", now, saving.LONGEST_SECONDS)
 
     def after_save(self, result: Any, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Behind ``torch.save``."""
+        """After ``torch.save``."""
         path = saving.path_of(f)
         trains = self._reporter is not None or self.losses.backwards >= _FEWEST_PASSES
         if not path or not trains or self._thread not in (0, _thread.get_ident()):
             return
-        if self.trainer is None and not self.saves_folder:  # which would be told of as a whole
+        if self.trainer is None and not self.saves_folder:  # the whole checkpoint will be reported
             weights, state = saving.parts_saved(obj)
             if weights or state:
                 self._written.add(path, self.steps.count, weights_only=not state)
@@ -375,7 +375,7 @@ class Watch:
         return self._newest_memory
 
     def at_exit(self) -> None:
-        """A last word: the newest numbers, and ``done`` unless an exception ended the program."""
+        """A last beat: the newest numbers, and ``done`` unless an exception ended the program."""
         if self._off:
             return
         try:

@@ -211,8 +211,8 @@ def launch(
     Args:
         kept: descriptors of the queue's locks; the trainer keeps them locked even if this supervisor dies.
 
-        The status says "starting" before there is a process, and the process itself records its identity before it
-        becomes the program: there is no moment in which a trainer runs that no record names.
+    The status says "starting" before there is a process, and the process itself records its identity before it
+    becomes the program: there is no moment in which a trainer runs that no record names.
     """
     _write_launch(run, spec, plan, command, journal, machine)
     try:
@@ -289,8 +289,8 @@ def compose(
     Args:
         device: a device other than the one asked for at launch.
         checkpoint: what to resume from.
-            handed_over: the value of :data:`AFTER_CHECKPOINT`: the newest checkpoint of the run this one waited for.
-            place: the folder that the program uses as its run directory, if it is another one.
+        handed_over: the value of :data:`AFTER_CHECKPOINT`: the newest checkpoint of the run this one waited for.
+        place: the folder that the program uses as its run directory, if it is another one.
 
     Raises:
         CannotCompose: no variant for the device, no way to resume, or nothing that a system could start.

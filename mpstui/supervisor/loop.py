@@ -50,8 +50,8 @@ class Supervisor:
 
         Args:
             wait: sleeps for so many seconds, or until a signal comes.
-                moved: says whether the run's directory has been moved.
-                child: the trainer, if this process is already its parent.
+            moved: says whether the run's directory has been moved.
+            child: the trainer, if this process is already its parent.
         """
         signal.signal(signal.SIGTERM, self._on_term)
         if self.state.machine.in_job:

@@ -319,7 +319,7 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
 
     Args:
         looked_at: names of files to skip; those that are read now are added.
-            most: how many files to read; of more, those that end the run, the oldest and the newest are chosen.
+        most: how many files to read; of more, those that end the run, the oldest and the newest are chosen.
     """
     try:
         names = sorted(os.listdir(run.requests))  # noqa: PTH208 - a path object an entry is what costs

@@ -1,4 +1,4 @@
-"""Imported by ``sitecustomize.py`` beside it: arms the agent in a program that knows nothing of it.
+"""Imported by ``sitecustomize.py`` beside it: prepares the agent in a program that does not know mpstui.
 
 ``MPSTUI_AGENT=1`` switches it on; without it, and whenever anything goes wrong, the program runs as if this file were
 not there. Nothing happens before the program itself imports torch. The agent's modules are loaded from their own folder
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PRIVATE = "_mpstui_private"
 _WATCHED = {
     "torch",
-    "torch._dynamo.callback",  # which tells that something is compiled
+    "torch._dynamo.callback",  # which knows when something is compiled
     "torch.utils.tensorboard.writer",
     "tensorboardX.writer",
     "safetensors",  # its serialize_file is behind every save_file
@@ -44,22 +44,22 @@ _WATCHED = {
         for module in ("call", "trainer", "connectors.logger_connector.logger_connector")
     ),
 }
-"""Modules that the agent looks into once the program has imported them."""
+"""Modules that the agent hooks into once the program has imported them."""
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _Imports:
-    """A finder that lets modules load as always and then hands them to the agent.
+    """A finder that lets modules load as usual and then hands them to the agent.
 
-    Each is waited for until it was really loaded: many libraries only ask first whether there is one.
+    Each is awaited until it is really loaded: many libraries first only ask whether it exists.
     """
 
     def __init__(self) -> None:
         self._finding: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Ask the other finders for it, and add one call behind its execution."""
-        if name not in _WATCHED or name in self._finding:  # another like us asks all finders again
+        """Ask the other finders for it, and add one call after its execution."""
+        if name not in _WATCHED or name in self._finding:  # another finder like ours asks all finders again
             return None
         self._finding.add(name)
         try:
@@ -79,13 +79,13 @@ class _Imports:
             execute(module)
             _attempt(lambda: _imported(module))
 
-        # Tracebacks of imports are without importlib's own frames, but only where no other is between them.
+        # Tracebacks of imports omit importlib's own frames, but only if no other frame is between them.
         exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
         loader.exec_module = exec_module
 
 
 _told_later: list[Any] = []
-"""Modules that the agent was not told of yet: it comes with torch."""
+"""Modules that the agent has not been given yet: it is loaded together with torch."""
 
 
 def _imported(module: Any) -> None:
@@ -102,7 +102,7 @@ def _imported(module: Any) -> None:
 
 
 def _load_agent() -> Any:
-    """The module ``agent.hooks``, as a part of a package that holds ``wire`` and ``agent`` and nothing else."""
+    """The module ``agent.hooks``, as part of a package that holds ``wire`` and ``agent`` and nothing else."""
     import importlib
     import types
 
@@ -135,7 +135,7 @@ def _attempt(action: Callable[[], Any]) -> None:
 
 
 def _tell(text: str) -> None:
-    """An event of the run: what the program prints stays its own."""
+    """Write an event of the run: the program's output stays its own."""
     import json
     import time
     from contextlib import suppress
@@ -149,7 +149,7 @@ def _tell(text: str) -> None:
 
 def _arm() -> None:
     if os.environ.get("MPSTUI_AGENT_DEVICE") == "cpu":
-        # Read by Lightning (2.3+), accelerate and the CUDA driver; torch itself is told once it is there.
+        # Read by Lightning (2.3+), accelerate and the CUDA driver; torch itself is told when it has loaded.
         os.environ.update(DISABLE_MPS="1", ACCELERATE_USE_CPU="1", CUDA_VISIBLE_DEVICES="")
     if "torch" not in sys.modules:
         sys.meta_path.insert(0, _Imports())
