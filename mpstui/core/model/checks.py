@@ -58,7 +58,7 @@ def any_text(value: Any) -> str | None:
 
 
 def log_pattern(value: Any) -> str | None:
-    """A regular expression with named groups that no line can keep busy for ever."""
+    """A regular expression with named groups that cannot keep a line busy for ever."""
     if expected := text(value):
         return expected
     try:
@@ -124,7 +124,7 @@ def list_of(check: Check, what: str) -> Check:
 
 
 def command(value: Any) -> str | None:
-    """A command: a list of words. A single text is shown split, since no shell will ever split it."""
+    """A command: a list of words. A single text is shown split into words, since no shell will ever split it."""
     if isinstance(value, str):
         try:
             words = json.dumps(shlex.split(value), ensure_ascii=False)
@@ -142,7 +142,7 @@ def size(value: Any) -> str | None:
 
 
 def size_in_bytes(value: Any) -> int | None:
-    """Bytes of a size as a profile writes it; None when it is none."""
+    """Bytes of a size as a profile writes it; None if it is not a size."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value >= 0 else None
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
@@ -150,7 +150,7 @@ def size_in_bytes(value: Any) -> int | None:
 
 
 def environment_value(value: Any) -> str | None:
-    """A text; a whole number is taken for one, true and false are not since programs disagree on how to spell them."""
+    """A text, or a whole number; true and false are refused, since programs disagree on how to spell them."""
     if isinstance(value, bool):
         return f'a text in quotes, such as "{int(value)}"'
     fits = isinstance(value, int) or (isinstance(value, str) and "\0" not in value)
@@ -221,7 +221,7 @@ class LineIndex:
                     break
 
     def line_of(self, path: KeyPath) -> int | None:
-        """The line of a key; of its table for a key inside an inline table; None when it is nowhere."""
+        """The line of a key; for a key inside an inline table, that of the table; None if it is nowhere."""
         while path:
             if path in self._lines:
                 return self._lines[path]

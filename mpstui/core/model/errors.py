@@ -27,11 +27,11 @@ class ReportedError(Exception):
 
 
 class UsageError(ReportedError):
-    """Something was asked for wrongly; the command line exits with 2."""
+    """A wrong request; the command line exits with 2."""
 
 
 class OperationError(ReportedError):
-    """Something asked for rightly could not be done; the command line exits with 1, or what a kind of it says."""
+    """A proper request that could not be carried out; the command line exits with 1, or as the subclass says."""
 
     exit_code = 1
 

@@ -10,9 +10,9 @@ from ...wire import trust
 from .errors import OperationError, UsageError
 
 THEMES = ("auto", "dark", "light")
-"""What can be set for the screen; auto goes by what the terminal says of its background."""
+"""The screen's themes; auto follows the background that the terminal reports."""
 GRAPHICS = ("auto", "off")
-"""Charts in pixels: auto where the terminal says that it can show them."""
+"""Charts in pixels: auto if the terminal reports that it can show them."""
 
 
 class Home(NamedTuple):
@@ -33,7 +33,7 @@ class Home(NamedTuple):
 
     @property
     def arguments(self) -> Path:
-        """What programs said of their arguments; can be deleted at any time."""
+        """What programs said about their arguments; can be deleted at any time."""
         return self.state / "arguments"
 
     @property
@@ -43,7 +43,7 @@ class Home(NamedTuple):
 
     @property
     def settings(self) -> Path:
-        """What this person set for all runs."""
+        """What this person has set for all runs."""
         return self.config / "settings.toml"
 
     @property
@@ -63,7 +63,7 @@ HINT_OWN = (
 
 
 def require_own(home: Home) -> None:
-    """Nothing is started from, or set in, a folder that another user could steer it by.
+    """Refuse to start or set anything in a folder through which another user could take control.
 
     Raises:
         OperationError: the home belongs to another user, or others can write it.

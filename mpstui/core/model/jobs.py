@@ -26,9 +26,9 @@ class JobPhase(StrEnum):
     NODE_FAILED = "node_failed"
     OUT_OF_MEMORY = "out_of_memory"
     GONE = "gone"
-    """The scheduler knows it no more; how it ended is not on record."""
+    """The scheduler no longer knows it; how it ended is not on record."""
     UNKNOWN = "unknown"
-    """The scheduler has said nothing of it yet."""
+    """The scheduler has not said anything about it yet."""
 
     @property
     def waits(self) -> bool:
@@ -42,7 +42,7 @@ class JobPhase(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, as far as the scheduler goes."""
+        """Whether it has ended as far as the scheduler is concerned."""
         return not (self.waits or self.has_nodes or self is JobPhase.UNKNOWN)
 
 
@@ -71,13 +71,13 @@ class JobView(NamedTuple):
 
     engine: str
     title: str
-    """The scheduler, as people call it."""
+    """What people call the scheduler."""
     id: str
     phase: JobPhase = JobPhase.UNKNOWN
     state: str | None = None
-    """In the scheduler's word: ``PENDING``."""
+    """In the scheduler's words: ``PENDING``."""
     reason: str | None = None
-    """Why it waits, or ended, in the scheduler's word: ``Priority``."""
+    """Why it waits, or ended, in the scheduler's words: ``Priority``."""
     nodes: str | None = None
     """As the scheduler writes them: ``n[1-2]``."""
     partition: str | None = None
@@ -88,12 +88,12 @@ class JobView(NamedTuple):
     ends: Moment | None = None
     """When its time limit ends it, Unix seconds."""
     silent_since: Moment | None = None
-    """Since when the scheduler has not answered; None: what is said here is what it says now."""
+    """Since when the scheduler has not answered; None: this is its present answer."""
     why_silent: str = ""
 
     @property
     def array(self) -> str:
-        """The id that all tasks of its array share; its own where it is in none."""
+        """The id shared by all tasks of its array; its own id if it is in none."""
         return self.id.partition("_")[0]
 
     def sentence(self) -> str:
@@ -103,14 +103,14 @@ class JobView(NamedTuple):
         return f"{self.title} job {self.id} {_WORDS[self.phase]}{where}{why}"
 
     def silence(self) -> str:
-        """That the scheduler does not answer, and since when; empty where it does."""
+        """That the scheduler does not answer, and since when; empty if it does."""
         if self.silent_since is None:
             return ""
         since = strftime("%H:%M:%S", localtime(self.silent_since))
         return f"; {self.title} does not answer since {since}" + (f" ({self.why_silent})" if self.why_silent else "")
 
     def short(self) -> str:
-        """A few words beside the state: ``Slurm 17 on n[1-2]``, ``Slurm 17 Priority``; with ``?`` it is no news."""
+        """A few words beside the state: ``Slurm 17 on n[1-2]``, ``Slurm 17 Priority``; a ``?`` marks an old answer."""
         doubt = "?" if self.silent_since is not None else ""
         said = self.reason if self.reason not in (None, *_SAYS_NOTHING) and self.phase.waits else None
         where = f"on {self.nodes}" if self.phase.has_nodes and self.nodes else said or self.phase.replace("_", " ")

@@ -11,11 +11,11 @@ class Kept(NamedTuple):
     """Its name and step, and where it lies; nothing of an image is read until somebody looks at it."""
 
     number: int
-    """From 1, higher than those of all that were logged before."""
+    """From 1, higher than those of everything logged before."""
     name: str
     step: int | None
     time: Moment
-    """0: it is not told."""
+    """0: unknown."""
     text: str | None = None
     """None: it is an image."""
     file: str = ""

@@ -6,4 +6,4 @@ from typing import Annotated
 
 UNIX = "Unix seconds"
 Moment = Annotated[float, UNIX]
-"""A point in time by the clock of the machine that tells it: seen from another one, it is moved to that one's clock."""
+"""A point in time by the clock of the machine that states it; seen from another one, it is converted to that clock."""

@@ -19,10 +19,10 @@ _DOING = {
 
 
 class Moving(NamedTuple):
-    """How far it is."""
+    """How far the move has come."""
 
     to: str
-    """The other machine, as whoever moves it calls it."""
+    """The other machine, as the person who moves the run calls it."""
     step: str
     """One of :class:`.MoveStep`."""
     since: Moment

@@ -1,8 +1,9 @@
-"""Regular expressions of a person's, told before they are used how long a line may keep them busy.
+"""People's regular expressions, with the longest time that a line can keep them busy, known before they are used.
 
-What does not match is tried in every way it could have: repetitions that can take the same characters, and follow each
-other, take the time of a line's length to the power of their number, a repetition of what itself has several ways the
-time of two to the power of the length. Python's ``re`` cannot be interrupted, so neither may be begun.
+Text that does not match is tried in every possible way: repetitions that follow each other and can take the same
+characters need time that grows with the line's length to the power of their number; a repetition of something that
+can match in several ways needs two to the power of the length. Python's ``re`` cannot be interrupted, so such
+patterns must never be started.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any, NamedTuple
 
 LONGEST_PATTERN = 2000
 _LONGEST_LINES = (1 << 16, 1 << 16, 1 << 11, 300)
-"""By the power: each costs some milliseconds at worst."""
+"""By power, the longest line: each costs some milliseconds at worst."""
 _FEW = 4
-"""A repetition of so many at most is written out; more of what has several ways are too many."""
+"""A repetition of at most this many is written out; more of something ambiguous are too many."""
 _CHOICE = 0.15
-"""What something that may be left out adds to the power: each doubles the time."""
+"""What an optional item adds to the power: each doubles the time."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 _KINDS: Mapping[str, Callable[[str], bool]] = {
     "DIGIT": str.isdigit,
@@ -31,7 +32,7 @@ _parser: Any = importlib.import_module("re._parser")
 
 
 class PatternMistake(ValueError):
-    """No regular expression, or one that may take for ever; says why, and what to do."""
+    """Not a regular expression, or one that may take for ever; says why, and what to do."""
 
     def __init__(self, why: str, hint: str) -> None:
         super().__init__(why)
@@ -39,14 +40,14 @@ class PatternMistake(ValueError):
 
 
 class LinePattern(NamedTuple):
-    """A regular expression, and the characters of a line it is shown: what comes behind them, it does not see."""
+    """A regular expression, and how many characters of a line it is shown; it never sees the rest."""
 
     pattern: re.Pattern[str]
     longest: int
 
     @property
     def is_linear(self) -> bool:
-        """Whether a text of any length keeps it busy no longer than it takes to read."""
+        """Whether no text, however long, takes more time than it takes to read it."""
         return self.longest == _LONGEST_LINES[0]
 
     def search(self, line: str) -> re.Match[str] | None:
@@ -58,17 +59,17 @@ class LinePattern(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def line_pattern(text: str, flags: int = 0) -> LinePattern:
-    """What a person wrote as a pattern for lines.
+    """A person's pattern for lines.
 
     Raises:
-        PatternMistake: it is no regular expression, is too long, or could keep a line busy for ever.
+        PatternMistake: it is not a regular expression, is too long, or could keep a line busy for ever.
     """
     shown = f"the pattern {text[:60]!r}"
     try:
         if len(text) > LONGEST_PATTERN:
             raise PatternMistake(f"{shown} is too long", "look for less")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a later Python may understand otherwise is nobody's business here
+            warnings.simplefilter("ignore")  # a later Python may read this pattern differently: nobody's business here
             compiled, tree = re.compile(text, flags), _parser.parse(text, flags)
         items = _without_end(tree)
         power = max(_power(items, one) for one in _samples(tree))
@@ -83,7 +84,7 @@ def line_pattern(text: str, flags: int = 0) -> LinePattern:
 
 
 def _without_end(tree: Any) -> list[Any]:
-    """The parts of a pattern that can still fail: what may be repeated at its end is taken as it comes."""
+    """The parts of a pattern that can still fail: a repetition at its end matches whatever comes."""
     items = list(tree)
     while items:
         kind, value = items[-1]
@@ -97,12 +98,12 @@ def _without_end(tree: Any) -> list[Any]:
 
 
 class _Ways(NamedTuple):
-    """How many repetitions in a row a line of one character alone can keep busy, in a part of a pattern."""
+    """How many repetitions in a row a line of one repeated character can keep busy, in a part of a pattern."""
 
     through: float | None
-    """From its beginning to its end; None: such a line does not get through."""
+    """From its beginning to its end; None: such a line cannot pass through."""
     first: float
-    """From its beginning on."""
+    """From its beginning."""
     last: float
     """Up to its end."""
     most: float
@@ -121,7 +122,7 @@ _ENDLESS = _Ways(99.0, 99.0, 99.0, 99.0)
 
 def _power(tree: Any, one: str) -> float:
     ways = _ways(tree, one)
-    return max(ways.most, ways.first + 1)  # looked for from each place of the line
+    return max(ways.most, ways.first + 1)  # searched for from each place of the line
 
 
 def _ways(tree: Any, one: str) -> _Ways:
@@ -193,7 +194,7 @@ def _has_ways(tree: Any) -> bool:
 
 
 def _takes(kind: str, value: Any, one: str) -> bool:
-    """Whether one item takes a character, whatever its case."""
+    """Whether one item matches a character, whatever its case."""
     if kind in ("LITERAL", "NOT_LITERAL"):
         return (chr(value).lower() == one.lower()) == (kind == "LITERAL")
     if kind == "RANGE":
@@ -208,7 +209,7 @@ def _takes(kind: str, value: Any, one: str) -> bool:
 
 
 def _samples(tree: Any) -> set[str]:
-    """Characters enough to find one that several items take: those it names, their neighbours, and one of each kind."""
+    """Enough characters to find one that several items match: those named, their neighbours, and one of each kind."""
     return {*"a1 _-=é", *(chr(code) for code in _codes(tree) if 0 <= code < 0x110000)}
 
 

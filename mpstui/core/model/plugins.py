@@ -28,7 +28,7 @@ TELEMETRY_SOURCES = "mpstui.telemetry_sources"
 def plugin_modules(group: str) -> tuple[ModuleType, ...]:
     """The modules that installed packages offer for ``group``, in the order of their names.
 
-    A module that cannot be imported is left out and logged: somebody else's mistake must not take a reader away.
+    A module that cannot be imported is skipped and logged: somebody else's bug must not cost us a reader.
     """
     modules = []
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
@@ -45,7 +45,7 @@ def plugin_modules(group: str) -> tuple[ModuleType, ...]:
 def discovered(package: str, group: str, name: str) -> list[Any]:
     """The object ``name`` of every module of ``package``, and of every module that other packages offer for ``group``.
 
-    Modules whose names begin with an underscore are helpers. A plugin without the object is left out and logged.
+    Modules whose names begin with an underscore are private. A plugin without the object is skipped and logged.
     """
     paths = import_module(package).__path__
     own = [module.name for module in pkgutil.iter_modules(paths) if not module.name.startswith("_")]

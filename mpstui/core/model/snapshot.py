@@ -1,4 +1,4 @@
-"""What the screen and the commands are given: frozen snapshots of runs and of the machine. None means unknown."""
+"""What the screen and the commands receive: frozen snapshots of runs and of the machine. None means unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .moves import Moving
 
 
 class State(StrEnum):
-    """Where a run is, told from its witnesses (never stored)."""
+    """Where a run is, derived from its witnesses (never stored)."""
 
     QUEUED = "queued"
     BACKING_OFF = "backing_off"
@@ -42,7 +42,7 @@ class State(StrEnum):
 
     @property
     def active(self) -> bool:
-        """Whether something is, or will by itself be, running."""
+        """Whether something is running, or will run without being asked."""
         return self in _ACTIVE
 
 
@@ -78,17 +78,17 @@ class QueuePlace(NamedTuple):
     """Where a queued run stands."""
 
     group: str | None = None
-    """None: it waits for other runs alone."""
+    """None: it waits only for other runs."""
     number: int | None = None
-    """Its place among those of the group that wait, 1 is the next; None while it has not joined the line."""
+    """Its place among the waiting runs of the group, 1 being the next; None while it has not joined the queue."""
     paused: bool = False
     """Nothing of the group starts."""
     after: tuple[str, ...] = ()
     """Names of the runs whose end it waits for."""
     behind: tuple[str, ...] = ()
-    """Names of the runs of its group that run, and of those that start before it."""
+    """Names of the runs of its group that are running, and of those that start before it."""
     starts_in: float | None = None
-    """Seconds until its turn, about; None: nobody knows."""
+    """About how many seconds until its turn; None: unknown."""
 
     def sentence(self) -> str:
         """``2nd in default``, ``after stage1``, ``1st in default (paused)``."""
@@ -137,14 +137,14 @@ class SeriesView:
     count: int
     """Points seen, before thinning."""
     first: float | None = None
-    """The first finite value that no later attempt has measured again."""
+    """The first finite value, unless a later attempt has measured it again."""
     last: float | None = None
     """The newest value; None: it is NaN or infinite."""
     minimum: float | None = None
-    """The lowest and highest value that no later attempt has measured again."""
+    """The lowest and highest value, of those that no later attempt has measured again."""
     maximum: float | None = None
     minimum_at: float | None = None
-    """The x at which they were measured first; None: unknown."""
+    """The x at which they were first measured; None: unknown."""
     maximum_at: float | None = None
     attempt_marks: Sequence[float] = ()
     """x positions where a new attempt took over."""
@@ -153,7 +153,7 @@ class SeriesView:
     gaps: Sequence[float] = ()
     """x positions of the columns that hold a non-finite point."""
     superseded: Sequence[Piece] = ()
-    """What earlier attempts measured beyond the step from which a later one resumed; not part of the curve."""
+    """What earlier attempts measured after the step from which a later one resumed; not part of the curve."""
     complete: bool = True
     """False while a long history is still being read: the curve is a sample of it."""
     read_share: float = 1.0
@@ -161,23 +161,23 @@ class SeriesView:
     times: Sequence[Moment] = ()
     """When each column's last point was measured, Unix seconds; NaN where that is unknown."""
     epochs: Sequence[float] = ()
-    """In which epoch it was measured, NaN where that is unknown."""
+    """The epoch in which it was measured; NaN if unknown."""
     values: Sequence[float] = ()
-    """What each column's last point, the one at its ``x``, measured; NaN or infinite as it was."""
+    """The value of each column's last point, the one at its ``x``; NaN or infinite if it was."""
     points: Sequence[float] = ()
     """How many finite points each column holds."""
     smoothing: float = 0.0
     """The weight of the past in ``smooth``, per column; 0: it is ``mean``."""
     begin: float = math.nan
-    """The x of the very first point; a column reaches from beyond the ``x`` of the one before it to its own."""
+    """The x of the very first point; each column reaches from just after the previous column's ``x`` to its own."""
 
     def begins(self, place: int) -> float:
-        """Where the first point of a column of several may lie: beyond the column before it."""
+        """Where the first point of a column of several may lie: after the column before it."""
         before = self.x[place - 1] + (self.axis == "step") if place else self.begin
         return before if before <= self.x[place] else self.x[place]
 
     def broken(self) -> tuple[float, float] | None:
-        """Between which x the values ceased to be finite for good, the same twice if exact; None: the newest one is."""
+        """The x between which the values stopped being finite for good, equal if exact; None: the newest is finite."""
         if self.last is not None or not len(self.x):
             return None
         ends = next((place for place in range(len(self.x) - 1, -1, -1) if self.low[place] == self.low[place]), -1)
@@ -198,7 +198,7 @@ class Checkpoint(NamedTuple):
     best: bool = False
     complete: bool = True
     owner: str | None = None
-    """The run that it says it is of; None where it does not say."""
+    """The run that it says it belongs to; None if it does not say."""
 
 
 class RunEvent(NamedTuple):
@@ -213,7 +213,7 @@ class RunEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What a run says of itself now, and what follows for its pace. None: it never said."""
+    """What a run says about itself now, and what follows for its pace. None: it never said."""
 
     beat: Heartbeat | None = field(default=None, compare=False)
     """The newest attempt's last heartbeat as it was written (another program's: as far as it was understood)."""
@@ -227,18 +227,18 @@ class Numbers:
     epoch_step: int | None = None
     epoch_steps: int | None = None
     first_epoch: int = 1
-    """The number that the program gives its first epoch."""
+    """The number that the program gives to its first epoch."""
     epoch_done: bool = False
-    """Whether ``epoch`` is known to be over, though no other has begun."""
+    """Whether ``epoch`` is known to be over although no other has begun."""
     done: bool = False
-    """Whether the training is over, by what it prints: a line that says so, or the end of all that was planned."""
+    """Whether the training is over according to its output: a line says so, or everything planned is done."""
     loss: float | None = None
     loss_is_finite: bool = True
     """False: the newest reported loss was NaN or infinite (then ``loss`` is None)."""
     lr: float | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     told_by: Mapping[str, str] = field(default_factory=dict)
-    """Which witness a number is from, by its name here: the heartbeat, the agent, a file, the arguments."""
+    """Which witness a number comes from, by its name here: the heartbeat, the agent, a file, the arguments."""
     samples_per_second: float | None = None
     steps_per_second: float | None = None
     eta_seconds: float | None = None
@@ -248,7 +248,7 @@ class Numbers:
 
 
 class Availability(NamedTuple):
-    """Whether a key can work for a run now, and the sentence that says why not."""
+    """Whether a key can work for a run now, and a sentence that says why not."""
 
     ok: bool
     why: str = ""
@@ -256,7 +256,7 @@ class Availability(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSnapshot:
-    """One run, as known at ``seen``. Two that are equal show the same, whenever they were made."""
+    """One run, as known at ``seen``. Two that compare equal show the same, whenever they were made."""
 
     run: str
     name: str
@@ -266,7 +266,7 @@ class RunSnapshot:
     reason: str = ""
     """One sentence: which witness says so, or what is wrong."""
     tags: tuple[str, ...] = ()
-    """Words that people gave it, in the order in which they did."""
+    """Words that people gave it, in the order in which they were given."""
     note: str = ""
     """What somebody wrote down about it."""
     health: Health | None = None
@@ -301,71 +301,71 @@ class RunSnapshot:
     begun_from: str | None = None
     """The checkpoint that mpstui started it from, as it stands in ``argv``; None: from the start, or unknown."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """The environment on the record of its launch, what it inherited included; secret values masked."""
+    """The environment recorded at its launch, inherited variables included; secret values masked."""
     paused: bool = False
     held_for: str | None = None
-    """What mpstui itself pauses it for (``disk``); None: nothing, or the user did."""
+    """Why mpstui itself paused it (``disk``); None: it did not, or the user did."""
     job: JobView | None = None
-    """What its scheduler says of it; None: no scheduler starts it."""
+    """What its scheduler says about it; None: no scheduler starts it."""
     queue: QueuePlace | None = None
-    """Where it stands in line; None unless it is queued."""
+    """Its place in the queue; None unless it is queued."""
     output: Path | None = None
     """The newest attempt's output file, when it exists."""
     outputs: tuple[Path | None, ...] = ()
-    """Of a run that is not ours and was begun several times: the output of each attempt."""
+    """The output of each attempt, for a run that is not ours and was started several times."""
     survivors: tuple[int, ...] = ()
     readers: str | None = None
     """Where the numbers come from: heartbeat, output.log, or a metric file."""
     loading: bool = False
     """A long history is still being read: curves are samples of it."""
     brief: bool = False
-    """Made for a list: without events, checkpoints and all curves but a short one of the loss, whatever there is."""
+    """Made for a list: without events, checkpoints and curves, except a short one of the loss."""
     extremes: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """The lowest and the highest value of each metric that no later attempt has measured again; empty until all of its
-    history was read."""
+    """The lowest and the highest value of each metric, of those that no later attempt has measured again; empty until
+    the whole history has been read."""
     log_exception: str | None = None
-    """What a watched log ends with, as it stands there; that its program has ended does not follow."""
+    """The exception at the end of a watched log, as it stands there; the program may go on all the same."""
     available: Mapping[str, Availability] = field(default_factory=dict)
     """What can be done with it now, by action; filled by the monitor for the runs in focus."""
     gone: bool = False
-    """What is watched was there, and is not any more."""
+    """What is watched existed, and no longer does."""
     unread: bool = False
-    """There is something to read its numbers from, and nothing of it has been read."""
+    """There is something to read its numbers from, and none of it has been read."""
 
     moving: Moving | None = None
-    """It is being moved to another machine; while its code is sent it trains on."""
+    """It is being moved to another machine; while its code is being sent it goes on training."""
     moved_to: str | None = None
-    """The machine on which it goes on; here it cannot be started any more."""
+    """The machine on which it continues; it can no longer be started here."""
     branch: Branch | None = None
-    """The run it left, where it began from another run's checkpoint."""
+    """The run it branched off, if it began from another run's checkpoint."""
 
     host: str | None = None
     """The other machine that it is on; None: this one."""
     heard: Moment | None = None
-    """When its machine was heard from last, where it is not heard from now: all else is as it was then."""
+    """When its machine last answered, if it does not answer now: everything else is as it was then."""
 
     store: str | None = None
-    """The experiment tracker in whose files it was found (``W&B``); None: it is ours, or a file that is watched."""
+    """The experiment tracker in whose files it was found (``W&B``); None: it is ours, or a watched file."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What it was configured with, as its store keeps that."""
+    """Its configuration, as its store keeps it."""
 
     ranks: tuple[Heartbeat, ...] = ()
-    """The newest heartbeat of each rank, by rank, in a training of several processes."""
+    """The newest heartbeat of each rank, by rank, in a training with several processes."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether mpstui started it: its folder is a run directory then, and nobody else's."""
+        """Whether mpstui started it: only then is its folder a run directory."""
         return self.state is not State.WATCHED and self.store is None
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still: paused by mpstui, stopped by a signal of somebody else, or its job held."""
+        """Whether it stands still: paused by mpstui, stopped by somebody else's signal, or its job held."""
         held = self.job is not None and self.job.phase is JobPhase.HELD and self.state is State.QUEUED
         return self.paused or self.health is Health.PAUSED or held
 
     @property
     def was_cancelled(self) -> bool:
-        """Whether its job was cancelled through the scheduler, by somebody and not by mpstui."""
+        """Whether somebody cancelled its job through the scheduler, not through mpstui."""
         action = self.exit.action if self.exit is not None else None
         by_job = self.job is not None and self.job.phase is JobPhase.CANCELLED and action != "kill"
         return self.state is State.KILLED and (action == CANCEL or by_job)
@@ -377,7 +377,7 @@ class RunSnapshot:
 
     @property
     def waits(self) -> str:
-        """What it waits for, in a few words, while it is queued; else empty."""
+        """What it waits for, in a few words, while it is queued; otherwise empty."""
         if self.job is not None:
             return self.job.sentence() + self.job.silence() if self.state is State.QUEUED else ""
         return self.queue.sentence() if self.queue else ""

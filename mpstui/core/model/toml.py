@@ -1,4 +1,4 @@
-"""TOML that a person or a stranger wrote: all of it, or one mistake with its line."""
+"""TOML written by a person or a stranger: all of it, or one mistake with its line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 MOST_KEY_PARTS = 64
-"""Keys with more dots take tomllib time that grows with the square of their number; nobody has such keys."""
+"""tomllib's time grows with the square of the number of dots in a key; nobody has keys with more than this."""
 _POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 _PART = r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')"
 _LONG_KEY = re.compile(rf"^[ \t\[]*(?:{_PART}[ \t]*\.[ \t]*){{{MOST_KEY_PARTS}}}", re.MULTILINE)
@@ -17,7 +17,7 @@ class TomlMistake(ValueError):
 
     Args:
         what: what is wrong, without its place.
-        line: from 1; None where the parser does not say.
+        line: from 1; None if the parser does not say.
     """
 
     def __init__(self, what: str, line: int | None) -> None:
@@ -30,7 +30,7 @@ def load_toml(text: str) -> dict[str, Any]:
     """Parse a whole file.
 
     Raises:
-        TomlMistake: it is not TOML, or nested so deeply, or with numbers so long, that no person wrote it.
+        TomlMistake: it is not TOML, or so deeply nested, or with such long numbers, that no person wrote it.
     """
     import tomllib  # most people have no settings of their own, and need no parser for them
 

@@ -1,1 +1,1 @@
-"""The run store: what is known about each run, told from its witnesses and read from its files."""
+"""The run store: what is known about each run, derived from its witnesses and read from its files."""

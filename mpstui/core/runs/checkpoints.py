@@ -1,4 +1,4 @@
-"""The checkpoints of a run: which files, how big, of which step, the best one, and whether they are whole."""
+"""The checkpoints of a run: files, sizes, steps, the best one, and whether they are complete."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .state import RunWitnesses
 
 MOST_CHECKPOINTS = 300
 _MOST_QUESTIONS = 12
-"""For whose a new file is: who has just written one tells of it a moment later."""
+"""How often to ask whose a new file is: the run that has just written it reports it a moment later."""
 LOOK_SECONDS = 5.0
 _STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
 _STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
 _BESIDE_A_STEP = ("trainer_state.json", "random_states_", "scheduler.")
-"""In folders that transformers and accelerate have written: their numbers are steps, those of others may be epochs."""
+"""Files in folders written by transformers and accelerate: their numbers are steps, those of others may be epochs."""
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
 _ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
 
@@ -34,19 +34,19 @@ class CheckpointScanner:
 
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
-        """By path, size and time: whether it is whole, and the run it says it is of."""
+        """By path, size and time: whether it is complete, and the run it says it belongs to."""
         self._strangers: tuple[Checkpoint, ...] = ()
-        """Those of the last look of which this run has not told."""
+        """Checkpoints found by the last scan that this run has not reported."""
         self._tellers: dict[str, str] = {}
         self._questions = 0
 
     def of_run(
         self, run: Path, seen: RunWitnesses, newest: CheckpointNote | None, events: Iterable[RunEvent]
     ) -> tuple[Checkpoint, ...]:
-        """Those of a run directory, newest first."""
+        """The checkpoints of a run directory, newest first."""
         template = seen.spec.launch if seen.spec else None
         if seen.status is not None and seen.status.template:
-            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
+            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's file
                 template = storage.from_json(LaunchTemplate, seen.status.template)
         folders = (run, Path(template.cwd)) if template else (run,)
         events = tuple(events)
@@ -59,7 +59,7 @@ class CheckpointScanner:
     def _with_owners(
         self, run: Path, found: tuple[Checkpoint, ...], said: Mapping[Path, bool]
     ) -> tuple[Checkpoint, ...]:
-        """With the run of each file that another one has told of."""
+        """Add the run to each file that another run has reported."""
         strangers = tuple(one for one in found if one.owner is None and one.path not in said)
         self._questions = self._questions + 1 if strangers == self._strangers else 0
         if strangers and self._questions < _MOST_QUESTIONS:
@@ -78,8 +78,8 @@ class CheckpointScanner:
 
         Args:
             pattern: glob, absolute or relative to the first folder that has a match.
-            steps: what heartbeats and events said: step by file name.
-            said: checkpoints that the training has told of, and whether they are the best.
+            steps: from heartbeats and events: step by file name.
+            said: checkpoints that the training has reported, and whether they are the best.
         """
         said = said or {}
         paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
@@ -117,7 +117,7 @@ class CheckpointScanner:
 
 
 def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[str, int]:
-    """What a heartbeat and the events say of checkpoints: step by file name."""
+    """What a heartbeat and the events say about checkpoints: step by file name."""
     steps = {Path(newest.path).name: newest.step} if newest is not None and newest.step is not None else {}
     for event in events:
         path, step = event.details.get("path"), event.details.get("step")
@@ -127,7 +127,7 @@ def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dic
 
 
 def _told(events: Iterable[RunEvent]) -> dict[Path, bool]:
-    """Checkpoints that a training has told of, wherever they are; of those called the best the last one is."""
+    """Checkpoints that a training has reported, wherever they are; of those called the best, only the last one is."""
     found: dict[Path, bool] = {}
     for event in events:
         path = event.details.get("path")
@@ -139,9 +139,9 @@ def _told(events: Iterable[RunEvent]) -> dict[Path, bool]:
 
 
 def step_of(name: str, *, folder: bool = False) -> int | None:
-    """The step that a name tells: ``step_1200.pt``, or where ``folder``, ``checkpoint-500`` (transformers).
+    """The step in a name: ``step_1200.pt``, or if ``folder``, ``checkpoint-500`` (transformers).
 
-    An epoch is no step, and ``checkpoint-7.pth.tar`` (timm) counts epochs: without a word for steps nobody knows.
+    An epoch is not a step, and ``checkpoint-7.pth.tar`` (timm) counts epochs: without a word for steps it is unknown.
     """
     found = (_STEP_OF_FOLDER if folder else _STEP).findall(name)
     return int(found[-1]) if found else None
@@ -150,7 +150,7 @@ def step_of(name: str, *, folder: bool = False) -> int | None:
 def is_whole(path: Path) -> bool:
     """Whether a file that begins like a zip (every ``torch.save`` since 1.6 does) also ends like one.
 
-    A file in another format is taken for whole: nothing cheap can tell.
+    A file in another format is assumed to be complete: there is no cheap way to tell.
     """
     try:
         with storage.open_file(path) as file:

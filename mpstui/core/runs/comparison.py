@@ -1,4 +1,4 @@
-"""Runs side by side: the settings they differ in, how each did, and the order that follows. No screen."""
+"""Runs side by side: the settings in which they differ, their results, and the resulting order. No screen."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from ..series.metric_words import is_evaluation, measured, reading_order
 from .lasting import lasted
 
 MOST_COMPARED = 20
-"""Runs that can be compared at once."""
+"""How many runs can be compared at once."""
 BROKEN_MARK = "✗"
-"""Beside the best value of a run that measures nothing finite any more."""
+"""Beside the best value of a run that no longer measures anything finite."""
 Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
 
 
 class Column(NamedTuple):
-    """One quantity of all runs; None: that run has none."""
+    """One quantity of all runs; None: that run does not have it."""
 
     name: str
     values: tuple[str | float | None, ...]
     kind: Kind = "setting"
     better: Better | None = None
-    """The direction in which it gets better, where it has one."""
+    """The direction in which it improves, if it has one."""
     unread: frozenset[int] = frozenset()
-    """Places of the runs that may have it, once all of their history has been read."""
+    """Positions of the runs that may have it once their whole history has been read."""
     broken: Mapping[int, str] = {}
-    """By the places of runs that were good once: since when they measure nothing finite. Their best says so too."""
+    """By position: since when a run that was good has measured nothing finite. Shown beside its best value."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is called whatever it holds: the place of a cursor moves on."""
+        """What identifies the column whatever it holds: the position of a cursor changes."""
         return self.kind, "" if self.kind == "here" else self.name
 
     def text(self, place: int) -> str:
-        """One value as it is shown: what a run does not have is a dash, what was not read yet are three dots."""
+        """One value as shown: a dash if the run does not have it, three dots if it has not been read yet."""
         value = self.values[place]
         if value is None:
             return "…" if place in self.unread else "–"
@@ -54,14 +54,14 @@ class Column(NamedTuple):
         return f"{text} {BROKEN_MARK}" if place in self.broken else text
 
     def order(self, *, reverse: bool = False) -> list[int]:
-        """Places of the runs, the best first, or the least; what has no value comes last both ways."""
+        """Positions of the runs, the best first, or the lowest; those without a value come last in both directions."""
         keys = {place: key for place, value in enumerate(self.values) if (key := _sort_key(value)) is not None}
         falling = (self.better is Better.HIGHER) != reverse
         known = sorted(keys, key=lambda place: keys[place], reverse=falling)
         return [*known, *(place for place in range(len(self.values)) if place not in keys)]
 
     def best(self) -> frozenset[int]:
-        """Places of the best value; none where no direction is better, or nothing to compare it with, or not yet."""
+        """Positions of the best value; none if no direction is better, or nothing can be compared (yet)."""
         known = {place: one for place, one in enumerate(self.values) if isinstance(one, float) and math.isfinite(one)}
         if self.better is None or self.kind == "last" or len(known) < 2 or self.unread:
             return frozenset()
@@ -70,7 +70,7 @@ class Column(NamedTuple):
 
 
 def _sort_key(value: str | float | None) -> tuple[int, float, str] | None:
-    """Numbers by their size, also those among the words of a command; then words."""
+    """Numbers by size, even those among the words of a command; then words."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     try:
@@ -82,10 +82,10 @@ def _sort_key(value: str | float | None) -> tuple[int, float, str] | None:
 def columns(
     snapshots: Sequence[RunSnapshot], metric: str, here: Sequence[float | None] | None = None, where: str = ""
 ) -> list[Column]:
-    """What a comparison by one metric tells of each run: its results, then the settings in which they differ.
+    """What a comparison by one metric shows of each run: its results, then the settings in which the runs differ.
 
     Args:
-        here: the metric of each run at one place, which ``where`` names.
+        here: the metric of each run at one place, named by ``where``.
     """
     curves = [curve_of(snapshot, metric) for snapshot in snapshots]
     way = better(metric)
@@ -111,13 +111,13 @@ def columns(
 
 
 def _heading(setting: str) -> str:
-    """Of a word of the command that has no name: ``program``, or ``argument 2`` by its place behind that."""
+    """For a word of the command without a name: ``program``, or ``argument 2`` by its position after that."""
     place = setting.removeprefix("word ")
     return setting if is_named(setting) else "program" if place == "0" else f"argument {place}"
 
 
 def other_bests(snapshots: Sequence[RunSnapshot], metric: str, most: int = 4) -> list[Column]:
-    """The best values of further metrics of which it is known what is better; what validation measured comes first."""
+    """The best values of further metrics that have a better direction; those measured in validation come first."""
     names = [name for name in metrics_of(snapshots) if name != metric and better(name) is not None]
     return [_bests(snapshots, name, f"best {name}") for name in names[:most]]
 
@@ -139,7 +139,7 @@ def _best_point(curve: SeriesView | None) -> Best | None:
 
 
 def broken_since(snapshot: RunSnapshot, metric: str) -> str:
-    """``NaN/inf since step 1,200`` of a run whose metric or loss is no number any more; empty where both are."""
+    """``NaN/inf since step 1,200`` for a run whose metric or loss is not finite any more; empty if both are finite."""
     meant = curve_of(snapshot, metric)
     for curve in (meant, curve_of(snapshot, "loss")):
         ends = curve.broken() if curve is not None else None
@@ -155,7 +155,7 @@ def _float(value: int | None) -> float | None:
 
 
 def metrics_of(snapshots: Iterable[RunSnapshot]) -> list[str]:
-    """What can be compared, each under one spelling: the loss, what validation measured, then the others."""
+    """Metrics that can be compared, each under one spelling: the loss, validation metrics, then the others."""
     names: dict[tuple[str, bool], str] = {}
     count = Counter[str]()
     for snapshot in snapshots:
@@ -169,7 +169,7 @@ def metrics_of(snapshots: Iterable[RunSnapshot]) -> list[str]:
 
 
 def curve_of(snapshot: RunSnapshot, metric: str) -> SeriesView | None:
-    """The curve of a metric, however this run spells it; what validation measured for such a metric alone."""
+    """The curve of a metric, however this run spells it; for a validation metric, only one measured in validation."""
     found = snapshot.series.get(metric)
     if found is None:
         wanted = measured(metric), is_evaluation(metric)
@@ -179,12 +179,12 @@ def curve_of(snapshot: RunSnapshot, metric: str) -> SeriesView | None:
 
 
 def compared_values(view: SeriesView) -> Sequence[float]:
-    """What is drawn of a curve beside others: what validation measured as it is, of each step's values the average."""
+    """What is drawn of a curve beside others: validation values as they are, the average of each step's values."""
     return view.mean if view.evaluation else view.smooth
 
 
 def value_at(view: SeriesView, x: float) -> float | None:
-    """The compared value that held at ``x``: the last one up to there; None before its start and beyond its end."""
+    """The compared value in force at ``x``: the last one up to there; None before its start and after its end."""
     place = bisect_right(view.x, x) - 1
     if place < 0 or x > view.x[-1]:
         return None
@@ -201,7 +201,7 @@ class Difference(NamedTuple):
 def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
     """The settings that are not the same in all runs, in the order in which the runs name them.
 
-    A run that has not begun has no device yet, and none that differs.
+    A run that has not begun has no device yet, so its device does not differ.
     """
     found = [_chosen(snapshot) for snapshot in snapshots]
     names = dict.fromkeys(name for settings in found for name in settings)
@@ -210,7 +210,7 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
 
 
 def _meant(value: str | None) -> str | float | None:
-    """What a value stands for, however it is spelled: ``1e-3`` and 0.001, ``yes`` and ``True``."""
+    """The meaning of a value, however it is spelled: ``1e-3`` and 0.001, ``yes`` and ``True``."""
     try:
         number = None if value is None else float(value)
     except ValueError:
@@ -222,7 +222,7 @@ _SPELLED = {**dict.fromkeys(("yes", "true", "on"), True), **dict.fromkeys(("no",
 
 
 def _chosen(snapshot: RunSnapshot) -> dict[str, str]:
-    """Its settings without what follows from where it runs: its interpreter, its own folder, what it resumes from."""
+    """Its settings, except those that follow from where it runs: interpreter, own folder, resumed checkpoint."""
     own = str(snapshot.dir).removeprefix(f"{snapshot.host}:")
     left = snapshot.branch.checkpoint if snapshot.branch is not None else None
     return {
@@ -238,9 +238,9 @@ _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 
 
 def told_apart(snapshots: Sequence[RunSnapshot]) -> dict[str, str]:
-    """By the ids of runs that share their name with another one: in which settings they differ (``lr=0.1 ema``).
+    """For runs that share their name with others, by id: the settings in which they differ (``lr=0.1 ema``).
 
-    Empty for a run whose settings are those of all its namesakes.
+    Empty for a run that has the same settings as all its namesakes.
     """
     found, names = dict[str, str](), dict[str, list[RunSnapshot]]()
     for one in snapshots:
@@ -259,7 +259,7 @@ def _word(name: str, value: str) -> str:
 
 
 def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
-    """Its name, and where another run has the same one what tells it apart: the settings that differ, else its id."""
+    """Its name; if another run has the same one, also what tells it apart: settings that differ, else its id."""
     alike = [one for one in others if one.name == snapshot.name and one.run != snapshot.run]
     apart = told_apart([snapshot, *alike])
     words = apart.get(snapshot.run, "")
@@ -269,21 +269,21 @@ def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
 
 
 def settings_of(snapshot: RunSnapshot) -> Mapping[str, str]:
-    """What a run was started with: profile, recipe, device, arguments, and the environment that shapes it.
+    """What a run was started with: profile, recipe, device, arguments, and the environment that matters for it.
 
-    What its code says it is trained with stands in place of the argument of that name, and behind those it has none of.
+    Settings that its code reports replace the arguments of the same name; the others follow after those.
     """
     plain = (snapshot.profile, snapshot.recipe, snapshot.numbers.device.type)
     return _settings(plain, snapshot.argv, _Same(snapshot.settings), _Same(snapshot.env))
 
 
 def named_settings(snapshot: RunSnapshot) -> dict[str, str]:
-    """Those of :func:`settings_of` that have a name: not the words that stand in a command by their place alone."""
+    """The named ones of :func:`settings_of`: not the command's words that have only a position."""
     return {name: value for name, value in settings_of(snapshot).items() if is_named(name)}
 
 
 class _Same:
-    """A mapping that is what it was as long as it is the very same object: hundreds of settings are told at once."""
+    """A mapping that is the same only if it is the very same object: it may hold hundreds of settings."""
 
     def __init__(self, of: Mapping[str, str]) -> None:
         self.of = of
@@ -297,7 +297,7 @@ class _Same:
 
 @lru_cache(4096)
 def _settings(plain: tuple[str | None, ...], argv: tuple[str, ...], told: _Same, env: _Same) -> Mapping[str, str]:
-    """A list asks for those of all of its runs again and again."""
+    """Cached: a list asks for the settings of all of its runs again and again."""
     known = {name: value for name, value in zip(("profile", "recipe", "device"), plain, strict=True) if value}
     said = {name: value for name, value in told.of.items() if value and name not in known}
     return known | arguments_in(argv) | said | shaping(env.of)
@@ -306,12 +306,12 @@ def _settings(plain: tuple[str | None, ...], argv: tuple[str, ...], told: _Same,
 _SURROUNDINGS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|PWD|HOSTNAME|LANG|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_\w+|XDG_\w+|MPSTUI_\w+"
 )
-"""Variables that a run only found where it was started, or that are its own: they are no settings of the training."""
+"""Variables that depend on where a run was started, or are its own: they are not settings of the training."""
 _OUR_FOLDER = "mpstui/agent/boot"
 
 
 def shaping(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a launch that say how it trains: not who started it, nor where."""
+    """The variables of a launch that affect the training: not who started it, nor where."""
     found = {name: value for name, value in env.items() if not _SURROUNDINGS.fullmatch(name)}
     folders = [one for one in found.pop("PYTHONPATH", "").split(":") if one and not one.endswith(_OUR_FOLDER)]
     return found | ({"PYTHONPATH": ":".join(folders)} if folders else {})
@@ -322,20 +322,20 @@ _FLAG = "yes"
 
 
 def is_named(setting: str) -> bool:
-    """Whether a setting has a name, and not only a place among the words of the command."""
+    """Whether a setting has a name, rather than only a position among the words of the command."""
     return not setting.startswith("word ")
 
 
 def with_arguments(settings: Mapping[str, str], argv: Sequence[str]) -> dict[str, str]:
-    """Settings of an earlier command, those that a command names as it has them."""
+    """The settings of an earlier command, updated with those that this command names."""
     told = arguments_in(argv)
     return {name: told.get(name, value) for name, value in settings.items()}
 
 
 def arguments_in(argv: Sequence[str]) -> dict[str, str]:
-    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place among such.
+    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their position.
 
-    Names are those of Python, as programs call them: ``--batch-size 8`` is ``batch_size``.
+    Names are spelled as in Python, where programs use them: ``--batch-size 8`` is ``batch_size``.
     """
     found: dict[str, str] = {}
     words = list(argv)

@@ -1,4 +1,4 @@
-"""What a training says that it is trained with: ``report.config`` keeps that beside each attempt."""
+"""The settings that a training reports: ``report.config`` keeps them beside each attempt."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..formats.told import flattened
 
 
 def settings_in(found: Mapping[str, Any]) -> Mapping[str, str]:
-    """By name, those within others by all of their names (``optimizer.lr``); secrets masked, and no more than 500."""
+    """By name, nested ones by all of their names (``optimizer.lr``); secrets masked, at most 500."""
     return masked(flattened("", dict(found)))
 
 
 def settings_before(run: RunDir, attempt: int) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """What the attempts before one said, the newest first, each with its number; those that said nothing left out."""
+    """What earlier attempts reported, the newest first, each with its number; those without a report are left out."""
     for number in reversed([one for one in run.attempt_numbers() if one < attempt]):
         try:
             found = storage.read_json(run.attempt(number).config)

@@ -1,6 +1,6 @@
-"""All that is known of a run beside its numbers, in sections: code, arguments, environment, machine, data, attempts.
+"""Everything known about a run besides its numbers, in sections: code, arguments, environment, machine, data, attempts.
 
-Reads small files: call it from a worker. The screen's page (``i``), `mpstui show` and the report are made of it.
+Reads small files: call it from a worker. The screen's page (``i``), `mpstui show` and the report are made from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Section(NamedTuple):
     title: str
     pairs: tuple[tuple[str, str], ...] = ()
     lines: tuple[str, ...] = ()
-    """Lines as they are: of a diff, or a command."""
+    """Lines to be shown unchanged: of a diff, or a command."""
 
 
 def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
@@ -40,7 +40,7 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
     launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
     origin = provenance(snapshot)
     env, words = shaping(snapshot.env), arguments_in(snapshot.argv)
-    # What has no name but its place among the words stands in the command below.
+    # What has only a position among the words is shown in the command below.
     named = {name: value for name, value in named_settings(snapshot).items() if name not in env}
     said = {name: value for name, value in named.items() if name in snapshot.settings and name not in words}
     arguments = tuple(item for item in named.items() if item[0] not in said)
@@ -57,14 +57,14 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
 
 
 def provenance(snapshot: RunSnapshot) -> Provenance | None:
-    """What it was launched from; None where an older mpstui, or somebody else, started it."""
+    """What it was launched from; None if an older mpstui, or somebody else, started it."""
     if not snapshot.is_ours:
         return None
     return storage.read_or_none(Provenance, RunDir(snapshot.dir).provenance)
 
 
 def code_sentence(origin: Provenance) -> str:
-    """``1f3a9c2b5d10 on main, 2 files changed``; empty where the program was in no repository."""
+    """``1f3a9c2b5d10 on main, 2 files changed``; empty if the program was in no repository."""
     if origin.commit is None and origin.branch is None:
         return ""
     at = origin.commit[:12] if origin.commit else "no commit yet"
@@ -141,7 +141,7 @@ def _machine(
 
 
 def _attempts(snapshot: RunSnapshot, run: RunDir) -> Iterator[tuple[str, str]]:
-    """When each began and why, how it ended, where its output is, and what it was told otherwise than the newest."""
+    """When each began and why, how it ended, where its output is, and which settings differed from the newest's."""
     told = dict(settings_before(run, snapshot.attempt))
     for number in reversed(run.attempt_numbers()[-MOST_ATTEMPTS:]):
         folder = run.attempt(number)

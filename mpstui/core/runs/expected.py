@@ -1,4 +1,4 @@
-"""How long a launch takes, by what earlier runs of the same profile took."""
+"""How long a launch takes, judging by earlier runs of the same profile."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from .. import present as shown
 from ..model.snapshot import RunSnapshot, State
 
 _NEWEST = 9
-"""So many runs are asked: older ones were made on another machine, or of another program."""
+"""Only so many runs count: older ones may be from another machine, or another version of the program."""
 
 
 class Expected(NamedTuple):
     seconds: float
     """Of one run."""
     runs: int
-    """So many earlier ones it is told from."""
+    """The number of earlier runs behind this figure."""
 
 
 def expected(profile: str | None, epochs: float | None, snapshots: Iterable[RunSnapshot]) -> Expected | None:
-    """What a run takes, from those of the profile that finished, newest first; None: there is none.
+    """What a run takes, judging by finished runs of the profile, given newest first; None: there is none.
 
     Args:
-        epochs: how many are planned; runs of another number count by what an epoch took. None: unknown, as they are.
+        epochs: how many are planned; runs with another number count by their time per epoch. None: unknown, all count
+            as they are.
     """
     took = []
     for one in snapshots:

@@ -1,4 +1,4 @@
-"""Whom a queued run waits for, and about how long: told from those that run before it and from how long others took."""
+"""Which runs a queued run waits for, and about how long: from what runs before it and how long others took."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Groups = Mapping[str, str | None]
 def with_expectations(
     places: Mapping[str, QueuePlace], runs: Sequence[RunSnapshot], groups: Groups
 ) -> dict[str, QueuePlace]:
-    """The places of queued runs with whom they wait for, next first, and in how many seconds about they start.
+    """Add to the places of queued runs whom they wait for, next first, and in about how many seconds they start.
 
-    Where one of those before it has no time left that is known, nor a profile that a run finished of, nothing is said.
+    Nothing is said if a run before it has neither a known remaining time nor a profile of which a run has finished.
     """
     typical = _typical_seconds(runs)
     known = {one.run: one for one in runs}
@@ -52,7 +52,7 @@ def with_expectations(
 
 
 def _typical_seconds(runs: Sequence[RunSnapshot]) -> dict[str | None, float]:
-    """How long a run of each profile took, the middle one of those that finished."""
+    """How long a run of each profile takes: the median of those that finished."""
     took: dict[str | None, list[float]] = {}
     for one in runs:
         if one.state is State.FINISHED and one.started is not None and one.ended is not None:

@@ -1,4 +1,4 @@
-"""External metrics: numbers of a program that knows nothing of us, from its output or a metric file of its own."""
+"""External metrics: the numbers of a program that does not know us, from its output or its own metric file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 PREVIEW_POINTS = 200
 RUNNING_BEHIND_BYTES = 1 << 18
-"""A file that is being written is always a little ahead: up to this its curves pass for whole."""
+"""A file being written is always slightly ahead: up to this, its curves count as complete."""
 MANY_SERIES, DRAWING_SHARE = 500, 10
-"""Of a file with more metrics the reading goes on, 10 times as long, before all curves are made again."""
+"""A file with more metrics is read on for 10 times as long before all curves are drawn again."""
 RUNS_PER_ATTEMPT = 1000
-"""Numbers apart: one output may hold several runs one after the other."""
+"""One output may contain several runs in a row: their attempt numbers are spaced by this."""
 
 
 class ExternalMetrics:
@@ -50,7 +50,7 @@ class ExternalMetrics:
     ) -> None:
         """``store`` continues the curves of ``earlier`` attempts, which must have been read into it completely.
 
-        ``file`` and ``opened``: what tells of news, and reads it, where that is not one file told by its content.
+        ``file`` and ``opened``: what detects changes, and what reads them, if not one file recognised by its content.
         """
         self.path = path
         self.file = FollowedFile(path) if file is None else file
@@ -58,40 +58,40 @@ class ExternalMetrics:
         self._earlier = earlier
         self.newest: dict[str, Any] = {}
         self.unreadable = False
-        """Whether opening it was tried, and failed."""
+        """Whether opening it was tried and failed."""
         self._clock = clock
         self.pattern = pattern
         self._restarts = 0
         self._reader: ConsoleSource | MetricSource | None = None
         self._previewed = False
         self._finished_at = 0
-        """Where it ended when nobody wrote on."""
+        """Where it ended when nobody was writing any more."""
         self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
         self._held: tuple[float, object, dict[str, SeriesView]] = (0.0, None, {})
-        """Curves of many metrics while they are read, until when they do, and what was asked for."""
+        """The curves of many metrics during reading, how long they are used, and what was asked for."""
         self.starts_anew = False
-        """Whether its counts have begun anew: a fold, or a trial, of which nobody knows how many there are."""
+        """Whether its counts have started over: a fold or a trial, of which nobody knows how many there are."""
 
     @property
     def pending_bytes(self) -> int:
-        """How much of the file is still to be read."""
+        """How much of the file is still unread."""
         return self.file.unread_bytes if self.file.changed_at is not None else 0
 
     @property
     def complete(self) -> bool:
-        """Whether all of the file has been read that can be read now."""
+        """Whether everything that can be read of the file now has been read."""
         return not self.pending_bytes or (self.unreadable and self.file.unreadable)
 
     @property
     def behind(self) -> bool:
-        """Whether its curves do not pass for whole: far from the end, or nothing of it has been read."""
+        """Whether its curves are not nearly complete: far from the end, or nothing has been read."""
         untouched = self.pending_bytes > 0 and not self.file.offset
         return not self.unreadable and (untouched or self.pending_bytes > RUNNING_BEHIND_BYTES)
 
     @property
     def source(self) -> str:
-        """The file's name, and what its reader stumbled over."""
+        """The file's name, and what its reader could not cope with."""
         in_part = self._reader.in_part if self._reader else None
         if self.store.is_full:
             in_part = f"{in_part + ', ' if in_part else ''}the first {len(self.store):,} metrics"
@@ -99,12 +99,12 @@ class ExternalMetrics:
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """The images and texts that were read of so far."""
+        """The images and texts found so far."""
         return self._reader.kept if isinstance(self._reader, MetricSource) else ()
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The arguments that the file tells."""
+        """The arguments that the file contains."""
         return self._reader.settings if isinstance(self._reader, MetricSource) else {}
 
     def poll(self) -> bool:
@@ -114,14 +114,14 @@ class ExternalMetrics:
         return not self.complete
 
     def show(self, newest: Mapping[str, Any]) -> None:
-        """Show these numbers of the same file, which another one has read, until this one has come to its end."""
+        """Show these numbers, which another reader has found in the same file, until this one has reached its end."""
         self.newest.update(newest)
         self._previewed = bool(newest)
 
     def recall(self, note: Mapping[str, Any]) -> None:
         """Begin with what an earlier process has read: for a list, which shows no curves.
 
-        Of a long log that has grown since, the end is read; a short one is read again.
+        If the log has grown since, only the end of a long one is read; a short one is read again.
         """
         self.show(note["newest"])
         self.file.offset = note["read_bytes"]
@@ -133,13 +133,13 @@ class ExternalMetrics:
             self.file.offset = self.file.size
 
     def note(self) -> dict[str, Any] | None:
-        """What the next process can begin with; None where it has to read anew (a metric file, one that is gone)."""
+        """What the next process can begin with; None if it must read anew (a metric file, or one that is gone)."""
         if isinstance(self._reader, MetricSource) or (self._reader and self._reader.in_part) or not self.file.offset:
             return None
         return {"read_bytes": self.file.offset, "newest": self.newest}
 
     def preview(self) -> None:
-        """Understand the end of a long file first."""
+        """First understand the end of a long file."""
         if self._reader is not None:
             return
         if not self.file.unreadable:
@@ -148,7 +148,7 @@ class ExternalMetrics:
         self.glance()
 
     def glance(self) -> None:
-        """Show what the end of a long file says, of which no more is read."""
+        """Show what the end of a long file says, without reading more of it."""
         points = self._reader.preview() if self._reader is not None else ()
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
@@ -157,7 +157,7 @@ class ExternalMetrics:
             self._take_standing(self._reader.standing)
 
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
-        """Read on; returns the records that are new at its end, not those of a long file that is caught up with."""
+        """Read on; returns the records that are new at its end, not those of a long file still being caught up with."""
         self.preview()
         if isinstance(self._reader, ConsoleSource) and any(one.newest.get("first_epoch") == 0 for one in self._earlier):
             self._reader.count_from_zero()
@@ -177,18 +177,18 @@ class ExternalMetrics:
         return fresh
 
     def finish(self) -> None:
-        """Nobody writes on: what stands behind the last end of a line is a whole one, too."""
+        """Nobody writes any more: text after the last line break is a complete line, too."""
         if isinstance(self._reader, ConsoleSource) and self.complete and self._finished_at != self.file.offset:
             self._finished_at = self.file.offset
             self._learn(self._add(self._reader.finish(), timed=False))
 
     def _learn(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Show what they say as the newest."""
+        """Show what the records say as the newest values."""
         for record in records:
-            # Of loss and steps a later point counts also where it says that they are not known.
+            # For loss and steps a later point counts even if it says that they are unknown.
             known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
             if "epoch" in known and known["epoch"] != self.newest.get("epoch"):
-                self.newest.pop("epoch_step", None)  # it was that of another one
+                self.newest.pop("epoch_step", None)  # it belonged to another epoch
             self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
@@ -204,15 +204,15 @@ class ExternalMetrics:
         return dict(held)
 
     def _take_standing(self, standing: Standing) -> None:
-        """Show what the file says of the run as a whole; a name printed above the part that was read stays."""
+        """Show what the file says about the run as a whole; a name printed above the part that was read stays."""
         self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
         if self.newest.get("of_samples"):
-            self.newest["step"], self.store.counted = None, "sample"  # nobody tells how many of them are a step
+            self.newest["step"], self.store.counted = None, "sample"  # unknown how many of them make a step
         if standing.done and isinstance(self.newest.get("epoch"), int):
             self.newest["epoch_done"] = True
 
     def _forget_another(self) -> bool:
-        """Begin anew where the file has turned out to be another one."""
+        """Start over if the file has turned out to be another one."""
         if self.file.restarts == self._restarts:
             return False
         self._restarts = self.file.restarts
@@ -221,9 +221,9 @@ class ExternalMetrics:
         return True
 
     def _add(self, points: Sequence[Point], *, timed: bool) -> list[Mapping[str, Any]]:
-        """Take in what is new, for the curves; returns records, of many points that came as columns the newest.
+        """Add what is new to the curves; returns records, of many points that came as columns only the newest.
 
-        The moment of arrival is a point's time only where it arrived while we looked.
+        The time of arrival counts as a point's time only if it arrived while we were looking.
         """
         from ..formats.points import PointColumns
 
@@ -260,9 +260,9 @@ class ExternalMetrics:
 
 
 def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str, Any]:
-    """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps.
+    """A record for the curves. Non-finite values are passed on as they are: the curve shows them as gaps.
 
-    The loss of a whole epoch is a curve of its own, where that of each hundredth step, say, is the one that leads.
+    The loss of a whole epoch gets a curve of its own if the leading one is, say, that of each hundredth step.
     """
     record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.run_step}
     if point.loss is not None and leads:
@@ -278,7 +278,7 @@ def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str
 
 
 def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
-    """Whether a name is a field of every record, or another one of ``lr`` or of ``loss``, the series that leads."""
+    """Whether a name is a field of every record, or another name for ``lr`` or the leading ``loss``."""
     from ..formats.measures import quantity
 
     if point.verbatim:
@@ -288,7 +288,7 @@ def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
 
 
 def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
-    """What a point says of where the run stands; what it does not say is left out."""
+    """What a point says about where the run stands; what it does not say is left out."""
     counters = point.counters
     values = {"loss": point.loss if leads else None, "lr": point.learning_rate}
     found = {**counters._asdict(), **values, "printed_step": counters.step, "of_samples": point.of_samples or None}
@@ -300,14 +300,14 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if counters.positioned:
         known["undescribed"] = point.undescribed
     if counters.step is None and counters.epoch_step is not None:
-        known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
+        known["steps"] = None  # whatever was taken for the plan of the run is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}
 
 
 class LogNotes:
     """What one command has read of the logs of live runs, kept for the next: `mpstui ps` need not read them again.
 
-    A note holds for a file that still has the same bytes before the place that was read to. Losing it costs time alone.
+    A note is valid for a file that still has the same bytes before the place it was read to. Losing it costs only time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -319,7 +319,7 @@ class LogNotes:
             self._found = found if isinstance(found, dict) else {}
 
     def find(self, run: str, path: Path, pattern: str | None) -> Mapping[str, Any] | None:
-        """The note of a run's log, when it was read with the same pattern and still begins as it did then."""
+        """The note about a run's log, if it was read with the same pattern and still begins as it did then."""
         try:
             note: Mapping[str, Any] = self._found[run]
             known = note["of"] == _identity(path, pattern, note["read_bytes"])
@@ -333,15 +333,15 @@ class LogNotes:
             self._kept[run] = {**note, "of": _identity(path, pattern, note["read_bytes"])}
 
     def write(self) -> None:
-        """Write what was kept, and forget the others: their runs have ended, or are gone."""
+        """Write what was kept, and forget the rest: runs that have ended, or are gone."""
         if self._kept != self._found:
-            with contextlib.suppress(OSError, ValueError):  # a disk that takes nothing costs time alone
+            with contextlib.suppress(OSError, ValueError):  # a disk that accepts nothing costs only time
                 storage.make_private_folder(self._path.parent)
                 storage.write_bytes(self._path, json.dumps({__version__: self._kept}).encode(), sync=False)
 
 
 def _identity(path: Path, pattern: str | None, position: int) -> list[Any]:
-    """What must be the same for a note to hold: the file, how it is read, and the bytes that end at ``position``."""
+    """What must be the same for a note to be valid: the file, how it is read, and the bytes before ``position``."""
     found = path.stat()
     start = max(0, position - 256)
     return [str(path), pattern, found.st_dev, found.st_ino, bytes_at(path, start, position - start).decode("latin-1")]

@@ -27,12 +27,12 @@ from .waiting import elsewhere, is_moving, restart_is_wished
 
 NEWEST_BYTES = 1 << 16
 SMALL_BYTES = 1 << 17
-"""A file up to this size is read whole where another one is sampled."""
+"""A file up to this size is read completely where a larger one is sampled."""
 SAMPLES = 120
 SAMPLE_BYTES = 2048
 NEWEST_LINES = 4
 LONG_LINES = 8
-"""Where lines are so long that samples miss them, fewer samples this many times longer are taken."""
+"""If lines are so long that samples miss them, fewer samples are taken, each this many times longer."""
 SKETCH_CAPACITY = 256
 SKETCH_GROWTH = 1.05
 """A sketch is drawn again when the file has grown by this factor."""
@@ -49,18 +49,18 @@ class WitnessReader:
         self.moving = RecordFile(run.moving, lambda found: Moving(*storage.from_json(Leaving, found)))
         self.moved = RecordFile(run.moved, partial(storage.from_json, Move))
         self.folder = run.attempt(1)
-        """The newest attempt's."""
+        """The folder of the newest attempt."""
         self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
         self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
         self._job = JobReader(run)
         self.attempt = self.attempts = 0
         self._rehearsed: dict[int, int] = {}
-        """Rehearsals that are over, and the attempts that they rehearsed for."""
+        """Finished rehearsals, and the attempts that they rehearsed for."""
         self.settled = False
-        """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
+        """Nothing of the run is alive and nothing is pending: only a new attempt can change it."""
         self.same_boot: bool | None = None
         self.seen = RunWitnesses()
-        """What was seen last; the phase of the heartbeat is not in it."""
+        """What was last seen, except the phase of the heartbeat."""
         self.verdict = StateVerdict(State.STARTING, "")
         self.trainer_lives = False
         self._judged: RunWitnesses | None = None
@@ -74,7 +74,7 @@ class WitnessReader:
         return self.settled and self._marks(self._folder_time()) == self._mark
 
     def believe(self) -> None:
-        """Take it for settled as its folder is now: an earlier process has looked at it."""
+        """Treat it as settled in its present state: an earlier process has looked at it."""
         self.settled, self._mark = True, self._marks(self._folder_time())
 
     def poll(self) -> None:
@@ -84,14 +84,14 @@ class WitnessReader:
         age = max(0.0, self.machine.clock() - changed / 1e9) if changed is not None else 0.0
         self.seen = self._gather(age)
         if self.seen.exit is None and not self.seen.supervisor_held and not self.seen.trainer_lives:
-            # Locks were looked at before the records: an attempt may have begun in between. Nothing is lost lightly.
+            # Locks were read before the records, and an attempt may have begun in between: no run is lost lightly.
             self.seen = self._gather(age)
 
     def judge(self, phase: str | None) -> StateVerdict:
-        """What the witnesses say together.
+        """What the witnesses mean together.
 
         Args:
-            phase: of the newest attempt's last heartbeat, read after its exit record was.
+            phase: from the newest attempt's last heartbeat, read after its exit record.
         """
         seen = self.seen._replace(phase=phase)
         if seen != self._judged:
@@ -101,7 +101,7 @@ class WitnessReader:
         return self.verdict
 
     def trainer(self) -> Process | None:
-        """The trainer's row in the process table, while it lives; a row from while it is paused would outlast that."""
+        """The trainer's row in the process table, while it lives; none during a pause, which a row would outlast."""
         status = self.status.value
         identity = status.trainer if status and self.same_boot is not False else None
         if identity and status and status.paused:
@@ -154,13 +154,13 @@ class WitnessReader:
         )
 
     def _is_stopped(self, supervisor: ProcessIdentity | None) -> bool:
-        """Whether the recorded supervisor stands still (asked as rarely as the table is)."""
+        """Whether the recorded supervisor is frozen (asked no more often than the process table)."""
         found = self.machine.process(supervisor) if supervisor and self.same_boot is not False else None
         return found is not None and found.state == "T"
 
     def _find_attempt(self) -> None:
         """The newest attempt is the one with the highest number, in the status or as a folder. After a rehearsal
-        the run is again where the failed attempt left it."""
+        the run is back where the failed attempt left it."""
         told = self.status.value.attempt if self.status.value else 0
         try:
             names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
@@ -183,7 +183,7 @@ class WitnessReader:
         self.launch.read()
 
     def _alive(self, status: Status | None, ended: ExitRecord | None, both_held: bool) -> tuple[int, ...]:
-        """Recorded processes that live; asked for only where the locks leave a question."""
+        """Recorded processes that are alive; only looked up if the locks leave a question."""
         if status is None or self.same_boot is False:
             return ()
         identities, trainer = status.tree, status.trainer
@@ -196,7 +196,7 @@ class WitnessReader:
         return tuple(pid for pid in self.machine.alive(known) if is_marked(self.run, pid))
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
-        """What tells a changed folder. Its time alone does not: two changes within one tick of the clock leave it."""
+        """What reveals a changed folder. Its time alone does not: two changes within one tick of the clock share it."""
         return changed, storage.stamp(self._status_name)
 
     def _folder_time(self) -> int | None:
@@ -207,14 +207,14 @@ class WitnessReader:
 
 
 class PointReader:
-    """Follows ``metrics.jsonl``: the newest values at once, the whole history in slices, a sample of it until then.
+    """Follows ``metrics.jsonl``: newest values at once, the whole history in slices, a sample of it until then.
 
     ``newest`` holds the last reported value of every key. Curves are a *sketch* (some hundred lines spread over the
     file) until :meth:`read_history` has been through all of it.
     """
 
     def __init__(self, path: Path, most: int = CAPACITY) -> None:
-        """``most``: buckets that a curve has where nothing else shares the memory."""
+        """``most``: buckets per curve, if nothing else shares the memory."""
         self.path = path
         self.newest: dict[str, Any] = {}
         self.tail = LineTail(path)
@@ -223,21 +223,21 @@ class PointReader:
         self._store = SeriesStore(capacity=most)
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY)
         self._sketched: tuple[int, frozenset[str] | None] = 0, None
-        """The size of the file that was sketched, and the metrics in the sketch; None: all of them."""
+        """The size of the file when it was sketched, and the metrics in the sketch; None: all of them."""
         self._buckets: int | None = None
         self.complete = False
         """Whether the curves hold every point."""
 
     @property
     def pending_bytes(self) -> int:
-        """How much of a history that is being read is still to come."""
+        """How much of a history being read is still unread."""
         return self._history.unread_bytes if self._history is not None and not self.complete else 0
 
     def read_newest(self) -> list[Mapping[str, Any]]:
         """Records that were added, oldest first; after a long absence only the newest of them."""
         size = self._size()
         if size - self.tail.offset > NEWEST_BYTES * 4:
-            self.tail = LineTail(self.path, start=size - NEWEST_BYTES)  # half a line at first is no record
+            self.tail = LineTail(self.path, start=size - NEWEST_BYTES)  # a partial line at the start is no record
         growth = self.tail.read(NEWEST_BYTES * 4)
         if growth.restarted:
             self.newest.clear()
@@ -248,14 +248,14 @@ class PointReader:
         return records
 
     def _note(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Newest values; those of an attempt that has ended are none of the next one's."""
+        """Remember the newest values; those of an ended attempt do not carry over to the next one."""
         for record in records:
             if record.get("attempt") != self.newest.get("attempt") or len(self.newest) > 2 * MOST_SERIES:
                 self.newest.clear()
             self.newest.update(record)
 
     def sketch(self, names: frozenset[str] | None = None) -> None:
-        """Bring the sketch up to date if the file has outgrown it."""
+        """Redraw the sketch if the file has outgrown it."""
         size, (sketched, held) = self._size(), self._sketched
         lacks = held is not None and names is None
         if not size or (self._sketch.count and not lacks and sketched <= size < sketched * SKETCH_GROWTH):
@@ -286,9 +286,9 @@ class PointReader:
                 return added
 
     def allot(self, buckets: int | None) -> None:
-        """How many buckets all curves together may take; None: each as many as one has alone.
+        """How many buckets all curves together may take; None: each as many as if it were alone.
 
-        A history that is held in less detail than it may have now is read again; one with more is kept.
+        A history held in less detail than it may now have is read again; one with more is kept.
         """
         if buckets is None and self._buckets is not None:
             self.drop_history()
@@ -301,11 +301,11 @@ class PointReader:
         return max(SKETCH_CAPACITY, min(CAPACITY, self._buckets // max(1, len(self._sketch))))
 
     def drop_history(self) -> None:
-        """Give the memory back; a later :meth:`read_history` starts anew."""
+        """Free the memory; a later :meth:`read_history` starts over."""
         self._history, self._store, self.complete = None, SeriesStore(capacity=self._most), False
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Curves by name, from the history where it is complete, else from the sketch."""
+        """Curves by name, from the history if it is complete, else from the sketch."""
         if self.complete:
             return self._store.views(names, complete=True, **options)
         read, size = (self._history.offset, self._history.size) if self._history is not None else (0, 0)
@@ -317,7 +317,7 @@ class PointReader:
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
-    """The objects among the JSON lines of ``data``; a damaged line costs itself alone."""
+    """The objects among the JSON lines of ``data``; of damaged lines only those themselves are lost."""
     lines = data.split(b"\n")
     try:
         found = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
@@ -330,7 +330,7 @@ def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
 
 
 def sample_records(path: Path, size: int) -> list[Mapping[str, Any]]:
-    """Some hundred records spread evenly over a file of ``size`` bytes, the first and the newest among them."""
+    """Some hundred records spread evenly over a file of ``size`` bytes, including the first and the newest."""
     if size <= SMALL_BYTES:
         found = last_lines(path, size).splitlines(keepends=True)
         every = 1 + len(found) // SAMPLES

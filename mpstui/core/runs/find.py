@@ -1,4 +1,4 @@
-"""Which run a person means: an id, a unique beginning of one, a name, or a profile (then the newest of it)."""
+"""Which run a person means: an id, an unambiguous beginning of one, a name, or a profile (then its newest run)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..model.home import Home
 
 MOST_CANDIDATES = 8
 _SPECS_READ = 200
-"""Names are in the specs: so many of the newest are looked into where an id's slug does not tell."""
+"""Names are in the specs: this many of the newest are read if an id's slug does not tell."""
 
 
 class NoSuchRun(UsageError):
@@ -24,10 +24,10 @@ def find_run(home: Home, name: str) -> RunDir:
     """The run that ``name`` means.
 
     Raises:
-        UsageError: there is none, or several ids begin so; the candidates are listed.
+        UsageError: there is none, or several ids begin like that; the candidates are listed.
     """
     if name.isprintable() and "/" not in name and not name.startswith("."):
-        there = storage.stat_of(home.runs / name) if name else None  # one of ten thousand is not looked for in a list
+        there = storage.stat_of(home.runs / name) if name else None  # no need to search a list of ten thousand
         if there is not None and stat.S_ISDIR(there.st_mode):
             return RunDir(home.runs / name)
     found = run_dirs(home.runs)
@@ -49,7 +49,7 @@ def find_run(home: Home, name: str) -> RunDir:
         if not found:
             none = "no run was ever launched here; see `mpstui profiles`, and --host for those of other machines"
             raise NoSuchRun(sentence, elsewhere or none, field="run")
-        from difflib import get_close_matches  # for a mistyped name alone; every list of runs imports this module
+        from difflib import get_close_matches  # only for a mistyped name; every list of runs imports this module
 
         words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
         close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
@@ -59,7 +59,7 @@ def find_run(home: Home, name: str) -> RunDir:
 
 
 def run_name(run: RunDir) -> str | None:
-    """What a run is called; None when nobody named it and its spec cannot be read."""
+    """What a run is called; None if nobody named it and its spec cannot be read."""
     return labels.read(run).name or _told_by_spec(run, "name")
 
 
@@ -73,7 +73,7 @@ def _told_by_spec(run: RunDir, key: str) -> str | None:
 
 
 def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
-    """The newest run of that name; the slug in each id saves reading most specs, where nobody renamed the run."""
+    """The newest run of that name; if no run was renamed, the slugs in the ids save reading most specs."""
     wanted = name.casefold()
     for place, run in enumerate(found):
         given = labels.read(run).name if name and place < _SPECS_READ else ""
@@ -83,10 +83,10 @@ def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
 
 
 def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
-    """The newest of the runs whose name begins so, if they all have the same name.
+    """The newest of the runs whose names begin like that, if they all have the same name.
 
     Raises:
-        UsageError: several names begin so.
+        UsageError: several names begin like that.
     """
     start = slug(name)
     alike = [run for run in found if name and _slug_of(run).startswith(start)]
@@ -97,7 +97,7 @@ def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
 
 
 def _slug_of(run: RunDir) -> str:
-    """The part of an id behind its date and time."""
+    """The part of an id after its date and time."""
     return run.run.partition("-")[2].partition("-")[2]
 
 

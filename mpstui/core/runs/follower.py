@@ -1,6 +1,6 @@
 """The numbers of any run, followed through its files and attempts: heartbeats, our records, others' logs.
 
-What says where the run is, and which files these are, is told by the two kinds of it:
+Where the run is, and which files these are, is up to the two kinds of follower:
 :class:`mpstui.core.runs.reader.RunReader` for run directories of ours, and
 :class:`mpstui.core.runs.watched.WatchedReader` for what mpstui did not start.
 """
@@ -37,37 +37,37 @@ REPORT = "report"
 """The training code itself, which calls us: nobody knows better."""
 _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _PLACES = ("step", "epoch", "epoch_step", "loss")
-"""Told by a program that trains; a rate alone may be a setting."""
+"""Any of these proves that a program trains; a rate alone may be a setting."""
 _COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
 _PAUSES = 30
-"""Of its output, of which the usual one is told."""
+"""Pauses in its output from which the usual one is derived."""
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
-"""Two counts of one training may differ: micro-batches are printed, say, and the agent sees what the optimizer does."""
+"""Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
 FEW_POINTS, MANY_TIMES = 60, 8
-"""A printed loss of so few points leaves the chart to one that was seen so many times as often."""
+"""A printed loss with so few points gives way, in the chart, to one that was seen so many times as often."""
 
 
 class RunFollower:
     """The numbers of one run, followed through its files and attempts."""
 
     def __init__(self, machine: LocalMachine, columns: int | None = None) -> None:
-        """``columns``: points that each curve of a full snapshot has at most; None: what a screen needs."""
+        """``columns``: the most points per curve in a full snapshot; None: as many as a screen needs."""
         self.machine = machine
         self.columns = columns or FULL_COLUMNS
         self.capacity = max(CAPACITY, self.columns)
         self.snapshot: RunSnapshot | None = None
         self.pace, self.program_pace = ProgressPace(), ProgressPace()
-        """As we or the agent count, and as the program itself does."""
+        """As we or the agent count, and as the program itself counts."""
         self.heartbeats = Heartbeats(machine, self.pace, self.program_pace)
         self.points: PointReader | None = None
-        """Its own metrics, where it is a run of ours."""
+        """Its own metrics, if it is a run of ours."""
         self.external: ExternalMetrics | None = None
         self._earlier: list[ExternalMetrics] = []
-        """The outputs of the attempts before this one, whose curves it continues."""
+        """The outputs of earlier attempts, whose curves it continues."""
         self._joined = JoinedCurves()
         self._asked: Mapping[str, float] | None = None
-        """The totals among its arguments; None until they are wanted."""
+        """The totals among its arguments; None until they are needed."""
         self._resumed = False
         self._launched = 0.0
         self._output_changed: float | None = None
@@ -75,15 +75,15 @@ class RunFollower:
         self._pauses: list[float] = []
         self._full = False
         self._failed = False
-        """The last look ended with an error."""
+        """The last refresh ended with an error."""
         self._outdated = False
         self._pending = False
-        """The numbers of the list are still to be read."""
+        """The numbers for the list are still unread."""
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """A snapshot of now; the very same object when nothing changed in a run that has settled.
+        """A snapshot of now; the very same object if nothing changed in a run that has settled.
 
-        Whatever its files hold, it never raises: a run that cannot be read says so itself, and hides no other.
+        Whatever its files hold, it never raises: a run that cannot be read says so itself, and hides no other run.
 
         Args:
             full: with all curves, events and checkpoints.
@@ -100,11 +100,11 @@ class RunFollower:
         raise NotImplementedError
 
     def _unreadable(self, why: str) -> RunSnapshot:
-        """All that can be said of it without its numbers."""
+        """Everything that can be said about it without its numbers."""
         raise NotImplementedError
 
     def read_on(self, budget: Budget) -> None:
-        """Go on with the history alone, once a full :meth:`refresh` has begun it."""
+        """Read only the history further, once a full :meth:`refresh` has begun it."""
         if self._shows_history:
             self._outdated = True
             if self.points is not None:
@@ -113,7 +113,7 @@ class RunFollower:
 
     @property
     def pending_bytes(self) -> int:
-        """How much of the history that a full snapshot shows is still to be read."""
+        """How much of the history that a full snapshot shows is still unread."""
         return sum(file.pending_bytes for file in self._files()) if self._shows_history else 0
 
     @property
@@ -123,11 +123,11 @@ class RunFollower:
 
     @property
     def owes_best(self) -> bool:
-        """Whether its best values are not known, since it is too long to be read for a list."""
+        """Whether its best values are unknown because it is too long to be read for a list."""
         return False
 
     def look_through(self, budget: Budget) -> None:
-        """Go on looking for them; the next :meth:`refresh` shows them."""
+        """Continue looking for them; the next :meth:`refresh` shows them."""
 
     @property
     def settled(self) -> bool:
@@ -141,7 +141,7 @@ class RunFollower:
 
     @property
     def owed_bytes(self) -> int:
-        """How much its curve for the list still lacks; less than nothing: nothing was read, the numbers neither."""
+        """How much its curve for the list still lacks; negative: nothing was read, not even the numbers."""
         external = self.external
         unread = self._pending or (external is not None and not external.newest and external.behind)
         return -1 if unread else external.pending_bytes if external is not None else 0
@@ -155,25 +155,25 @@ class RunFollower:
         return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
 
     def allot(self, buckets: int | None) -> None:
-        """How many buckets the curves of our own records may take together; None: as many as one run has alone."""
+        """How many buckets the curves of our own records may take together; None: as many as a single run has."""
         if self.points is not None:
             self.points.allot(buckets)
 
     def rest(self) -> None:
-        """Nobody looks at it in full any more: give the memory of its whole history back."""
+        """Nobody looks at it in full any more: free the memory of its whole history."""
         if self.points is not None:
             self.points.drop_history()
         self._full = False
 
     def _read_external(self, budget: Budget, *, anyway: bool = False) -> None:
-        """Read on in what is not ours; the outputs of earlier attempts first, for one curve from the first on.
+        """Read on in what is not ours; earlier attempts' outputs first, so that one curve covers all attempts.
 
         Args:
-            anyway: one slice, even where the budget is spent already.
+            anyway: read one slice even if the budget is spent already.
         """
         if (external := self.external) is None:
             return
-        grown = [one.poll() for one in (external, *self._earlier)]  # this attempt's may be empty, one before it unread
+        grown = [one.poll() for one in (external, *self._earlier)]  # this one may be empty and an earlier one unread
         if (budget.spent and not anyway) or not any(grown):
             return
         external.preview()
@@ -186,13 +186,13 @@ class RunFollower:
         self.program_pace.feed(found, counts=program is None or program.step is None)
 
     def _numbers(self, attempt: int = 0, *, moving: bool) -> Numbers:
-        """Joined from all that speak of it; one that stands still has neither a speed nor an end in sight."""
+        """Joined from all witnesses; a run that stands still has neither a speed nor an expected end."""
         beats, external = self.heartbeats, self.external
         own, program = beats.own, beats.program
         points = self.points.newest if self.points is not None else {}
         points = points if points.get("attempt", attempt) in (attempt, 0) else {}
         printed = external.newest if external is not None else {}
-        if self._waits:  # what is counted before the first step is no training
+        if self._waits:  # what is counted before the first step is not training
             printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
@@ -208,7 +208,7 @@ class RunFollower:
             resumed=self._resumed,
         ).joined()
         by_program = numbers.told_by.get("step") != self.own_name
-        if own is not None and own.reported:  # beside what it says itself stands what the agent has seen
+        if own is not None and own.reported:  # besides what it reports itself, show what the agent has seen
             seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
             numbers = replace(numbers, told_by={**numbers.told_by, **seen})
         numbers = with_facts(numbers, own, program, printed)
@@ -216,13 +216,13 @@ class RunFollower:
 
     @property
     def _waits(self) -> bool:
-        """Whether all that is known is a bar of something, and the agent has seen no step."""
+        """Whether only some progress bar is known, and the agent has seen no step."""
         told = self.external.newest if self.external is not None else {}
         return told.get("undescribed") is True and "loss" not in told and self.heartbeats.agent_waits
 
     @property
     def own_name(self) -> str:
-        """Who tells our own records: ``agent``, ``report``, ``heartbeat`` or a file."""
+        """Who writes our own records: ``agent``, ``report``, ``heartbeat`` or a file."""
         own = self.heartbeats.own
         if own is None:
             return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
@@ -230,13 +230,13 @@ class RunFollower:
 
     @property
     def reports_all(self) -> bool:
-        """Whether what it prints of its numbers is in its own records too."""
+        """Whether the numbers that it prints are in its own records too."""
         told = self.heartbeats.own is not None or (self.points is not None and bool(self.points.newest))
         return self._says_all or (told and self.own_name not in ("agent", REPORT))
 
     @property
     def _says_all(self) -> bool:
-        """The training code reports its numbers itself: what it prints of them is the same once more."""
+        """The training code reports its numbers itself: what it prints are the same numbers once more."""
         own = self.heartbeats.own
         return own is not None and bool(set(own.reported) - _NO_NUMBERS)
 
@@ -246,14 +246,14 @@ class RunFollower:
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
         own_beat = self.heartbeats.own
-        if own_beat is not None and own_beat.loss_seen == "trainer":  # which prints the one that it has told
+        if own_beat is not None and own_beat.loss_seen == "trainer":  # it prints the same loss that it reported
             printed = {name: view for name, view in printed.items() if name != "loss"}
         read = self.heartbeats.readings.views(names, most=most)
         told = [(self.own_name, own), (self.external.path.name if self.external is not None else "", printed)]
         return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
 
     def _written(self) -> list[float]:
-        """When what it prints was last written."""
+        """When its output was last written to."""
         files = (self.points.tail if self.points is not None else None, self.external.file if self.external else None)
         moments = [self._output_changed, *(file.changed_at for file in files if file is not None)]
         return [moment for moment in moments if moment is not None]
@@ -273,7 +273,7 @@ class RunFollower:
         return self.external.source if self.external and self.external.newest else None
 
     def _condition(self, *, paused: bool = False, process_state: str | None = None) -> Condition:
-        """What it is doing, by its signs of life at this moment."""
+        """What it is doing, by its present signs of life."""
         now = self.machine.clock()
         heard = self.heartbeats.signs(now)
         moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
@@ -304,7 +304,7 @@ class RunFollower:
         return assess(signs)
 
     def _usual_pause(self) -> float | None:
-        """Seconds between two looks at its output; while there were few, between what it printed of its progress."""
+        """Seconds between changes of its output; while there were few, between those of its printed progress."""
         if len(self._pauses) > 2:
             from statistics import median
 
@@ -330,9 +330,9 @@ def with_facts(
 
 
 def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:
-    """Seconds left at the average speed since the start; None where the share that is done is not known.
+    """Seconds left at the average speed since the start; None if the completed share is unknown.
 
-    For whom has not watched for long enough to know a better one: lines that were there before tell no time.
+    For those who have not watched long enough to know better: lines that were there before have no times.
 
     Args:
         printed: the newest line, by the names of a metrics record.
@@ -351,11 +351,11 @@ class JoinedCurves:
         self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
 
     def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
-        """All curves; of what several tell, that of the lead, else of the first. The same objects while nothing is new.
+        """All curves; if several witnesses have one, the lead's, else the first's. The same objects if nothing is new.
 
         Args:
-            told: curves by witness; the first counts steps in its way, the others count as the program does.
-            lead: the witness whose loss is shown; while it has told few, the first one's curve stands for it.
+            told: curves by witness; the first counts steps in its own way, the others as the program does.
+            lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
         """
         own, losses = told[0][0], {witness: views["loss"].count for witness, views in told if "loss" in views}
         printed, seen = losses.get(lead or "", 0), losses.get(own, 0)

@@ -1,4 +1,4 @@
-"""The heartbeat of a program that reports in a form of its own."""
+"""The heartbeat of a program that reports in a format of its own."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ...wire import heartbeat
 from ...wire.heartbeat import Heartbeat
 
 _MILLISECONDS_FROM = 1e11
-"""A Unix time beyond the year 5000 is one in milliseconds."""
+"""A Unix time beyond the year 5000 is in milliseconds."""
 
 
 def external_heartbeat(record: Mapping[str, Any], modified_ns: int) -> Heartbeat | None:
     """Another program's heartbeat; None when nothing in it is a counter, a loss or a rate.
 
     Args:
-        modified_ns: of the file, Unix time: its age where the record tells no time of its own.
+        modified_ns: the file's Unix time: it gives the age if the record has no time of its own.
     """
     from ..formats.records import read_record
 
     try:
         reading = read_record(record, "heartbeat")
     except (ValueError, OverflowError):
-        return None  # a count that is infinite counts nothing
+        return None  # an infinite count counts nothing
     if reading is None:
         return None
     rate, phase, device = reading.throughput_unit.lower(), record.get("phase"), record.get("device")

@@ -1,4 +1,4 @@
-"""What a run has logged beside numbers, wherever it lies: with our own records, or in files of other programs."""
+"""What a run has logged besides numbers, wherever it lies: with our own records, or in other programs' files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Item(NamedTuple):
     attempt: int
     time: Moment
     number: int
-    """Higher than those of all of its kind that were logged before."""
+    """Higher than those of everything of its kind logged before."""
     bytes: int
     file: str = ""
-    """Of an image: what it is called in the folder of images, or the path of the file that holds it."""
+    """For an image: its name in the folder of images, or the path of the file that contains it."""
     offset: int = 0
     """Where in that file it begins."""
     text: str | None = None
@@ -38,16 +38,16 @@ class Gallery(Protocol):
     """The images and texts of one run."""
 
     def items(self) -> Sequence[Item]:
-        """Images before texts; those of one name in the order of their steps."""
+        """Images before texts; those of the same name in the order of their steps."""
 
     def path(self, item: Item) -> Path:
-        """The file that holds an image."""
+        """The file that contains an image."""
 
     def image(self, item: Item) -> Image:
         """Read one of the images.
 
         Raises:
-            OSError: it is not there, or not to be read. ValueError: it is none that can be shown; says why.
+            OSError: it is missing or unreadable. ValueError: it cannot be shown; says why.
         """
 
 
@@ -57,7 +57,7 @@ def gallery_of(snapshot: RunSnapshot) -> Gallery:
 
 
 class OwnGallery:
-    """Of a run of ours: files in a folder, and lines among its events."""
+    """For a run of ours: files in a folder, and lines among its events."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -74,7 +74,7 @@ class OwnGallery:
 
 
 class KeptGallery:
-    """Of a run of somebody else's: what the readers of its files have come by."""
+    """For somebody else's run: what the readers of its files have found."""
 
     def __init__(self, kept: Sequence[Kept]) -> None:
         self._kept = kept
@@ -92,7 +92,7 @@ class KeptGallery:
 
 
 def image_at(path: Path, offset: int, size: int) -> Image:
-    """A part of a file, or all of it where that begins at 0; raises like :meth:`Gallery.image`."""
+    """A part of a file, or all of it if ``offset`` is 0; raises like :meth:`Gallery.image`."""
     if not offset:
         return image_in(storage.read_bytes(path, MOST_BYTES))
     if size > MOST_BYTES:

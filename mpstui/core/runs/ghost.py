@@ -1,8 +1,8 @@
-"""The ghost of a live run: the best earlier run like it, and where the live one stands against it. No screen.
+"""The ghost of a live run: the best comparable earlier run, and how the live one does against it. No screen.
 
-Comparable is what finished before, of the same program on the same data. Where both tell the length of an epoch their
-curves are laid over each other by epochs; else by steps, if their batches are alike. What validation measured is held
-against validation alone. Whatever cannot be said honestly is left out of the sentence.
+Comparable runs finished before, with the same program on the same data. If both know the length of an epoch, their
+curves are aligned by epochs; otherwise by steps, provided their batches are alike. Validation is compared only with
+validation. Whatever cannot be said honestly is left out of the sentence.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from .local_machine import LocalMachine
 from .reader import RunReader
 
 MOST_CANDIDATES = 20
-"""The newest runs that may have been the best."""
+"""How many of the newest runs are considered."""
 _FEWEST_STEPS, _FEWEST_VALIDATIONS = 16, 2
-"""Columns of a curve below which it stands nowhere yet."""
+"""With fewer columns than this a curve cannot be compared yet."""
 _LEVEL = 0.01
-"""Closer than this share nobody is ahead."""
+"""Closer than this share, nobody is ahead."""
 _PACE_FROM, _STEADY = 0.2, 0.15
-"""From this share of the best one's length on its end is foretold, while the two kept their distance within this."""
+"""From this share of the best run's length on, the end is predicted, if the distance has stayed within this."""
 _SAME_LENGTH = 0.02
 _DATA_WORDS = ("data", "corpus", "task", "subset")
 _BATCH_WORDS = ("batch", "accumul")
 
 
 class Standing(NamedTuple):
-    """Where a curve stands against the best one at its newest step."""
+    """How a curve stands against the best one at its newest step."""
 
     step: float
     behind: float
-    """By which share of the best one's value there; below 0: ahead."""
+    """By which share of the best run's value at that step; below 0: ahead."""
     at_this_pace: float | None = None
-    """The value that it would reach, where it has kept its distance."""
+    """The value that it would reach if it keeps its distance."""
     best: float | None = None
-    """The best value of the best one, where an end is foretold."""
+    """The best value of the best run, if an end is predicted."""
     evaluation: bool = False
 
     def words(self) -> tuple[str, ...]:
@@ -69,22 +69,22 @@ class Ghost:
     run: str
     name: str
     series: Mapping[str, SeriesView]
-    """Its curves, by the names that the live run has for them."""
+    """Its curves, under the names that the live run uses."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What there is to say by each metric, the most important first, to be joined to one sentence: how far the live run
-    is ahead or behind at this step, where it would end, when it ends."""
+    """What to say about each metric, the most important first, to be joined into one sentence: how far the live run is
+    ahead or behind at this step, what value it would reach, when it ends."""
     standings: Mapping[str, Standing] = field(default_factory=dict)
     """The same as fields."""
 
     def as_json(self) -> dict[str, Any]:
-        """The run, and by metric where the live one stands against it."""
+        """The run, and how the live one stands against it, by metric."""
         told = ("step", "behind", "at_this_pace", "best")
         metrics = {name: {key: getattr(one, key) for key in told} for name, one in self.standings.items()}
         return {"run": self.run, "name": self.name, "metrics": metrics}
 
 
 class GhostFinder:
-    """Reads what may have been the best, one run after the other; keeps one of them."""
+    """Reads the runs that may have been the best, one after the other; keeps one of them."""
 
     def __init__(self) -> None:
         self._machine = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
@@ -93,10 +93,10 @@ class GhostFinder:
         self._kept: RunSnapshot | None = None
         self._reader: tuple[str, RunReader] | None = None
         self.pending = False
-        """Whether there is more to be read."""
+        """Whether there is more to read."""
 
     def look(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
-        """Go on reading for so long; the best of what is known once all of them were read, None before."""
+        """Read on for so long; returns the best run once all have been read, None before."""
         candidates = comparable(live, others)
         metric = _ranking(live)
         self.pending = False
@@ -117,7 +117,7 @@ class GhostFinder:
         return None
 
     def find(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
-        """Read for so long at most; None where it is not known by then."""
+        """Read for at most so long; None if the best run is not known by then."""
         end = time.monotonic() + seconds
         while (found := self.look(live, others, 0.1)) is None and self.pending and time.monotonic() < end:
             pass
@@ -148,7 +148,7 @@ class GhostFinder:
 
 
 def comparable(live: RunSnapshot, others: Sequence[RunSnapshot]) -> list[RunSnapshot]:
-    """The newest runs that finished before this one began, of the same program, on the same data."""
+    """The newest runs that finished before this one began, with the same program, on the same data."""
     if live.started is None or live.profile is None or not live.state.active:
         return []
     mine = _telling(live, _DATA_WORDS)
@@ -168,12 +168,12 @@ def comparable(live: RunSnapshot, others: Sequence[RunSnapshot]) -> list[RunSnap
 
 
 def _telling(snapshot: RunSnapshot, words: Sequence[str]) -> dict[str, str]:
-    """Settings whose names hold one of these words."""
+    """Settings whose names contain one of these words."""
     return {name: value for name, value in settings_of(snapshot).items() if any(word in name.lower() for word in words)}
 
 
 def _stretch(live: RunSnapshot, other: RunSnapshot) -> float | None:
-    """How many steps of the live run are one of the other; None where nobody can say."""
+    """How many steps of the live run make one of the other; None if unknown."""
     lengths = live.numbers.epoch_steps, other.numbers.epoch_steps
     if lengths[0] and lengths[1]:
         return lengths[0] / lengths[1]
@@ -181,13 +181,13 @@ def _stretch(live: RunSnapshot, other: RunSnapshot) -> float | None:
 
 
 def _ranking(live: RunSnapshot) -> str | None:
-    """The metric by which the best run is the best: what validation measured, where it did; its loss before others."""
+    """The metric that decides which run is best: a validation metric if there is one; its loss before others."""
     known = [name for name in metrics_of([live]) if better(name) is not None]
     return min(known, key=lambda name: (not is_evaluation(name), better(name) is Better.HIGHER), default=None)
 
 
 def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
-    """The other run's curves on the axis of the live one, and where that stands."""
+    """The other run's curves on the axis of the live one, and how the live one stands against it."""
     stretch = _stretch(live, other) or 1.0
     series, words, standings = {}, {}, {}
     for name, mine in live.series.items():
@@ -205,10 +205,10 @@ def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
 
 
 def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) -> Standing | None:
-    """Where a curve stands against the best one at its newest step, and where it would end; None: nobody can say.
+    """How a curve stands against the best one at its newest step, and where it would end; None: unknown.
 
     Args:
-        planned: the last step of the curve, where that is known.
+        planned: the last step of the curve, if known.
     """
     way = better(mine.name)
     fewest = _FEWEST_VALIDATIONS if mine.evaluation else _FEWEST_STEPS
@@ -224,13 +224,13 @@ def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) 
     if foretold is None or best_value is None:
         return told
     end = best_value + foretold * abs(best_value)
-    if way is Better.HIGHER and best_value <= 1 < end:  # a share of all cannot be more than all
+    if way is Better.HIGHER and best_value <= 1 < end:  # a share cannot exceed the whole
         return told
     return told._replace(at_this_pace=end, best=best_value)
 
 
 def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:
-    """By which share of it a curve is going to miss the best value, if it keeps the distance that it has kept."""
+    """By which share a curve will miss the best value, if it keeps its present distance."""
     if x < _PACE_FROM * ghost.x[-1]:
         return None
     shares = []
@@ -244,7 +244,7 @@ def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:
 
 
 def _end(live: RunSnapshot) -> str:
-    """The time of day at which it ends, in five minutes where that is far off; empty where nobody knows."""
+    """The time of day at which it ends, rounded to five minutes if that is far off; empty if unknown."""
     left = live.numbers.eta_seconds
     if left is None or not math.isfinite(left) or live.seen <= 0:
         return ""

@@ -1,4 +1,4 @@
-"""A watch on the folder of runs, which hints at what has changed there."""
+"""A watch on the folder of runs, which hints at changes in it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from pathlib import Path
 from threading import Event
 
 CHECK_SECONDS = 1.0
-"""Between two looks at what has come, and at whether the folder is still the one that is watched: each is two wake-ups.
-It is waited for here, where ``stop`` ends it: nothing ends a sleep of the native code, and leaving would wait for it.
+"""Between two checks for new events, and for whether the watched folder is still the same: each costs two wake-ups.
+The wait is here, where ``stop`` ends it: nothing ends a sleep in the native code, and leaving would wait for it.
 """
 STEP_MILLISECONDS, DEBOUNCE_MILLISECONDS = 30, 60
-"""What comes together is told together: once nothing was added for a step, or so long after the first at the latest."""
+"""Changes that come together are reported together: once a step brings none, or so long after the first at most."""
 MOST_PATIENCE_SECONDS = 30.0
 HintReport = Callable[[frozenset[str]], None]
 
 
 class RunsWatcher:
-    """Watches ``root`` as long as :meth:`run` runs, as a hint only: polling finds the same, a little later.
+    """Watches ``root`` as long as :meth:`run` runs, only as a hint: polling finds the same, a little later.
 
-    It cannot be more than a hint. On macOS FSEvents says nothing of appends to a file that stays open
-    (notify-rs/notify#240), a watched root that is deleted and made again stays silent for ever, new folders may fill
+    It cannot be more than a hint. On macOS FSEvents does not report appends to a file that stays open
+    (notify-rs/notify#240), a watched root that is deleted and recreated stays silent for ever, new folders may fill
     before they are watched, and one file name that is not UTF-8 ends the watch with an error.
     """
 
     def __init__(self, root: Path, report: HintReport) -> None:
         self.root = root
         self.error: str | None = None
-        """Why there are no hints at present; None while they come."""
+        """Why there are no hints at present; None while they arrive."""
         self._report = report
 
     def run(self, stop: Event) -> None:
@@ -47,11 +47,11 @@ class RunsWatcher:
                 self.error = f"no hints from the file system: {error}"
                 stop.wait(patience)
                 patience = min(2 * patience, MOST_PATIENCE_SECONDS)
-            # What happened between two watches was seen by nobody: everything may have changed.
+            # Nobody saw what happened between two watches: everything may have changed.
             self._report(frozenset(run_names(self.root)))
 
     def _watch(self, stop: Event, identity: tuple[int, int]) -> None:
-        """Until ``stop``, or until the folder is another one."""
+        """Watch until ``stop``, or until the folder is another one."""
         import watchfiles
 
         for changes in watchfiles.watch(
@@ -73,7 +73,7 @@ class RunsWatcher:
 
 
 def changed_runs(root: Path, paths: Iterable[str]) -> frozenset[str]:
-    """The runs that these paths belong to; temporary files of atomic writes tell nothing by themselves."""
+    """The runs that these paths belong to; temporary files of atomic writes are ignored."""
     prefix = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a path object a change is what costs
     plain = os.path.join(root, "")  # noqa: PTH118
     names = set()

@@ -1,4 +1,4 @@
-"""Images that a training has logged (``report.image``): which there are, and one of them; nothing in it is believed."""
+"""Images that a training has logged (``report.image``): the list, and single ones; nothing in a file is trusted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..model.moment import Moment
 
 MOST_LISTED = 5000
 IMAGE_SECONDS = 1.0
-"""Between two looks whether there is another image."""
+"""Between two checks for new images."""
 _MOMENT_NS = 2_000_000_000
 MOST_BYTES = 8 << 20
 MOST_SIDE = 8192
-"""Pixels. What is larger is no image that a training logs."""
+"""Pixels. No training logs larger images."""
 _FILE = re.compile(r"(?P<number>\d{1,9})-(?P<attempt>\d{1,6})-(?P<step>-?\d{1,18}|x)-(?P<name>[^/\0]+)\.(?:png|jpg)")
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _NEEDED = (b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS")
@@ -42,7 +42,7 @@ class Logged(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What an image is, and its bytes without what else may stand in them: comments, places, names."""
+    """An image's properties, and its bytes without whatever else they may contain: comments, places, names."""
 
     kind: str
     """``png`` or ``jpeg``."""
@@ -93,12 +93,12 @@ def images_of(run: RunDir) -> tuple[Logged, ...]:
 
 
 class NewestImage:
-    """Follows the number of a run's newest image: one look at the folder while nothing changes there."""
+    """Follows the number of a run's newest image with one stat of the folder while nothing changes there."""
 
     def __init__(self, run: RunDir) -> None:
         self._folder = run.images
         self._seen: tuple[int, int] = 0, 0
-        """When the folder was changed last, in nanoseconds, and the number that was found then."""
+        """When the folder last changed, in nanoseconds, and the number found then."""
 
     def number(self) -> int:
         """0: there is none."""
@@ -106,7 +106,7 @@ class NewestImage:
             changed = self._folder.stat().st_mtime_ns
             if changed != self._seen[0]:
                 told = [found for path in self._folder.iterdir() if (found := _FILE.fullmatch(path.name))]
-                # Of a moment that is not over more may come, which a coarse clock would not tell apart.
+                # More may come within this same moment, which a coarse clock could not tell apart.
                 over = time.time_ns() - changed > _MOMENT_NS
                 self._seen = changed if over else 0, max([int(one["number"]) for one in told], default=0)
         except OSError:
@@ -118,7 +118,7 @@ def read_image(run: RunDir, file: str) -> Image:
     """One image of a run.
 
     Raises:
-        OSError: it is not there, or not to be read. ValueError: it is none that can be shown; says why.
+        OSError: it is missing or unreadable. ValueError: it cannot be shown; says why.
     """
     if not _FILE.fullmatch(file):
         raise ValueError("it is no image of a run")
@@ -126,7 +126,7 @@ def read_image(run: RunDir, file: str) -> Image:
 
 
 def image_in(data: bytes) -> Image:
-    """What bytes are, by their own words; raises ValueError where they are no image, or one that is too large."""
+    """The image in these bytes, by their own header; raises ValueError if they are no image, or too large a one."""
     try:
         if data.startswith(_PNG):
             if data[12:16] != _NEEDED[0]:
@@ -146,7 +146,7 @@ def image_in(data: bytes) -> Image:
 
 
 def chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Of a PNG: the kind of each piece, and where its content begins and ends."""
+    """The pieces of a PNG: the kind of each, and where its content begins and ends."""
     at = len(_PNG)
     while at + 12 <= len(data):
         length, kind = struct.unpack_from(">I4s", data, at)
@@ -165,13 +165,13 @@ def _parts_of_png(data: bytes) -> Iterator[bytes]:
 
 
 def _plain_jpeg(data: bytes) -> tuple[int, int, bytes]:
-    """Its size, and the bytes without its comments and its applications' notes."""
+    """Its size, and the bytes without comments and applications' notes."""
     at, kept, size = 2, [_JPEG], (0, 0)
     while True:
         if data[at] != 0xFF:
             raise ValueError("it is a damaged JPEG")
         mark = data[at + 1]
-        if mark == 0xFF:  # may stand there to fill
+        if mark == 0xFF:  # a fill byte
             at += 1
             continue
         if mark == _SCAN_OF_JPEG:
@@ -180,7 +180,7 @@ def _plain_jpeg(data: bytes) -> tuple[int, int, bytes]:
         if mark in _SIZE_OF_JPEG:
             height, width = struct.unpack_from(">HH", data, at + 5)
             size = width, height
-        # Applications' own notes and comments go; 0xEE tells the colours.
+        # Applications' own notes and comments are dropped; 0xEE defines the colours.
         if mark == 0xEE or (mark != 0xFE and not 0xE1 <= mark <= 0xEF):
             kept.append(data[at:end])
         at = end

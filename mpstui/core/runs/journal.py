@@ -1,4 +1,4 @@
-"""What a run writes down line by line: its events, and for the list the lowest and highest value of every metric."""
+"""What a run records line by line: its events, and for the list the lowest and highest value of every metric."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .files import parse_lines
 MOST_EVENTS, MOST_TEXTS = 500, 100
 _KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 CAPACITY = 64
-"""Buckets a metric, of which a resumed attempt may measure some again."""
+"""Buckets per metric, some of which a resumed attempt may measure again."""
 Extremes = Mapping[str, tuple[float | None, float | None]]
 
 
 class EventReader:
-    """Follows the file, of which the newest are kept; nothing is opened before the first look.
+    """Follows the file and keeps the newest events; nothing is opened before the first read.
 
-    Texts that the training logs are counted apart: they push nothing out that has happened.
+    Texts that the training logs are counted separately: they must not push out what has happened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,7 +32,7 @@ class EventReader:
 
     @property
     def events(self) -> tuple[RunEvent, ...]:
-        """Those with texts in the order of their times."""
+        """Events and texts, in the order of their times."""
         if not self._texts:
             return tuple(self._happened)
         return tuple(sorted((*self._happened, *self._texts), key=lambda one: one.time))
@@ -61,7 +61,7 @@ class EventReader:
 
 
 class ExtremesReader:
-    """Follows ``metrics.jsonl``; nothing is told before all of it was read."""
+    """Follows ``metrics.jsonl``; reports nothing before all of it has been read."""
 
     def __init__(self, path: Path) -> None:
         self._tail = LineTail(path)
@@ -71,18 +71,18 @@ class ExtremesReader:
 
     @property
     def pending_bytes(self) -> int:
-        """What is still to be read."""
+        """How much is still unread."""
         return 0 if self.complete else self._tail.unread_bytes
 
     @property
     def found(self) -> Extremes:
-        """By name; a metric that never was finite has none."""
+        """By name; a metric that was never finite has none."""
         if self.complete and self._store is not None:
             self._told = self._store.extremes()
         return self._told
 
     def read(self, budget: Budget) -> None:
-        """Read on; where all was read once, what has been added since."""
+        """Read on; once everything has been read, only what was added since."""
         while self._store is not None:
             growth = self._tail.read(SLICE_BYTES)
             if growth.restarted:
@@ -94,6 +94,6 @@ class ExtremesReader:
                 return
 
     def rest(self) -> None:
-        """Nothing more will come: keep what was found alone."""
+        """Nothing more will come: keep only what was found."""
         if self.complete:
             self._told, self._store = self.found, None

@@ -1,4 +1,4 @@
-"""Naming, tagging and annotating runs: what is asked for is checked, and two who do it at once both get their way."""
+"""Naming, tagging and annotating runs: requests are checked, and two people at once both get their way."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..model.errors import OperationError, UsageError
 from ..model.home import HINT_OWN
 
 _PATIENCE_SECONDS = 10.0
-"""Whoever changes them at this moment may write to a slow disk, or be one of many."""
+"""Whoever is changing the labels may be writing to a slow disk, or be one of many."""
 
 
 def rename(run: RunDir, name: str) -> Labels:
-    """Call a run otherwise from now on; an empty name is the one it was launched under.
+    """Rename a run; an empty name stands for the one it was launched under.
 
     Raises:
-        UsageError: it is too long. OperationError: it could not be kept.
+        UsageError: it is too long. OperationError: it could not be saved.
     """
     name = " ".join(strip_controls(name).split())
     if len(name) > LONGEST_NAME:
@@ -31,10 +31,10 @@ def rename(run: RunDir, name: str) -> Labels:
 
 
 def annotate(run: RunDir, note: str) -> Labels:
-    """Replace the note of a run; an empty one takes it away.
+    """Replace the note of a run; an empty one removes it.
 
     Raises:
-        UsageError: it is too long. OperationError: it could not be kept.
+        UsageError: it is too long. OperationError: it could not be saved.
     """
     note = strip_controls(note).strip()
     if len(note) > LONGEST_NOTE:
@@ -43,10 +43,10 @@ def annotate(run: RunDir, note: str) -> Labels:
 
 
 def tag(run: RunDir, add: Iterable[str], drop: Iterable[str] = ()) -> Labels:
-    """Give a run tags and take others from it.
+    """Add tags to a run and remove others.
 
     Raises:
-        UsageError: one cannot be a tag, or they are too many. OperationError: they could not be kept.
+        UsageError: a word cannot be a tag, or there are too many. OperationError: they could not be saved.
     """
     added, dropped = list(dict.fromkeys(add)), set(drop)
     for word in added:
@@ -65,10 +65,10 @@ def tag(run: RunDir, add: Iterable[str], drop: Iterable[str] = ()) -> Labels:
 
 
 def tag_changes(words: Sequence[str], before: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    """What words as a person types them add and drop: ``+keep`` or ``keep``, ``-draft``.
+    """The tags that words, as a person types them, add and drop: ``+keep`` or ``keep``, ``-draft``.
 
     Args:
-        before: tags that stood there to be edited; one that does not any more is dropped.
+        before: tags that were offered for editing; those that are no longer there are dropped.
     """
     plain = [word.lstrip("#") for word in words if word[:1] not in ("+", "-")]
     added = [word for word in plain if word not in before] + [word[1:] for word in words if word[:1] == "+"]

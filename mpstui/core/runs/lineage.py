@@ -1,4 +1,4 @@
-"""The curves of a branch, behind those of the run it left: what that one measured up to the step of the branch."""
+"""The curves of a branch, preceded by those of the run it left: what that one measured up to the branching step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .reader import RunReader
 
 _SECONDS = 0.05
-"""What one look spends on reading the other run, until it has been through it."""
+"""How long one look may read the other run, until all of it has been read."""
 
 
 class Lineage:
-    """Reads the parent once; of a parent that is gone nothing is shown."""
+    """Reads the parent once; nothing is shown of a parent that is gone."""
 
     def __init__(self, branch: Branch, parent: RunReader) -> None:
         self._branch, self._parent = branch, parent
@@ -27,7 +27,7 @@ class Lineage:
         self._made: dict[str, tuple[SeriesView, SeriesView]] = {}
 
     def behind(self, curves: Mapping[str, SeriesView]) -> dict[str, SeriesView]:
-        """The curves, each with the parent's; the very same objects as long as the curves are."""
+        """The curves, each preceded by the parent's; the very same objects as long as the curves are."""
         if self._pieces is None:
             self._read()
         found = {}
@@ -62,7 +62,7 @@ def _until(view: SeriesView, step: int) -> Piece | None:
 
 
 def lineage_of(branch: Branch, child: RunReader) -> Lineage:
-    """For a run that left another one of the same home."""
+    """For a run that branched off another one of the same home."""
     from .reader import RunReader
 
     return Lineage(branch, RunReader(RunDir(child.run.path.parent / branch.run), child.machine))

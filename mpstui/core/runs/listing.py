@@ -1,4 +1,4 @@
-"""A list of runs as a person wants it: columns, what each run has in them, the order, and groups that can be folded."""
+"""A list of runs as a person wants it: the columns, their values, the order, and groups that can be folded."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .lasting import lasted
 
 Value = float | str | None
 FEWEST, MOST_OPEN = 3, 6
-"""So many runs make a group; one of more is folded until somebody opens it."""
+"""So many runs make a group; a group of more than the second is folded until somebody opens it."""
 _SWEPT_SECONDS = 120
-"""The runs of one sweep are made one after the other, each within this time of the one before."""
+"""The runs of one sweep are created one after the other, each within this time of the one before."""
 _SETTING, _LAST, _BEST = "set:", "last:", "best:"
 _CREATED = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
 _COMES_FIRST = {state: place for place, state in enumerate(State)}
@@ -33,22 +33,22 @@ class Column(NamedTuple):
     id: str
     title: str
     value: Callable[[RunSnapshot, float], Value]
-    """What it is sorted by, at a moment in Unix seconds; None: unknown, which comes last in any order."""
+    """The value to sort by, at a moment in Unix seconds; None: unknown, which comes last in any order."""
     text: Callable[[RunSnapshot, float], str]
     rising: bool = True
-    """Whether the lowest comes first when it is sorted by this for the first time."""
+    """Whether the lowest comes first when sorting by this column for the first time."""
 
 
 class ListView(NamedTuple):
     """How somebody wants to see the list."""
 
     columns: tuple[str, ...] = ()
-    """Ids; none: those that the width has room for."""
+    """Ids; none: as many as the width has room for."""
     sort: str = ""
     """The id of a column; empty: newest first."""
     reverse: bool = False
     folds: Mapping[str, bool] = {}
-    """Groups that were folded (or opened) by hand."""
+    """Groups that were folded or opened by hand."""
 
 
 class Group(NamedTuple):
@@ -60,7 +60,7 @@ class Group(NamedTuple):
 
     @property
     def live(self) -> int:
-        """How many run now."""
+        """How many are running now."""
         return sum(one.state.active and one.state is not State.QUEUED for one in self.runs)
 
 
@@ -71,7 +71,7 @@ class Line(NamedTuple):
     """The run's id, or the group's."""
     run: RunSnapshot | None
     group: Group | None = None
-    """The group that it is the head of, or in."""
+    """The group that it heads, or is in."""
     folded: bool = False
 
 
@@ -88,7 +88,7 @@ def _job_text(run: RunSnapshot, now: float) -> str:
 
 
 def moment_of_end(run: RunSnapshot) -> float | None:
-    """When it ended, Unix seconds; of what is not ours and done, when it last wrote. None: it goes on, or unknown."""
+    """When it ended, Unix seconds; for a finished one that is not ours, its last write. None: it runs, or unknown."""
     return run.ended if run.ended is not None else run.updated if run.numbers.done and not run.ended else None
 
 
@@ -148,7 +148,7 @@ BUILT_IN: Mapping[str, Column] = {one.id: one for one in _BUILT_IN}
 
 @lru_cache(256)
 def column(name: str) -> Column | None:
-    """The column of this id; None: there is none."""
+    """The column with this id; None: there is none."""
     kind, _, of = name.partition(":")
     if name in BUILT_IN or not of:
         return BUILT_IN.get(name)
@@ -163,7 +163,7 @@ def column(name: str) -> Column | None:
 
 
 def columns_of(runs: Iterable[RunSnapshot]) -> list[Column]:
-    """Every column that some of the runs have something in: ours, their settings, their metrics."""
+    """Every column in which some of the runs have a value: ours, their settings, their metrics."""
     known, measures = dict[str, None](), dict[str, None]()
     for run in runs:
         known |= dict.fromkeys(filter(is_named, settings_of(run)))
@@ -196,22 +196,22 @@ def _best(name: str, run: RunSnapshot, now: float) -> float | None:
 
 @lru_cache(1024)
 def main_metric(names: tuple[str, ...]) -> str | None:
-    """What runs that measure these are judged by: a loss on validation data, else another measure of it, else the loss,
-    else whatever has a direction that is better."""
+    """The metric by which runs that measure these are judged: a validation loss, else another validation metric, else
+    the loss, else any metric with a better direction."""
     told = [name for name in names if better(name) is not None]
     rank = {name: (not is_evaluation(name), measured(name) != "loss") for name in told}
     return min(told, key=lambda name: rank[name], default=None)
 
 
 def best_of(run: RunSnapshot) -> tuple[str, float] | None:
-    """The metric that it is judged by, and its best value so far; None: unknown."""
+    """The metric by which it is judged, and its best value so far; None: unknown."""
     name = main_metric(tuple(run.extremes))
     value = _best(name, run, 0.0) if name is not None else None
     return None if name is None or value is None else (name, value)
 
 
 def best_in(runs: Sequence[RunSnapshot]) -> tuple[RunSnapshot, str, float] | None:
-    """The best of several runs by what most of them are judged by; None where nobody knows."""
+    """The best of several runs by the metric that judges most of them; None if unknown."""
     judged = [(found[0], found[1], run) for run in runs if (found := best_of(run)) is not None]
     if not judged:
         return None
@@ -227,12 +227,12 @@ def best_in(runs: Sequence[RunSnapshot]) -> tuple[RunSnapshot, str, float] | Non
 
 
 def varied(name: str) -> list[str]:
-    """The words of a name that say what a run of a sweep has of its own: ``lr=0.1``."""
+    """The words of a name that tell a run from the others of its sweep: ``lr=0.1``."""
     return [word for word in name.split() if "=" in word[1:]]
 
 
 def groups_of(runs: Sequence[RunSnapshot]) -> dict[str, Group]:
-    """Sweeps and queues among runs that come newest first, by the id of each run in one."""
+    """Sweeps and queues among runs given newest first, by the id of each run in one."""
     found: dict[str, list[RunSnapshot]] = {}
     titles: dict[str, str] = {}
     newest: dict[tuple[str | None, str], tuple[str, float]] = {}
@@ -251,7 +251,7 @@ def groups_of(runs: Sequence[RunSnapshot]) -> dict[str, Group]:
             continue
         found.setdefault(key, []).append(run)
     groups = [Group(key, titles[key], tuple(members)) for key, members in found.items() if len(members) >= FEWEST]
-    # A group goes by its oldest run: newer ones of a sweep come and go.
+    # A group is identified by its oldest run: newer ones of a sweep come and go.
     return {run.run: group for group in (one._replace(id=_lasting(one)) for one in groups) for run in group.runs}
 
 
@@ -268,12 +268,12 @@ def _created(run: str) -> float:
 
 
 def is_folded(group: Group, view: ListView) -> bool:
-    """Whether a group shows its head alone."""
+    """Whether only the head of a group is shown."""
     return view.folds.get(group.id, len(group.runs) > MOST_OPEN)
 
 
 def ordered(runs: Sequence[RunSnapshot], view: ListView, now: float) -> Sequence[RunSnapshot]:
-    """The runs as they are sorted; those of which nothing is known come last in either direction."""
+    """The runs, sorted; those with an unknown value come last in either direction."""
     by = column(view.sort) if view.sort else None
     if by is None:
         return runs[::-1] if view.reverse else runs
@@ -314,7 +314,7 @@ def arranged(runs: Sequence[RunSnapshot], view: ListView, now: float) -> list[Li
 
 
 def load_view(home: Home) -> ListView:
-    """How the list was left; whatever cannot be read of it is as if nobody had chosen."""
+    """How the list was left; what cannot be read counts as not chosen."""
     try:
         found = storage.read_json(home.state / "list.json") or {}
     except (OSError, storage.UnreadableRecord):
@@ -333,10 +333,10 @@ def _flags(found: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
 
 
 def save_view(home: Home, view: ListView) -> None:
-    """Remember how the list is left.
+    """Remember how the list was left.
 
     Raises:
-        OperationError: it could not be kept.
+        OperationError: it could not be saved.
     """
     record = {"columns": view.columns, "sort": view.sort, "reverse": view.reverse, "folds": view.folds}
     try:

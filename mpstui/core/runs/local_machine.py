@@ -1,4 +1,4 @@
-"""What a verdict on a run depends on beside its files; a list of ended runs needs this of their readers alone."""
+"""What a verdict on a run depends on besides its files; readers of ended runs in a list need only this."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 
 TABLE_SECONDS = 2.0
-"""How long a look at the process table serves: on macOS each one starts ``ps``."""
+"""How long a snapshot of the process table is used: on macOS each one starts ``ps``."""
 MANY_PROCESSES = 4
 
 
@@ -22,11 +22,11 @@ class LocalMachine:
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     heeds_moves: bool = True
-    """Whoever moves a run sees it as it would be if nobody did."""
+    """False for whoever moves a run, who sees it as it would be if nobody moved it."""
     _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
 
     def process(self, identity: ProcessIdentity) -> Process | None:
-        """That very process if it lives, at most ``TABLE_SECONDS`` ago."""
+        """That very process, if it was alive at most ``TABLE_SECONDS`` ago."""
         now = self.monotonic()
         asked, found = self._states.get(identity.pid, (-TABLE_SECONDS, None))
         if now - asked >= TABLE_SECONDS:
@@ -37,11 +37,11 @@ class LocalMachine:
         return found if found is not None and found.alive and found.start == identity.start else None
 
     def forget(self, identity: ProcessIdentity) -> None:
-        """What was seen of it holds no longer."""
+        """Discard what was known about it."""
         self._states.pop(identity.pid, None)
 
     def alive(self, identities: Iterable[ProcessIdentity]) -> tuple[int, ...]:
-        """Pids of those that live now (asked afresh: a verdict hangs on it)."""
+        """Pids of those that are alive now (looked up afresh: a verdict depends on it)."""
         wanted = list(dict.fromkeys(identities))
         if len(wanted) > MANY_PROCESSES:
             rows = self.table.snapshot()

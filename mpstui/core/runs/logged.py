@@ -1,6 +1,7 @@
 """One image or text of a run as a terminal shows it: which one is meant, and its pixels in a box, in a few colours.
 
-All that a screen asks about them is one question with one answer of bounded size: it can be asked over a line.
+Everything a screen wants to know about them is one question with one answer of bounded size, so that it can be asked
+over a connection.
 """
 
 from __future__ import annotations
@@ -15,26 +16,26 @@ from .png import Colour, Paletted, decoded, in_few_colours
 
 
 class Wanted(NamedTuple):
-    """Which image or text somebody wants to see, and how large."""
+    """Which image or text to show, and how large."""
 
     name: str = ""
-    """Empty: the name of the newest image, of the newest text where there is none: an image is what is looked for."""
+    """Empty: the name of the newest image, or if there is none, of the newest text."""
     is_text: bool = False
     after: int | None = None
-    """The number of one of that name that ``by`` counts from; None: the newest."""
+    """The number of the item, of that name, from which ``by`` counts; None: the newest."""
     by: int = 0
     step: float | None = None
-    """Instead: the last one that was logged by this step, else the first."""
+    """Instead: the last one logged up to this step, else the first."""
     pattern: str = ""
-    """Only texts in which this regular expression is found, and what is called so; without capitals it ignores case."""
+    """Only texts that contain this regular expression, or whose names do; without capitals it ignores case."""
     box: tuple[int, int] = (0, 0)
-    """Pixels; empty: none are wanted."""
+    """Pixels; empty: none are needed."""
     ground: Colour = (0, 0, 0)
-    """What is seen through it."""
+    """The background behind transparent pixels."""
 
 
 class Shelf(NamedTuple):
-    """What was logged under one name."""
+    """Everything logged under one name."""
 
     name: str
     size: int
@@ -42,28 +43,28 @@ class Shelf(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One of what a run has logged, and which others there are."""
+    """One item that a run has logged, and which others there are."""
 
     shelves: tuple[Shelf, ...] = ()
-    """In the order in which their first ones were logged, images before texts."""
+    """In the order of their first items, images before texts."""
     place: int = 0
-    """Of those of its name, from 0."""
+    """Its position among those of its name, from 0."""
     item: Item | None = None
     """None: there is none."""
     kind: str = ""
-    """``png`` or ``jpeg``; empty: it could not be read, or is a text."""
+    """``png`` or ``jpeg``; empty: it is a text, or could not be read."""
     size: tuple[int, int] = (0, 0)
-    """Pixels, as it is kept."""
+    """In pixels, as stored."""
     pixels: Paletted | None = None
     why_not: str = ""
     """Why there are no pixels."""
 
 
 def seen_item(gallery: Gallery, wanted: Wanted) -> Seen:
-    """Find what is wanted and read it; whatever an image holds, it ends in pixels or in a reason.
+    """Find what is wanted and read it; whatever an image contains, the result is pixels or a reason.
 
     Raises:
-        PatternMistake: the pattern is none.
+        PatternMistake: the pattern is invalid.
     """
     named = _named(gallery, wanted.pattern)
     shelves = tuple(Shelf(name, len(of), is_text) for (name, is_text), of in named.items())
@@ -77,7 +78,7 @@ def seen_item(gallery: Gallery, wanted: Wanted) -> Seen:
 
 
 def _named(gallery: Gallery, pattern: str) -> dict[tuple[str, bool], list[Item]]:
-    """All that matches, by name and whether it is text."""
+    """Everything that matches, by name and whether it is text."""
     named: dict[tuple[str, bool], list[Item]] = {}
     wanted = line_pattern(pattern, re.IGNORECASE if pattern == pattern.lower() else 0) if pattern else None
     for one in gallery.items():
@@ -107,6 +108,6 @@ def _place(of: Sequence[Item], wanted: Wanted) -> int:
     if wanted.step is not None:
         return max([at for at, one in enumerate(of) if (one.step or 0) <= wanted.step], default=0)
     start = len(of) - 1
-    if wanted.after is not None:  # it may be one of those that were thinned out meanwhile
+    if wanted.after is not None:  # it may have been thinned out meanwhile
         start = max([at for at, one in enumerate(of) if one.number <= wanted.after], default=0)
     return max(0, min(len(of) - 1, start + wanted.by))

@@ -1,4 +1,4 @@
-"""The headless monitor: every run of a home, refreshed at the price of what changed."""
+"""The headless monitor: every run of a home, refreshed at a cost that depends on what changed."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
     from .reader import RunReader
 
 REFRESH_SECONDS = 0.05
-"""What one refresh may spend on reading backlogs; looking at what changed comes on top."""
+"""How long one refresh may read backlogs; checking for changes comes on top."""
 GLANCE_SECONDS = 0.005
-"""Of these, a run whose numbers were never read: enough for the end of its log."""
+"""Of these, the share of a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
 LOOKING_THROUGH_SECONDS = 0.03
-"""What one refresh may spend on long runs of stores, for the best values that a list shows."""
+"""How long one refresh may read long runs of stores, for the best values that a list shows."""
 KEPT_AT_ONCE = 8
-"""So many summaries are written where there is no time left: whoever leaves soon finds them next time."""
+"""So many summaries are written even if no time is left: the next start finds them although we may leave soon."""
 SETTLED_SECONDS = 1.0
-"""How often a run that has ended is looked at: somebody may restart it from elsewhere."""
+"""How often an ended run is checked: somebody may restart it from elsewhere."""
 FEW_SECONDS, MOST_LOOKS_A_SECOND = 0.1, 250
-"""Runs that live are all looked at by each refresh, unless that were more looks than these: then they take turns."""
+"""Each refresh checks all live runs, unless that would mean more checks than these: then they take turns."""
 FOCUS_SECONDS = 0.02
-"""What one refresh may spend on the history of the run in focus; see :meth:`Monitor.read_on` for more."""
+"""How long one refresh may read the history of the run in focus; for more see :meth:`Monitor.read_on`."""
 SNAPSHOT_SECONDS = 30.0
-"""A snapshot that was asked for by name is read to its end."""
+"""How long a snapshot requested by name may read to reach its end."""
 HELD_HISTORIES = 3
-"""Runs whose whole history stays in memory after the focus has gone elsewhere."""
+"""Runs whose whole history stays in memory after the focus has moved on."""
 COMPARED_BUCKETS = 1 << 18
-"""Buckets of the curves of all runs that are compared, some 140 bytes each: twenty runs stay below 40 MB."""
+"""Buckets for the curves of all compared runs, some 140 bytes each: twenty runs stay below 40 MB."""
 AVAILABLE_SECONDS = 5.0
-"""How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
+"""How long the available actions of an unchanged run stay valid: a disk may fill up meanwhile."""
 AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
 
 
 class Monitor:
-    """All runs under ``home``, and what :meth:`watch` added. Not thread-safe: one thread owns it."""
+    """All runs under ``home``, and those added by :meth:`watch`. Not thread-safe: one thread owns it."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Monitor:
         """A monitor of ``home`` on this machine, unless a test hands in another clock or process table.
 
         Args:
-            kept: what earlier processes have read of runs that have ended; what this one reads is added.
-            availability: what can be done with a run, for the ``available`` of the runs in focus.
-            columns: points of each curve of a full snapshot at most; None: what a screen needs.
+            kept: what earlier processes have read of ended runs; what this one reads is added.
+            availability: the rule for what can be done with a run, for the ``available`` of the runs in focus.
+            columns: the most points per curve in a full snapshot; None: as many as a screen needs.
         """
         self.home = home
         self._folder = home.runs
@@ -84,12 +84,12 @@ class Monitor:
         )
         self._runs: dict[str, RunReader] = {}
         self._recalled: dict[str, RecalledRun] = {}
-        """Those that nobody has to read: they were read by an earlier process, and have not changed."""
+        """Runs that nobody has to read: an earlier process has read them, and they have not changed."""
         self.watched = Watching(self._machine, columns, home.state)
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
-        """Of the runs that live: no hint hurries them, or two hundred that write would all be read all the time."""
+        """Of live runs: no hint hurries them, otherwise two hundred that write would all be read all the time."""
         self._kept, self._all_recalled = kept, False
         self._availability = availability
         self._columns = columns
@@ -98,21 +98,21 @@ class Monitor:
     def refresh(
         self, focus: str | None = None, selected: Collection[str] = (), compared: Sequence[str] = ()
     ) -> tuple[RunSnapshot, ...]:
-        """Every run, newest first, the watched ones before them.
+        """Every run, newest first, preceded by the watched ones.
 
         Only the run ``focus`` and the compared ones come with all curves, checkpoints and events, the others with a
-        short loss curve. A run that has settled gives the very same object as before. Long files are read in slices
-        over several refreshes, their newest part first.
+        short loss curve. A settled run gives the very same object as before. Long files are read in slices over several
+        refreshes, their newest part first.
 
         Args:
-            selected: further runs of which it is to be told what can be done with them.
-            compared: runs whose curves are wanted whole, in a memory that does not grow with their number.
+            selected: further runs whose available actions are needed.
+            compared: runs whose whole curves are needed, in memory that does not grow with their number.
         """
         self._find_runs()
         closely = [*([focus] if focus is not None and not (selected and self._waits(focus)) else []), *compared]
         self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
         clock = self._machine.monotonic
-        reading = Budget(FOCUS_SECONDS, clock)  # those in full share it
+        reading = Budget(FOCUS_SECONDS, clock)  # shared by the runs that are read in full
         for reader in filter(None, map(self.reader, closely)):
             reader.refresh(full=True, budget=reading)
         others = [(key, reader) for key, reader in self._by_need() if key not in closely]
@@ -143,10 +143,10 @@ class Monitor:
         )
 
     def _find_runs(self) -> None:
-        """Take in which runs there are, and which of those that were recalled have changed."""
+        """Find out which runs there are, and which of the recalled ones have changed."""
         for key, known in list(self._recalled.items()):
             if self._schedule.due(key, SETTLED_SECONDS) and not known.holds():
-                del self._recalled[key]  # and is found as one that has to be read
+                del self._recalled[key]  # and is found again as one that must be read
         found, known_runs = {run.run: run for run in run_dirs(self._folder)}, self._runs.keys() | self._recalled.keys()
         for name in known_runs - found.keys():
             self._runs.pop(name, None)
@@ -166,7 +166,7 @@ class Monitor:
         return RunReader(run, self._machine, columns=self._columns)
 
     def _waits(self, key: str) -> bool:
-        """Whether a run that is selected in the list, and was not read in full before, lets unread ones go first."""
+        """Whether a run that is selected in the list, and was never read in full, must wait for unread ones."""
         known = self._recalled.get(key) or self.reader(key)
         seen = known.snapshot if known is not None else None
         return (seen is None or seen.brief) and any(
@@ -174,7 +174,7 @@ class Monitor:
         )
 
     def _remember(self, budget: Budget) -> None:
-        """Keep what was read of runs that have ended, as far as there is time."""
+        """Save what was read of ended runs, as far as there is time."""
         if self._kept is not None:
             if not self._all_recalled:
                 self._all_recalled = True
@@ -187,18 +187,18 @@ class Monitor:
 
     @property
     def is_behind(self) -> bool:
-        """Whether runs that have ended are still to be read through, for the first time."""
+        """Whether ended runs have yet to be read through for the first time."""
         owes = bool(self.watched) and self.watched.owes_best
         return owes or any(reader.settled and not reader.caught_up for reader in self._runs.values())
 
     def read_on(self, focus: str, seconds: float) -> int:
-        """Go on with the history of the run in focus, without a snapshot: between two refreshes, as often as one likes.
+        """Continue reading the history of the run in focus, without a snapshot: between refreshes, at any time.
 
         Args:
             seconds: 0 reads nothing.
 
         Returns:
-            the bytes that are still to be read here.
+            the bytes of it that are still unread.
         """
         reader = self.reader(focus) if focus not in self._recalled else None
         if reader is None:
@@ -211,7 +211,7 @@ class Monitor:
         """One run in full, its history read to the end.
 
         Args:
-            run: an id, a unique beginning of one, a name, or a key that :meth:`watch` gave.
+            run: an id, an unambiguous beginning of one, a name, or a key returned by :meth:`watch`.
 
         Raises:
             UsageError: there is no such run, or several.
@@ -228,11 +228,11 @@ class Monitor:
         return keys[0] if len(keys) == 1 else ""
 
     def watch_all(self, path: Path) -> list[str]:
-        """Like :meth:`watch`; the keys of all of its runs that are there."""
+        """Like :meth:`watch`; returns the keys of all of its present runs."""
         return list(self.watched.watch(path))
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
-        """Every run with its numbers, for a command that looks once: refreshes until nothing is left to be read."""
+        """Every run with its numbers, for a command that looks once: refreshes until nothing is left to read."""
         budget = Budget(seconds)
         snapshots = self.refresh()
         while not budget.spent and any(not reader.caught_up for _, reader in self._by_need()):
@@ -240,11 +240,11 @@ class Monitor:
         return snapshots
 
     def hint(self, runs: Iterable[str]) -> None:
-        """Something happened to these: the next refresh looks at them, however settled they are."""
+        """Something happened to these runs: the next refresh checks them, even settled ones."""
         self._schedule.hurry(runs)
 
     def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
-        """Queued runs with their place in line, which is told from all of them together."""
+        """Adds their place in the queue to queued runs, which depends on all of them together."""
         queued = [one.run for one in snapshots if one.state is State.QUEUED and not one.job and one.run in self._runs]
         if not queued:
             return tuple(snapshots)
@@ -261,7 +261,7 @@ class Monitor:
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
 
     def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:
-        """The run with what can be done with it: looked up again when what decides it has changed, or after a while."""
+        """The run with its available actions: determined again when what decides them has changed, or after a while."""
         if self._availability is None:
             return snapshot
         now = self._machine.monotonic()
@@ -274,7 +274,7 @@ class Monitor:
         return replace(snapshot, available=available)
 
     def reader(self, key: str | None) -> RunFollower | None:
-        """What reads the run of a key."""
+        """The reader for a key."""
         if key is None:
             return None
         if (known := self._recalled.pop(key, None)) is not None:
@@ -283,13 +283,13 @@ class Monitor:
         return self.watched.get(key) or self._runs.get(key)
 
     def _by_need(self) -> list[tuple[str, RunFollower]]:
-        """Active runs first, then newest first: a budget that ends early ends on what matters least."""
+        """Active runs first, then newest first: a budget that ends early costs what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
         runs.sort(key=lambda item: item[1].settled)
         return [*self.watched.items(), *runs]
 
     def _turn_to(self, closely: list[str], buckets: int | None) -> None:
-        """Keep the histories of the runs looked at last, give back the others'."""
+        """Keep the histories of the runs looked at last, free the others'."""
         if not closely or self._looked_at[-len(closely) :] == closely:
             return
         held = max(HELD_HISTORIES, len(closely))
@@ -304,7 +304,7 @@ class Monitor:
 
 
 class PollSchedule:
-    """Remembers when each key was looked at last.
+    """Remembers when each key was last checked.
 
     A stat of everything, all the time, would be the whole idle load of a monitor with hundreds of ended runs.
     """
@@ -314,9 +314,9 @@ class PollSchedule:
         self._next: dict[str, float] = {}
 
     def due(self, key: str, every_seconds: float) -> bool:
-        """Whether to look at ``key`` now; if so, the next time is ``every_seconds`` away.
+        """Whether to check ``key`` now; if so, it is next due after ``every_seconds``.
 
-        The first look of each key is put off by a part of that, so that many keys never come due together again.
+        The first check of each key is delayed by a part of that, so that many keys do not keep coming due together.
         """
         now = self._monotonic()
         if key not in self._next:
@@ -329,7 +329,7 @@ class PollSchedule:
         return True
 
     def hurry(self, keys: Iterable[str]) -> None:
-        """Something happened to these: look at them next time."""
+        """Something happened to these: check them next time."""
         for key in keys:
             if key in self._next:
                 self._next[key] = 0.0

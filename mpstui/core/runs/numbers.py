@@ -1,4 +1,4 @@
-"""The newest numbers of a run, joined from its witnesses field by field; its pace and its end."""
+"""The newest numbers of a run, joined from its witnesses field by field; its pace and expected end."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .step_rate import StepRate
 
 NEWEST_RECORDS = 240
 FEWEST_COMPARED = 10
-"""Two counts that are still this low may be alike by chance."""
+"""Two counts that are still this low may agree by chance."""
 _MOST_APART_SECONDS = 3.0
-"""Between the moments of a beat and of what is printed."""
+"""At most so long between a beat and a printed line that are compared."""
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
 
 
 class Witness(NamedTuple):
-    """What one witness says of a run's numbers, by the names of a metrics record; a loss of None is not finite."""
+    """What one witness says about a run's numbers, by the names of a metrics record; a loss of None is not finite."""
 
     name: str
     says: Mapping[str, Any]
 
 
 def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
-    """What a heartbeat says together with the newest points beside it, the newer word of the two."""
+    """What a heartbeat and the newest points say together; where both speak, the newer one counts."""
     if beat is None:
         return dict(points)
     told = {name: value for name in _OF_BEATS if (value := getattr(beat, name)) is not None}
@@ -43,10 +43,10 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class NumberWitnesses(NamedTuple):
-    """All that speak of one run."""
+    """All witnesses of one run."""
 
     own: Witness
-    """Heartbeat and points in our forms, of a trainer that reports to us or of the agent in one that does not."""
+    """Heartbeat and points in our formats, from a trainer that reports to us or from the agent in one that does not."""
     program: Witness
     """The program's own heartbeat file."""
     printed: Witness
@@ -54,13 +54,13 @@ class NumberWitnesses(NamedTuple):
     asked: Witness
     """The totals among its arguments."""
     counts_anew: bool = False
-    """The agent counts since this process began: what the program says of its steps and epochs is better."""
+    """The agent counts from the start of this process: the program's own steps and epochs are better."""
     counts_updates: bool = False
-    """The agent counts steps of optimizers, the program and its arguments those of an environment."""
+    """The agent counts optimizer steps, the program and its arguments those of an environment."""
     sees_losses: bool = False
-    """The agent sees what goes into ``backward``, which is divided where gradients are accumulated."""
+    """The agent sees what ``backward`` is called on, which is divided if gradients are accumulated."""
     sees_epochs: bool = False
-    """The agent counts them, from 1."""
+    """The agent counts epochs, from 1."""
     resumed: bool = False
 
     def joined(self) -> Numbers:
@@ -69,7 +69,7 @@ class NumberWitnesses(NamedTuple):
         by: dict[str, str] = {}
         for count, total, kind in (("step", "steps", integer), ("epoch", "epochs", number)):
             order = (self.own, self.program, self.printed)
-            # Steps told from epochs and batches serve a run that nobody else counts.
+            # Steps derived from epochs and batches serve a run whose steps nobody else counts.
             told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
             anew = self.counts_anew or (count == "step" and self.counts_updates)
             if anew and not (count == "step" and _falls_behind(told["step"], self.own.says.get("step"))):
@@ -77,7 +77,7 @@ class NumberWitnesses(NamedTuple):
             first = next((one for one in order if kind(one.says.get(count)) is not None), None)
             if first is not None:
                 found[count], by[count] = kind(first.says[count]), first.name
-            # A total beside the count goes before the arguments, these before one that was read somewhere.
+            # A total beside the count precedes the arguments, and these precede one that was found elsewhere.
             totals = (first or self.own, self.program, self.asked, self.printed, self.own)
             from_zero = first is self.own and self.counts_anew and self.resumed
             for one in totals[:1] if from_zero else totals:
@@ -99,7 +99,7 @@ class NumberWitnesses(NamedTuple):
                 fitting = (one for one in (first, *order) if one.says.get("epoch_steps"))
                 within = next((one for one in fitting if one is self.own or _is_epoch(one, found)), first)
                 if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
-                    within = self.own  # as many batches, told of each step
+                    within = self.own  # as many batches, reported at each step
                 found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
                 if within is self.printed:
                     found |= self._in_steps(found)
@@ -114,7 +114,7 @@ class NumberWitnesses(NamedTuple):
         return Numbers(**found, metrics=self.metrics(), told_by=by)
 
     def metrics(self) -> dict[str, float | None]:
-        """What they measured beside loss, rates and learning rate, each under the name that the program prints."""
+        """What was measured besides loss, rates and learning rate, under the names that the program prints."""
         found: dict[str, float | None] = {}
         spelt: dict[str, str] = {}
         for one in (self.printed, self.program, self.own):
@@ -124,10 +124,10 @@ class NumberWitnesses(NamedTuple):
         return found
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
-        """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on end with 5.
+        """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on ends with 5.
 
-        A loop that leaves behind `if step > max_steps` makes one more than it says. ``--epoch 20`` may mean the total,
-        unless it is the epoch to begin with, or to begin behind.
+        A loop left by `if step > max_steps` makes one step more than it says. ``--epoch 20`` may mean the total, unless
+        it is the epoch to begin with, or after.
         """
         begun = integer(self.printed.says.get("begun_epoch")) or 0
         if count == "step" and self.counts_updates and first is self.own:
@@ -142,9 +142,9 @@ class NumberWitnesses(NamedTuple):
         return now if count == "step" and now == asked + 1 else asked
 
     def _in_steps(self, found: Mapping[str, Any]) -> dict[str, int]:
-        """What is printed of an epoch as steps, by the batch size among the arguments, where these are samples.
+        """If samples of an epoch are printed: as steps, by the batch size among the arguments.
 
-        Then as many steps are done, about; they are not where several processes take a batch each.
+        Only if about as many steps are done; they are not if several processes take a batch each.
         """
         batch, step = integer(self.asked.says.get("batch_size")), found.get("step") or 0
         done, whole = found["epoch_step"], found["epoch_steps"]
@@ -157,38 +157,38 @@ class NumberWitnesses(NamedTuple):
         return {"epoch_step": done, "epoch_steps": whole} if step / 2 <= before * whole + done <= 1.5 * step else {}
 
     def _of_loss(self) -> Iterator[Witness]:
-        """Those that tell a loss, the best first: one printed along the steps goes before one seen from outside."""
+        """Those that know a loss, the best first: one printed along the steps precedes one seen from outside."""
         epoch, begun = (integer(self.printed.says.get(name)) or 0 for name in ("epoch", "begun_epoch"))
         is_each = 1 < (integer(self.own.says.get("step")) or 0) <= epoch - begun + 1  # a whole graph is one batch, say
         along = (self.printed,) if self.printed.says.get("along_steps") or is_each else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0
-            counts = integer(self.own.says.get("step")) is not None  # else it has a last loss, and no curve
+            counts = integer(self.own.says.get("step")) is not None  # otherwise it has a last loss, and no curve
             seen = (self.own,) if counts and not divided else ()
             order = (*along, *seen, self.program, self.printed, self.own)
         return (one for one in order if "loss" in one.says)
 
 
 def respelt(name: str) -> str:
-    """One spelling for ``D loss`` that a program prints and ``d_loss`` that its variable is called."""
+    """One spelling for ``D loss``, as a program prints it, and ``d_loss``, as its variable is called."""
     return " ".join(name.replace("_", " ").lower().split())
 
 
 def _falls_behind(printed: Any, seen: Any) -> bool:
-    """Whether what is printed counts something else: a training has made at least the steps of this process, and its
+    """Whether the printed count counts something else: a training has made at least the steps of this process, and its
     newest line is not that old."""
     return integer(printed) is not None and 2 * (integer(printed) or 0) < (integer(seen) or 0)
 
 
 def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
-    """Whether what somebody else counts may be an epoch: the bar of an evaluation is shorter than the steps of one."""
+    """Whether somebody else's count may be an epoch: the bar of an evaluation is shorter than the steps of one."""
     epochs, steps = found.get("epochs"), found.get("steps")
     return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
 
 
 def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
-    """The metric values of the newest state, without counters and texts."""
+    """The metric values among the newest values, without counters and texts."""
     return {
         name: value
         for name, value in newest.items()
@@ -198,7 +198,7 @@ def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 class ProgressPace:
-    """The progress of the newest attempt, as one side counts it: we and the agent, or the program itself."""
+    """The progress of the newest attempt, as counted by one side: we and the agent, or the program itself."""
 
     def __init__(self) -> None:
         self.steps = StepRate()
@@ -206,21 +206,21 @@ class ProgressPace:
         self._beaten: list[tuple[float, float, float]] = []
 
     def begin_attempt(self) -> None:
-        """A new attempt: another pace, perhaps on another device."""
+        """A new attempt: a new pace, perhaps on another device."""
         self.steps.cut()
         self.epochs.cut()
         self._beaten.clear()
 
     def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
-        """A heartbeat's step; it counts after the points read in the same look, which may be older."""
+        """The step of a heartbeat; it is added after the points read in the same look, which may be older."""
         self._beaten.append((moment, step, slept_seconds))
 
     def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None = None, *, counts: bool = True) -> None:
-        """The points of one look.
+        """Add the points of one look.
 
         Args:
-            attempt: points of other attempts are passed over; None takes all.
-            counts: their steps count; False: another witness of this side tells them.
+            attempt: points of other attempts are skipped; None takes all.
+            counts: whether their steps count; False: another witness of this side has them.
         """
         for record in records[-NEWEST_RECORDS:]:
             moment, step = number(record.get("time")), number(record.get("step"))
@@ -238,12 +238,12 @@ class ProgressPace:
 
 
 def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_program: bool, moving: bool) -> Numbers:
-    """The numbers with rates and the time that is left; a run that stands still has neither.
+    """The numbers with rates and remaining time; a run that stands still has neither.
 
     Args:
-        by_program: the step that is shown is counted by the program.
+        by_program: the step that is shown is the program's count.
     """
-    # What is printed of an epoch may be samples, or batches that several make a step.
+    # What is printed of an epoch may be samples, or batches of which several make a step.
     alike = numbers.beat is not None and _count_alike(numbers, numbers.beat)
     within = numbers if by_program or numbers.beat is None or alike else numbers.beat
     one_of_many = numbers.beat is not None and numbers.beat.training is not None  # nobody knows how many
@@ -257,12 +257,12 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
             whole = round(numbers.epochs * within.epoch_steps)
             apart = max(within.epoch_steps, _MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
             if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < apart and before < numbers.epochs:
-                # Step and epoch may be of two moments; more steps were made where an attempt began an epoch again.
+                # Step and epoch may be from two moments; more steps were made if an attempt repeated an epoch.
                 end = whole if whole >= numbers.step else end
     elif numbers.epoch is not None and not one_of_many and (numbers.step or 0) > 2:
         begun = numbers.epoch - numbers.first_epoch + 1
         if numbers.step in (begun, begun - 1) and within.epoch_steps in (None, 1) and numbers.epochs is not None:
-            end = round(numbers.epochs)  # each epoch is one step, as graph networks have it
+            end = round(numbers.epochs)  # each epoch is one step, as with graph networks
     counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
@@ -284,14 +284,14 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     pace = numbers.steps_per_second or steps.steps_per_second
     if left is None and pace and numbers.step is not None and numbers.steps is not None:
         left = max(0, numbers.steps - numbers.step) / pace
-    if numbers.step is None:  # samples are counted, and no steps
+    if numbers.step is None:  # samples are counted, not steps
         numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
 
 
 def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
-    """Whether what is printed of an epoch are the steps that the agent counts, which knows of no data loader: each has
-    one batch, and both have come about as far, with the lines of one interval between them."""
+    """Whether an epoch's printed count is that of the steps that the agent counts without knowing a data loader: one
+    batch per step, and both have come about as far, within the lines of one interval."""
     if beat.epoch_steps is not None or beat.accumulate != 1 or None in (numbers.epoch, numbers.epoch_step):
         return False
     of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch
@@ -300,10 +300,10 @@ def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
 
 
 def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
-    """Epochs that are behind, the share of the one being trained among them; None where the record does not tell.
+    """Completed epochs, including the share of the current one; None if the record does not tell.
 
     Args:
-        alone: nothing else is counted; a line with an epoch's loss is then taken for its end, else for its begin.
+        alone: nothing else is counted; a line with an epoch's loss then marks its end, otherwise its beginning.
     """
     epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
     if epoch is None:

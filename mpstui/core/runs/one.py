@@ -1,4 +1,4 @@
-"""Some runs by their witnesses alone: what acts on a run or waits for its end reads none of its output."""
+"""Runs by their witnesses alone: what acts on a run, or waits for its end, reads none of its output."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .state import exit_summary
 from .waiting import restart_is_wished
 
 RESPAWN_SECONDS = 5.0
-"""How often it is made sure that what is waited for can begin: it may stand behind another run that waits."""
+"""How often to make sure that what is awaited can begin: it may itself wait for another run."""
 
 
 class OneRun:
-    """One run, found by id, unique beginning or name; its output is never read.
+    """One run, found by id, unambiguous beginning or name; its output is never read.
 
-    So what acts on a run or waits for it is as quick on a log of any size, and works on one that nobody can read.
+    So acting on a run, or waiting for it, takes no longer with a huge log, and works if nobody can read the log.
 
     Raises:
-        UsageError: there is none, or several are meant.
+        UsageError: there is none, or the name is ambiguous.
     """
 
     def __init__(self, home: Home, name: str) -> None:
@@ -64,7 +64,7 @@ class OneRun:
         )
 
     def _phase(self) -> str | None:
-        """What the trainer's own heartbeat says; None without one, or with one that cannot be read."""
+        """The phase in the trainer's own heartbeat; None without one, or if it cannot be read."""
         try:
             phase = (storage.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
         except (UnreadableRecord, OSError):
@@ -78,7 +78,7 @@ def has_ended(snapshot: RunSnapshot) -> bool:
 
 
 def exit_as_json(told: ExitSummary | None) -> dict[str, Any] | None:
-    """How an attempt ended, as every command tells it."""
+    """How an attempt ended, in the form that every command uses."""
     names = ("code", "signal", "cause", "requested_by", "action")
     return {name: getattr(told, name) for name in names} if told is not None else None
 
@@ -87,19 +87,19 @@ class Awaited:
     """Runs whose end is waited for."""
 
     def __init__(self, runs: Iterable[OneRun], respawn: Callable[[], bool]) -> None:
-        """``respawn`` starts a supervisor for each waiting run that has none; True if one was."""
+        """``respawn`` starts a supervisor for each waiting run without one; True if it started any."""
         self.left = {one.dir.run: one for one in runs}
         """Those that have not ended, by id."""
         self._respawn, self._respawned = respawn, -math.inf
 
     def ended(self) -> list[RunSnapshot]:
-        """Those that have ended since the last call, the first to end first."""
+        """Runs that have ended since the last call, in the order of their ends."""
         if time.monotonic() - self._respawned >= RESPAWN_SECONDS:
             self._respawn()
             self._respawned = time.monotonic()
         found = [snapshot for one in self.left.values() if self._is_over(one, snapshot := one.snapshot())]
         if any(one.state is not State.FINISHED for one in found) and self._respawn():
-            found = []  # one of them may have a supervisor again: the next look tells
+            found = []  # one of them may have a supervisor again: the next look shows
         for snapshot in found:
             del self.left[snapshot.run]
         return sorted(found, key=lambda one: one.exit.ended or math.inf if one.exit else math.inf)

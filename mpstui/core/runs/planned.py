@@ -1,4 +1,4 @@
-"""Epochs and steps that a training plans: among its arguments, and in a file it is given, ``-c config.json``."""
+"""Epochs and steps that a training plans: from its arguments, and from a file it is given, ``-c config.json``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST_BYTES = 1 << 18
 _LIKELY = ("epoch", "step", "iter", "update")
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
-"""Whole numbers by name: what a plan is needs no other part of YAML."""
+"""Whole numbers by name: a plan needs no other part of YAML."""
 
 
 def planned_totals(launch: LaunchRecord) -> dict[str, float]:
-    """``epochs`` and ``steps``, and ``batch_size``; what an argument says goes before a file."""
+    """``epochs`` and ``steps``, and ``batch_size``; an argument precedes a file."""
     words = {name.replace("-", "_"): value for name, value in arguments_in(launch.argv).items()}
     sizes = {words[name] for name in USUAL_NAMES["batch_size"] if words.get(name, "").isdecimal()}
     batch = {"batch_size": float(sizes.pop())} if len(sizes) == 1 else {}
@@ -32,10 +32,10 @@ def planned_totals(launch: LaunchRecord) -> dict[str, float]:
 def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
     """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
 
-    ``--epoch 20``, ``-e 20`` is ``epoch``, where no other epochs are: a plan most often, or one of its epochs.
+    ``--epoch 20``, ``-e 20`` is kept as ``epoch`` if there are no other epochs: usually a plan, or else one epoch.
 
     Args:
-        settings: what else it was configured with; its arguments go before that.
+        settings: what else it was configured with; arguments precede these.
     """
     words = {**(settings or {}), **_behind_one_dash(argv), **arguments_in(argv)}
     told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
@@ -63,8 +63,8 @@ def _behind_one_dash(argv: Sequence[str]) -> dict[str, str]:
 def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str, float]:
     """``epochs`` and ``steps`` in the JSON, TOML and YAML files that a command names.
 
-    A file that was changed since says nothing, nor does a total that is there several times with different values: an
-    epoch count of a pretraining is none of the run's.
+    A file changed since the launch is ignored, and so is a total that occurs several times with different values: the
+    epochs of a pretraining are not the run's.
 
     Args:
         launched: Unix seconds.
@@ -83,7 +83,7 @@ def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str
 
 
 def _numbers(path: Path, launched: float) -> Iterator[tuple[str, int]]:
-    """The whole numbers of a file by their last names; none where it cannot be read."""
+    """The whole numbers of a file by the last parts of their names; none if it cannot be read."""
     stamp = storage.stamp(path)
     if stamp is None or stamp[0] / 1e9 > launched:
         return

@@ -1,4 +1,4 @@
-"""A PNG as pixels, by the standard library alone, in a box: a terminal shows some hundreds of them."""
+"""Decodes a PNG with the standard library alone, scaled to fit a box: a terminal shows a few hundred pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .images import chunks
 
 MOST_BYTES = 6 << 20
-"""Of all lines of a PNG: each byte is looked at, some millions of them in a second."""
+"""Of all lines of a PNG: every byte is processed, at some millions per second."""
 MOST_COLOURS, _MANY = 240, 4096
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
@@ -23,7 +23,7 @@ Colour = tuple[int, int, int]
 
 
 class Pixels(NamedTuple):
-    """Lines from the top, three bytes a pixel: red, green, blue."""
+    """Lines from the top, three bytes per pixel: red, green, blue."""
 
     width: int
     height: int
@@ -31,7 +31,7 @@ class Pixels(NamedTuple):
 
 
 class Paletted(NamedTuple):
-    """Lines from the top, a byte a pixel: the place of its colour."""
+    """Lines from the top, one byte per pixel: the index of its colour."""
 
     width: int
     height: int
@@ -50,13 +50,13 @@ class _Head(NamedTuple):
 
 
 def decoded(data: bytes, box: tuple[int, int], ground: Colour) -> Pixels:
-    """The pixels of a PNG, as large as they fit a box of a width and a height, averaged where that is smaller.
+    """The pixels of a PNG, as large as fits into a box of a width and a height, averaged if that is smaller.
 
     Args:
-        ground: what is seen through the image.
+        ground: the colour behind transparent pixels.
 
     Raises:
-        ValueError: it is damaged, or of a kind that is not read here; says why.
+        ValueError: it is damaged, or of a kind that is not supported; says why.
     """
     pieces = [(kind, data[start:end]) for kind, start, end in chunks(data)]
     if not pieces or len(pieces[0][1]) != 13:
@@ -81,7 +81,7 @@ def decoded(data: bytes, box: tuple[int, int], ground: Colour) -> Pixels:
 
 
 def _lines(whole: bytes, line_bytes: int, step: int) -> Iterator[bytes]:
-    """What the lines were before each was written as the difference to its neighbours (PNG, chapter 9)."""
+    """The lines as they were before each was filtered, that is, stored as differences (PNG, chapter 9)."""
     above = bytes(line_bytes)
     for at in range(0, len(whole), line_bytes + 1):
         kind, line = whole[at], bytearray(whole[at + 1 : at + 1 + line_bytes])
@@ -115,7 +115,7 @@ def _undo_paeth(line: bytearray, above: bytes, step: int) -> None:
 
 
 def _channels(head: _Head, lines: Iterator[bytes], table: bytes | None, clear: bytes) -> Iterator[list[bytes]]:
-    """Each line as red, green, blue and, where there is one, how little is seen through it."""
+    """Each line as red, green, blue and, if there is one, opacity."""
     if head.colour == _OF_PALETTE:
         table = (table or b"").ljust(768, b"\0")
         looks = [table[place::3][:256] for place in range(3)] + ([clear.ljust(256, b"\xff")[:256]] if clear else [])
@@ -134,7 +134,7 @@ def _channels(head: _Head, lines: Iterator[bytes], table: bytes | None, clear: b
 
 
 def _unpacked(line: bytes, head: _Head) -> bytes:
-    """A byte a pixel, where several were in one."""
+    """One byte per pixel, if several were packed into one."""
     if head.depth >= 8:
         return line
     mask, shifts = (1 << head.depth) - 1, range(8 - head.depth, -1, -head.depth)
@@ -142,7 +142,7 @@ def _unpacked(line: bytes, head: _Head) -> bytes:
 
 
 def _scaled(head: _Head, lines: Iterator[list[bytes]], box: tuple[int, int], ground: Colour) -> Pixels:
-    """Each pixel the average of those that it stands for."""
+    """Each pixel is the average of those it stands for."""
     share = min(box[0] / head.width, box[1] / head.height)
     width, height = max(1, int(head.width * share)), max(1, int(head.height * share))
     left = [x * head.width // width for x in range(width)]
@@ -155,7 +155,7 @@ def _scaled(head: _Head, lines: Iterator[list[bytes]], box: tuple[int, int], gro
     for y in range(height):
         first = y * head.height // height
         last = max(first + 1, (y + 1) * head.height // height)
-        if (first, last) == before:  # a line of the image is several here
+        if (first, last) == before:  # a line of the image fills several lines here
             made.append(made[-1])
             continue
         before = first, last
@@ -189,13 +189,13 @@ def _averaged(
 
 
 def in_few_colours(pixels: Pixels) -> Paletted:
-    """The same with at most :data:`MOST_COLOURS` colours: as they are where they are few, else averages of those alike.
+    """The same with at most :data:`MOST_COLOURS` colours: unchanged if they are few, else averages of similar ones.
 
-    Colours are put into boxes, of which the one whose pixels differ the most is cut in two until there are enough.
+    Colours are put into boxes; the box whose pixels differ the most is cut in two until there are enough boxes.
     """
     lines = [list(zip(*[iter(line)] * 3, strict=True)) for line in pixels.lines]
     found = Counter(colour for line in lines for colour in line)
-    if len(found) > _MANY:  # neighbours of which nobody sees a difference
+    if len(found) > _MANY:  # merge neighbours whose difference nobody sees
         lines = [[(red & 0xFC | 2, green & 0xFC | 2, blue & 0xFC | 2) for red, green, blue in line] for line in lines]
         found = Counter(colour for line in lines for colour in line)
     boxes = [_Box(found, list(found))]
@@ -217,7 +217,7 @@ class _Box:
         self.spread = max(spans) * sum(counts[one] for one in colours) ** 0.5
 
     def halves(self) -> tuple[_Box, _Box]:
-        """Cut where half of the pixels are on each side, by the channel in which they differ the most."""
+        """Cut where half of the pixels are on each side, along the channel in which they differ the most."""
         colours = sorted(self.colours, key=lambda one: one[self._widest])
         until = list(accumulate(self._counts[one] for one in colours))
         at = max(1, min(len(colours) - 1, bisect_left(until, until[-1] / 2)))

@@ -1,7 +1,7 @@
-"""What a person types to find runs among many: words, conditions and days, all of which must hold.
+"""What a person types to find runs among many: words, conditions and days, all of which must match.
 
-``resnet lr>=0.01 failed today -test``: a word is looked for in everything that a run is called; a condition compares an
-argument, a metric or a time; ``-`` before either means that it must not hold; ``a|b`` is one or the other.
+``resnet lr>=0.01 failed today -test``: a word is searched for in everything that a run is called; a condition compares
+an argument, a metric or a time; ``-`` before either means that it must not match; ``a|b`` is one or the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _DAYS = {"today": 0, "yesterday": 1}
 _TIMES = ("age", "took")
-"""Keys whose values are seconds: since a run was started, and from its start to its end."""
+"""Keys whose values are seconds: since a run's start, and from its start to its end."""
 Value = str | float | None
 
 
@@ -40,7 +40,7 @@ class Findable:
     """What a run can be found by."""
 
     words: tuple[str, ...]
-    """What it is called and how it is: id, name, state, profile, device, tags, note."""
+    """Its names and its state: id, name, state, profile, device, tags, note."""
     values: Mapping[str, Value] = field(default_factory=dict)
     """Its arguments and metrics, by folded name; None: known not to be finite."""
     started: float | None = None
@@ -86,18 +86,18 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for; nothing is everything."""
+    """What is searched for; an empty query matches everything."""
 
     terms: tuple[Term, ...] = ()
     mistake: str = ""
-    """What is wrong with a condition, which is then not applied; one that is still being typed is such a one."""
+    """What is wrong with a condition, which is then not applied; half-typed ones are like that."""
 
     def matches(self, run: Findable) -> bool:
         return all(term.holds(run) for term in self.terms)
 
 
 def parse_query(text: str) -> Query:
-    """Read what was typed; there is no mistake that ends in an error."""
+    """Read what was typed; whatever it is, this never fails."""
     terms, mistake = [], ""
     for found in _TERM.finditer(_SPACED.sub(r"\1", text)):
         key, sign, wanted = _folded(found["key"] or ""), found["sign"] or "", found["text"].strip('"').casefold()
@@ -121,7 +121,7 @@ def findable(snapshot: RunSnapshot) -> Findable:
     odd = (*odd, "training") if look is NAN_LOSS else odd
     measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epoch", "epochs", "step", "steps")}
     measured = {**{name: value for name, value in measured.items() if value is not None}, **numbers.metrics}
-    # What it was started with beats what it reports now: a schedule takes the rate of every run down to nothing.
+    # What it was started with precedes what it reports now: a schedule takes every run's rate down to nothing.
     called = {"run": snapshot.run, "id": snapshot.run, "name": snapshot.name, "state": look.word}
     values = {_folded(name): value for name, value in {**called, **measured, **settings}.items()}
     return Findable(
@@ -134,7 +134,7 @@ def findable(snapshot: RunSnapshot) -> Findable:
 
 
 def _value(run: Findable, key: str) -> Value:
-    """The value of that name, else of the one name whose last part it is: ``lr`` of ``optim.lr``."""
+    """The value of that name, or of the only name that ends with it: ``lr`` of ``optim.lr``."""
     if key in _TIMES:
         until = run.seen if key == "age" or run.ended is None else run.ended
         return until - run.started if run.started is not None else None
@@ -145,7 +145,7 @@ def _value(run: Findable, key: str) -> Value:
 
 
 def _number(text: str, is_time: bool = False) -> float | None:
-    """``3e-4``, ``1_000``; of a time also ``2h``."""
+    """``3e-4``, ``1_000``; for a time also ``2h``."""
     unit = text[-1:] if is_time and text[-1:] in _UNITS else ""
     try:
         return float(text[: len(text) - len(unit)]) * _UNITS[unit]

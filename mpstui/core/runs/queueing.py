@@ -1,7 +1,7 @@
-"""Queue groups for people: who waits, who runs, and changing that. Nothing here starts or ends a run.
+"""Queue groups for people: showing who waits and who runs, and changing that. Nothing here starts or ends a run.
 
-What is decided lies in ``queue/<group>.json`` (:mod:`mpstui.wire.queues`); each waiting run reads it once a second.
-Every change is made under the group's lock from what the file holds at that moment, so that two clients at once both
+What was decided is in ``queue/<group>.json`` (:mod:`mpstui.wire.queues`); each waiting run reads it once a second.
+Every change is made under the group's lock to what the file holds at that moment, so that two clients at once both
 get their way.
 """
 
@@ -27,12 +27,12 @@ from .waiting import is_waiting
 
 _CALLS_KEPT = 50
 PATIENCE_SECONDS = 10.0
-"""Whoever edits a group at this moment may write to a slow disk, or be one of many."""
+"""Whoever is editing a group may be writing to a slow disk, or be one of many."""
 DIRECTIONS = ("up", "down", "first", "last")
 
 
 class Waiter(NamedTuple):
-    """A queued run, as far as its place is told from it."""
+    """A queued run, as far as its place depends on it."""
 
     run: str
     rule: QueueRule
@@ -47,16 +47,16 @@ class Member:
     run: str
     name: str
     supervised: bool
-    """False: nobody waits for its turn (or watches it) now."""
+    """False: at present no supervisor waits for its turn, or watches it."""
     place: QueuePlace | None = None
     """None: it runs."""
     gpus: tuple[str, ...] | None = ()
-    """The CUDA devices it has for itself, while it runs; None: it is just starting, and they are not on record yet."""
+    """The CUDA devices reserved for it while it runs; None: it is just starting, and they are not on record yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group now. ``name`` and ``slots`` are None for runs that wait for other runs and in no group."""
+    """One group now. ``name`` and ``slots`` are None for runs that wait only for other runs."""
 
     name: str | None
     slots: int | None
@@ -65,19 +65,19 @@ class Group:
     waiting: tuple[Member, ...]
     """The next one first."""
     by_hand: bool = False
-    """Whether somebody set the slots."""
+    """Whether a person set the slots."""
     devices: tuple[str, ...] = ()
-    """The CUDA devices its runs are given, one each unless a run takes more; ``slots`` is their count, if not set."""
+    """The CUDA devices for its runs, one each unless a run takes more; ``slots`` is their count, if not set."""
 
     @property
     def shares_devices(self) -> bool:
-        """Whether more than one run may have the same device."""
+        """Whether several runs may share a device."""
         return bool(self.devices) and (self.slots or 0) > len(self.devices)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where a run stands after it was moved."""
+    """Where a run is after it was moved."""
 
     group: str
     place: int
@@ -86,7 +86,7 @@ class Moved:
 
 
 def list_groups(home: Home) -> tuple[Group, ...]:
-    """Every group that somebody decided something about or that a run is in, by name; runs in no group at the end.
+    """Every group with decisions or runs in it, by name; runs that are in no group come last.
 
     Raises:
         OperationError: the file of a group cannot be read.
@@ -100,7 +100,7 @@ def list_groups(home: Home) -> tuple[Group, ...]:
 
 
 def find_group(home: Home, name: str) -> Group:
-    """The group of this name; spellings that make the same file name mean the same group.
+    """The group of this name; names that give the same file name mean the same group.
 
     Raises:
         UsageError: there is no such group.
@@ -117,13 +117,13 @@ def find_group(home: Home, name: str) -> Group:
 
 
 def paused_groups(home: Home) -> tuple[str, ...]:
-    """The names of the groups that are paused, whether or not anybody is in them; reads the groups' files alone."""
+    """The names of the paused groups, whether or not anybody is in them; reads only the groups' files."""
     queues_of = (_peek(QueueFiles(home.queue, name)) for name in _decided(home))
     return tuple(sorted(queue.group for queue in queues_of if queue.paused))
 
 
 def set_paused(home: Home, name: str, paused: bool) -> Queue:
-    """Let nothing of a group start any more, or let it go on; what runs already is not touched.
+    """Keep a group from starting anything, or let it continue; what already runs is not touched.
 
     Raises:
         UsageError: no such group; OperationError: it could not be changed.
@@ -136,7 +136,7 @@ def set_slots(home: Home, name: str, slots: int | None) -> Queue:
     """How many runs of a group may run at once, from now on; also for a group that nobody is in yet.
 
     Args:
-        slots: None: as if nobody had ever set them, one, or one for each GPU.
+        slots: None: as if nobody had ever set them: one, or one for each GPU.
 
     Raises:
         UsageError: less than one or more than :data:`MOST_SLOTS`; OperationError: it could not be changed.
@@ -152,7 +152,7 @@ def move_run(home: Home, run: RunDir, direction: str, call: str = "") -> Moved:
     """Move a queued run in its group: one place up or down, or to either end.
 
     Args:
-        call: an id of this wish, which is carried out once however often it arrives.
+        call: an id of this request, which is carried out once however often it arrives.
 
     Raises:
         UsageError: ``direction`` is none of :data:`DIRECTIONS`; OperationError: it waits in no group.
@@ -180,8 +180,8 @@ def move_run(home: Home, run: RunDir, direction: str, call: str = "") -> Moved:
 def moved(order: Sequence[str], present: Sequence[str], run: str, direction: str) -> list[str]:
     """``order`` with ``run`` moved among those ``present``.
 
-    Whoever is in the order and not present (it has just started, or its folder is gone) keeps its place and is not
-    counted: a step past it would change nothing that can be seen.
+    A run in the order but not present (it has just started, or its folder is gone) keeps its place and is not counted:
+    moving past it would change nothing visible.
     """
     others = [name for name in present if name != run]
     at = list(present).index(run) if run in present else len(others)
@@ -198,7 +198,7 @@ def places(home: Home, waiting: Iterable[Waiter], names: Mapping[str, str]) -> d
     """Where each of these queued runs stands, by its id.
 
     Args:
-        names: what runs are called, by id; one that is not in it is called by its id.
+        names: what runs are called, by id; a missing one is called by its id.
     """
     waiting = list(waiting)
     decided = {group: _peek(QueueFiles(home.queue, group)) for group in {item.rule.group for item in waiting} if group}
@@ -220,7 +220,7 @@ def places(home: Home, waiting: Iterable[Waiter], names: Mapping[str, str]) -> d
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What the store says of a run that waits or lives."""
+    """What the store knows about a run that waits or is alive."""
 
     run: RunDir
     spec: Spec
@@ -233,7 +233,7 @@ class _Entry:
         return self.spec.queue
 
     def member(self, place: QueuePlace | None = None) -> Member:
-        """As people are told of it."""
+        """As it is shown to people."""
         gpus: tuple[str, ...] | None = ()
         if not self.waits and self.spec.gpus is not None:
             launched = storage.read_or_none(LaunchRecord, self.run.attempt(self.status.attempt).launch)
@@ -281,7 +281,7 @@ def _group(home: Home, name: str, found: Sequence[_Entry]) -> Group:
     rank = {run: place for place, run in enumerate(queue.order)}
     waiting = sorted((item for item in mine if item.waits), key=lambda item: rank.get(item.run.run, len(rank)))
     running = tuple(item.member() for item in mine if not item.waits)
-    # The devices of all who are in the group; of the last one that was, where nobody is.
+    # The devices of all runs in the group; if there are none, those of the last one that was.
     found_devices = dict.fromkeys(name for item in mine if item.spec.gpus for name in item.spec.gpus.devices)
     devices = tuple(found_devices) if mine else tuple(queue.devices)
     slots = queue.slots if queue.by_hand else max(len(devices), 1)
@@ -296,7 +296,7 @@ def _members(home: Home, waiting: Sequence[_Entry]) -> tuple[Member, ...]:
 
 
 def _peek(files: QueueFiles) -> Queue:
-    """For the screen: an unreadable group is shown as if nobody had decided anything."""
+    """For the screen: an unreadable group is shown as if nothing had been decided."""
     try:
         return queues.read(files)
     except (OSError, UnreadableRecord):
@@ -304,7 +304,7 @@ def _peek(files: QueueFiles) -> Queue:
 
 
 def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
-    """Change a group; whoever edits it at this moment is waited for."""
+    """Change a group; waits for whoever is editing it at this moment."""
     if why := distrust_of_any(files.folder.parent, files.folder, strict=True):
         raise OperationError(f"queue group {files.group} cannot be changed: {why}", HINT_OWN)
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-"""One run directory of ours, read again and again: what was found before is kept, only what changed is looked at."""
+"""One run directory of ours, read again and again: earlier findings are kept, only what changed is looked at."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .recalled import RecalledRun
 
 _MORE_THAN_ANY = 1 << 62
-"""Bytes: of runs that were not read yet, those with short logs come first."""
+"""Bytes: of unread runs, those with short logs come first."""
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 
 
@@ -48,9 +48,9 @@ def _of_end(seen: RunWitnesses) -> dict[str, Any]:
 
 
 class KnownCommand:
-    """The command and its variables: of the newest attempt, or of the first one while that waits to start.
+    """The command and its variables: those of the newest attempt, or of the first one while it waits to start.
 
-    Told with its secrets masked, which is done once for each launch.
+    Secrets are masked, once for each launch.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class KnownCommand:
         source = launch or spec
         if source is None or source is self._of:
             return False
-        from ...wire.secrets import masked, masked_words  # not for what was kept
+        from ...wire.secrets import masked, masked_words  # not needed for what was kept
 
         self._of = source
         if isinstance(source, LaunchRecord):
@@ -85,7 +85,7 @@ class RunReader(RunFollower):
     def __init__(
         self, run: RunDir, machine: LocalMachine, notes: LogNotes | None = None, columns: int | None = None
     ) -> None:
-        """``notes``: what is known of its log from an earlier look, for a list without curves."""
+        """``notes``: what is known about its log from an earlier look, for a list without curves."""
         super().__init__(machine, columns)
         self.run = run
         self.witnesses = WitnessReader(run, machine)
@@ -94,16 +94,16 @@ class RunReader(RunFollower):
         self._newest_image = NewestImage(run).number
         self._extremes = ExtremesReader(run.metrics)
         self._stamps: Stamps | None = None
-        """Of the files that an ended run was read from, as they were before; None: they were not looked at."""
+        """Of the files that an ended run was read from, taken before reading; None: they were not looked at."""
         self._recalled_curves: Mapping[str, SeriesView] = {}
         """Shown until its whole history has been read."""
         self._remembered: Stamps | None = None
-        """Of what was kept."""
+        """Of what was saved."""
         self._recalled = ""
-        """The name it was launched under, as long as all that is known of it was kept by an earlier process."""
+        """The name it was launched under, as long as everything known about it was saved by an earlier process."""
         self._config = RecordFile(self.witnesses.folder.config, settings_in)
         self._settings: Mapping[str, str] = {}
-        """What its code says it is trained with: this attempt's, until it says so what the one before it said."""
+        """The settings its code reports: this attempt's, or until then those of the one before it."""
         self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
@@ -120,7 +120,7 @@ class RunReader(RunFollower):
 
     @property
     def queue_group(self) -> str | None:
-        """The queue that it was launched into."""
+        """The queue it was launched into."""
         spec = self.witnesses.spec.value
         return spec.queue.group if spec is not None else None
 
@@ -142,7 +142,7 @@ class RunReader(RunFollower):
             self.witnesses.believe()
             if stamps_of(self.run, self._stamps) != self._stamps:
                 self._recalled_curves = {}
-            elif not full:  # nothing has changed but what people say of it
+            elif not full:  # only its labels have changed
                 return replace(self.snapshot, **self._called())
         self._recalled = ""
         self.witnesses.poll()
@@ -182,14 +182,14 @@ class RunReader(RunFollower):
         )
 
     def recall(self, known: RecalledRun) -> None:
-        """Begin with what an earlier process has read of it, until it is wanted whole."""
+        """Begin with what an earlier process has read of it, until it is needed in full."""
         self.snapshot = known.snapshot
         self._stamps = self._remembered = known.stamps
         self._recalled_curves, self._recalled = known.snapshot.series, known.launched_name
         self.witnesses.believe()
 
     def remember(self, kept: Summaries) -> bool:
-        """Keep what is known of it for the next process, once it has ended and all of it was read; True when it was."""
+        """Save what is known about it for the next process, once it has ended and all of it was read; True if saved."""
         found = self.snapshot
         if self._stamps is None or self._stamps == self._remembered or found is None:
             return False
@@ -203,14 +203,14 @@ class RunReader(RunFollower):
         return True
 
     def _looked_at(self) -> Stamps | None:
-        """The stamps of what is about to be read of a run that nobody supervises."""
+        """The stamps of what is about to be read of a run without a supervisor."""
         if self.witnesses.seen.supervisor_held:
             return None
         others = [one.path for one in (self.external, self.heartbeats.file) if one is not None]
         return stamps_of(self.run, files_of(self.run, self._attempt, others))
 
     def _known_extremes(self, curves: Mapping[str, SeriesView], full: bool) -> Extremes:
-        """Of what the program prints as well; while it is being read, what was known of it before."""
+        """Including what the program prints; while that is being read, what was known before."""
         if full and self.complete:
             return {name: (view.minimum, view.maximum) for name, view in curves.items()}
         if full or not self._extremes.complete or (self.external is not None and not self.external.complete):
@@ -220,7 +220,7 @@ class RunReader(RunFollower):
         return {**printed, **self._extremes.found} if printed else self._extremes.found
 
     def _called(self) -> dict[str, Any]:
-        """What people say of it; its name is else that of its launch, or its id."""
+        """Its labels; without a name there, it is called as it was launched, or by its id."""
         self._labels.read()
         said = self._labels.value or labels.Labels()
         return {**said._asdict(), "name": said.name or self._launched_name}
@@ -231,17 +231,17 @@ class RunReader(RunFollower):
         return self._recalled or (spec.value.name if spec.value else str(spec.raw.get("name") or self.run.run))
 
     def note(self) -> None:
-        """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
+        """Save what was read of its log for the next look; what its reader could not cope with is read again."""
         if self._notes is not None and self.external is not None and (note := self.external.note()) is not None:
             self._notes.keep(self.run.run, self.external.path, self._pattern, note)
 
     def _follow_profile(self) -> None:
-        """Turn to the files that the profile names."""
+        """Follow the files that the profile names."""
         spec, launch = self.witnesses.spec.value, self.witnesses.launch.value
         self._launched = launch.time if launch else 0.0
         if spec is None or not spec.watch:
             return
-        # Path.expanduser raises for a user whom this machine does not know.
+        # Path.expanduser raises for a user unknown to this machine.
         named = {kind: Path(spec.launch.cwd, os.path.expanduser(name)) for kind, name in spec.watch.items() if name}  # noqa: PTH111
         self._pattern = spec.watch.get("pattern")
         self.heartbeats.follow(named.get("heartbeat"), self._launched)
@@ -250,7 +250,7 @@ class RunReader(RunFollower):
             self.external = self._opened(other)
 
     def _read(self, full: bool, budget: Budget) -> None:
-        """Take in what was added; of a run that has ended, the list shows its numbers when there is time."""
+        """Read what was added; the list shows the numbers of an ended run when there is time."""
         stamp = storage.stamp(self._output) if self._output else None
         self._output_changed, self._output_bytes = (stamp[0] / 1e9, stamp[2]) if stamp else (None, 0)
         ended = self.witnesses.exit.value is not None
@@ -265,20 +265,20 @@ class RunReader(RunFollower):
                 self._extremes.rest()
         self._metrics.sketch(None if full else frozenset(LIST_SERIES))
         if full:
-            if not (budget.spent and self._metrics.pending_bytes):  # several may share it, one after the other
+            if not (budget.spent and self._metrics.pending_bytes):  # several may share the budget, one after the other
                 self._metrics.read_history(budget)
             self._events.read()
         self._choose_external()
         if full:
             self._continue_attempts()
-        self._read_external(budget, anyway=first)  # what reads logs may have taken all the time to import
+        self._read_external(budget, anyway=first)  # importing the log readers may have used up all the time
         if ended and self.external is not None:
             self.external.finish()
 
     def _choose_external(self) -> None:
-        """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.
+        """Decide what to read besides our own files: the profile's file, or the output if nothing else has numbers.
 
-        Beside the agent the program's own words are wanted too: it may know better, and more.
+        With the agent, the program's own output is wanted too: it may know better, and more.
         """
         output, beat = self._output, self.heartbeats.own
         if output is None:
@@ -293,16 +293,16 @@ class RunReader(RunFollower):
 
     def _opened(self, path: Path) -> ExternalMetrics:
         found = ExternalMetrics(path, self.machine.clock, self._pattern, store=SeriesStore(capacity=self.capacity))
-        notes = self._notes if self.witnesses.exit.value is None else None  # of an ended one all is read
+        notes = self._notes if self.witnesses.exit.value is None else None  # an ended one is read completely
         note = notes.find(self.run.run, path, self._pattern) if notes is not None else None
         if note is not None:
             found.recall(note)
         return found
 
     def _continue_attempts(self) -> None:
-        """Make the attempt's output the continuation of those before it: one curve, read from the first on.
+        """Make this attempt's output the continuation of earlier ones: one curve, read from the first attempt on.
 
-        What the list knew of it stays until that has come as far.
+        What the list knew stays until the new curve has come as far.
         """
         known, count = self.external, self._attempt - 1
         if known is None or known.path != self._output or len(self._earlier) == count:
@@ -325,11 +325,11 @@ class RunReader(RunFollower):
             self._asked, self._resumed = planned_totals(launch), launch.checkpoint is not None
         numbers = self._numbers(self._attempt, moving=moving)
         if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
-            # What was asked for stands in where it names a device and the trainer reports none.
+            # The requested device stands in if the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
         of_many = of_many or (own is not None and own.training is not None)
-        times = own is not None and own.step is not None  # two beats tell; until then most of it was the start
+        times = own is not None and own.step is not None  # it takes two beats; until then most of it was the start
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
             lasted = (self._updated() or launch.time) - launch.time
             numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))
@@ -338,11 +338,11 @@ class RunReader(RunFollower):
         return replace(numbers, done=True) if over else numbers
 
     def _all_curves(self, full: bool, lead: str | None, branch: Branch | None) -> dict[str, SeriesView]:
-        """With what an earlier look has kept; those of a branch behind those of the run it left."""
+        """Including what an earlier look has saved; those of a branch after those of the run it left."""
         curves = {**self._curves(full, lead), **self._recalled_curves}
         if not full or branch is None:
             return curves
-        from .lineage import lineage_of  # of a branch alone
+        from .lineage import lineage_of  # only for branches
 
         self._lineage = self._lineage or lineage_of(branch, self)
         return self._lineage.behind(curves)

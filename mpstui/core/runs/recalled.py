@@ -1,6 +1,6 @@
-"""A run that has ended, as an earlier process has read it. What reads runs is there once one of them is wanted whole.
+"""An ended run as an earlier process has read it. The real readers are loaded once such a run is needed in full.
 
-Of 500 such runs this takes 7 MB less than their readers, and the first frame of a list need not import these.
+For 500 such runs this takes 7 MB less than their readers, and the first frame of a list need not import these.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .summaries import Stamps, stamps_of
 
 
 class RecalledRun:
-    """Stands for the reader of its run as long as nothing of it changes but what people say of it."""
+    """Stands in for the reader of its run as long as nothing but its labels changes."""
 
     def __init__(self, run: RunDir, found: RunSnapshot, stamps: Stamps) -> None:
-        """``found`` was read from files with these ``stamps``, under the name that it was launched with."""
+        """``found`` was read from files with these ``stamps``, under the name it was launched with."""
         self.run = run
         self.stamps = stamps
         self.launched_name = found.name
@@ -30,7 +30,7 @@ class RecalledRun:
         self.snapshot = replace(found, **self._called())
 
     def holds(self) -> bool:
-        """Whether it is still as it was: a look at its folder, which every record and label is renamed into."""
+        """Whether it is unchanged: a stat of its folder, into which every record and label is renamed."""
         mark = self._marks()
         if mark != self._mark:
             self._mark = mark
@@ -45,7 +45,7 @@ class RecalledRun:
         return {**said._asdict(), "name": said.name or self.launched_name}
 
     def _marks(self) -> tuple[int | None, object]:
-        """What tells a changed folder; its time alone does not: two changes within one tick of the clock leave it."""
+        """What reveals a changed folder; its time alone does not: two changes within one tick of the clock share it."""
         try:
             changed = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - half the price of Path.stat
         except OSError:

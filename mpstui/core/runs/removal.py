@@ -1,7 +1,7 @@
-"""Deleting runs that have ended, and nothing but what lies in their own directories.
+"""Deleting ended runs, and nothing but what lies in their own directories.
 
-A run leaves in one rename: before it the run is whole, after it the run is gone, whatever happens to the deletion that
-follows. What an interrupted deletion left is finished by the next one.
+A run leaves in one rename: before it the run is complete, after it the run is gone, whatever happens to the deletion
+that follows. What an interrupted deletion left behind is finished by the next one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
 
 _LEAVING, _LEAVING_KEEPING = ".removing-", ".removing-keeping-"
-"""No run is called so: names with a leading dot are not listed."""
+"""No run has such a name: names with a leading dot are not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,28 +38,28 @@ class Removable:
     run: RunDir
     name: str
     ended: Moment
-    """Unix seconds: its end, else when its record last changed."""
+    """Unix seconds: its end, or else when its record last changed."""
     size_bytes: int
-    """On the disk, each file once however many names it has; holes take no room."""
+    """On disk, each file once however many names it has; holes take no room."""
     checkpoints: int
     checkpoint_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """What became of it."""
+    """The result of a removal."""
 
     run: str
     freed_bytes: int | None
-    """None: nobody noted it, as where the process that removed the run has died."""
+    """None: not recorded, for example because the process that removed the run has died."""
     kept: Path | None = None
-    """Where its checkpoints lie now, if they were to be kept and there were any."""
+    """Where its checkpoints are now, if they were to be kept and there were any."""
     left: str | None = None
     """What could not be deleted, and why; the run is gone all the same."""
 
 
 class Remover:
-    """Removes runs of one home, any number of removers at once."""
+    """Removes runs of one home; any number of removers may work at once."""
 
     def __init__(self, home: Home, machine: LocalMachine | None = None) -> None:
         self._home = home
@@ -67,7 +67,7 @@ class Remover:
 
     @property
     def kept(self) -> Path:
-        """Where checkpoints that were kept go, a folder for each run."""
+        """Where kept checkpoints go, one folder per run."""
         return self._home.state / "checkpoints"
 
     def needed(self) -> Mapping[str, str]:
@@ -78,7 +78,7 @@ class Remover:
         """What removing a run would delete.
 
         Args:
-            needed: what :meth:`needed` gave, where many are looked at.
+            needed: the result of :meth:`needed`, if many runs are examined.
 
         Raises:
             OperationError: it must stay, with the reason: it has not ended, waits, or another run needs it.
@@ -100,8 +100,8 @@ class Remover:
         """Remove a run: out of the list at once, then file by file.
 
         Raises:
-            OperationError: it must stay (see :meth:`examine`), began to live meanwhile, or is gone already; or its
-                checkpoints cannot be kept where they should go.
+            OperationError: it must stay (see :meth:`examine`), came alive meanwhile, or is gone already; or its
+                checkpoints cannot be moved to where they should be kept.
         """
         before = storage.stamp(run.status)
         self._refuse(run, self.needed() if needed is None else needed)
@@ -109,7 +109,7 @@ class Remover:
         if keep_checkpoints:
             self._make_place(run, patterns)
         try:
-            # As long as we have the supervisor's own lock nobody can start the run, and no second remover has it.
+            # While we hold the supervisor's own lock nobody can start the run, and no second remover gets it.
             lock = liveness.acquire(run.supervisor_lock)
         except OSError as error:
             raise _gone_or(run, error) from error
@@ -123,7 +123,7 @@ class Remover:
                 run.path.rename(leaving)
             except OSError as error:
                 raise _gone_or(run, error) from error
-            # Held until all is deleted: who cleans up after others sees that this one is at work.
+            # Held until everything is deleted: it shows others, who clean up, that this remover is at work.
             return self._delete(leaving, run.run, patterns)
         finally:
             liveness.release(lock)
@@ -134,7 +134,7 @@ class Remover:
         return Removed(run=run, freed_bytes=None, kept=kept if kept.is_dir() else None)
 
     def clean_up(self) -> int:
-        """Finish what interrupted removals left; the bytes that were freed."""
+        """Finish what interrupted removals left behind; returns the bytes that were freed."""
         freed = 0
         for leaving in self._home.runs.glob(f"{_LEAVING}*"):
             if not liveness.is_held(leaving / "supervisor.lock"):
@@ -143,7 +143,7 @@ class Remover:
         return freed
 
     def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> RunWitnesses:
-        """Raise what must be said of a run that has to stay; else its witnesses."""
+        """Raise the reason why a run has to stay; otherwise return its witnesses."""
         if not run.path.is_dir():
             raise OperationError(f"{run.run} is gone already: somebody else has removed it")
         witnesses = WitnessReader(run, self._machine)
@@ -166,7 +166,7 @@ class Remover:
         return seen
 
     def _make_place(self, run: RunDir, patterns: Collection[str]) -> None:
-        """Raise where its checkpoints cannot be moved, while the run is still whole."""
+        """Raise an error if its checkpoints cannot be moved, while the run is still complete."""
         if run.path.is_symlink() or not any(map(_count_files, _checkpoints(run.path, patterns))):
             return
         cannot = f"{run.run} cannot be removed: its checkpoints cannot be moved to {self.kept}"
@@ -199,7 +199,7 @@ def disk_bytes(paths: Iterable[Path]) -> int:
     for path in paths:
         for info in _files(path):
             count, links, size = names.get((info.st_dev, info.st_ino), (0, info.st_nlink, info.st_blocks))
-            # The links of a folder are those that its own folders have to it: it goes with the one name it has.
+            # A folder's links are those from its own subfolders: it goes with the one name it has.
             names[info.st_dev, info.st_ino] = count + 1, 1 if stat.S_ISDIR(info.st_mode) else links, size
     # 512 is the unit of ``st_blocks``, whatever the file system's own is (stat(2)).
     return sum(blocks * 512 for count, links, blocks in names.values() if count >= links)
@@ -212,10 +212,10 @@ def _gone_or(run: RunDir, error: OSError) -> OperationError:
 
 
 def _patterns(run: RunDir) -> list[str]:
-    """The globs of the run's checkpoints, as first launched and as restarted, that mean files of its own directory."""
+    """The globs of the run's checkpoints, as launched and as restarted, that refer to its own directory."""
     spec = storage.read_or_none(Spec, run.spec)
     templates = [spec.launch] if spec else []
-    with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # of another program
+    with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # another program's file
         status = storage.read(Status, run.status)
         templates += [storage.from_json(LaunchTemplate, status.template)] if status and status.template else []
     found = [template.checkpoints for template in templates if template.checkpoints]
@@ -225,7 +225,7 @@ def _patterns(run: RunDir) -> list[str]:
 def _checkpoints(folder: Path, patterns: Iterable[str]) -> list[Path]:
     """The run's own checkpoints, none of them inside another one.
 
-    They are the folder where the shipped trainers save, and what the profile's patterns find.
+    They are the folder where the shipped trainers save, and what the profile's patterns match.
     """
     found = {RunDir(folder).checkpoints}
     for pattern in patterns:
@@ -239,13 +239,13 @@ def _is_linked(path: Path, folder: Path) -> bool:
 
 
 def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
-    """Move files and folders out of ``folder`` under the names they have in it; None when there were none."""
+    """Move files and folders out of ``folder``, keeping their relative names; None if there were none."""
     for path in filter(_count_files, found):
         place = target / path.relative_to(folder)
         storage.make_private_folder(place.parent)
-        with contextlib.suppress(FileNotFoundError):  # another remover, who cleans up, was faster
+        with contextlib.suppress(FileNotFoundError):  # another remover, cleaning up, was faster
             path.rename(place)
-            storage.sync_folder(place.parent)  # its name is safe at the new place before anything else is deleted
+            storage.sync_folder(place.parent)  # its new name must be safe before anything else is deleted
     return target if target.is_dir() else None
 
 
@@ -270,7 +270,7 @@ def _files(path: Path) -> Iterator[os.stat_result]:
 
 
 def _delete_tree(folder: Path) -> str:
-    """Delete a folder, or the link that stands for one; why something is left, empty when nothing is."""
+    """Delete a folder, or the link that stands for one; returns why something is left, empty if nothing is."""
     if folder.is_symlink():
         folder.unlink(missing_ok=True)
         return ""

@@ -1,4 +1,4 @@
-"""A run as JSON: what ``ps`` and ``show`` print, told from the very snapshot that the screen draws."""
+"""A run as JSON: what ``ps`` and ``show`` print, from the very snapshot that the screen draws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .one import exit_as_json
 
 _OF_A_JOB = ("engine", "id", "phase", "state", "reason", "nodes", "partition", "starts", "ends", "silent_since")
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
-"""Ends that ask for an explanation."""
+"""Ends that call for an explanation."""
 
 
 def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _logged(snapshot: RunSnapshot) -> dict[str, Any]:
-    """The images that its code has logged, each where it is kept, and its texts with a name."""
+    """The images that its code has logged, each with its path, and its texts that have names."""
     gallery = gallery_of(snapshot)
     images, texts = list[dict[str, Any]](), list[dict[str, Any]]()
     for one in gallery.items():
@@ -125,7 +125,7 @@ def _logged(snapshot: RunSnapshot) -> dict[str, Any]:
 def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
     """Whether the agent is in this attempt's program: ``state`` is on, loaded, waiting or off, ``text`` says why.
 
-    None for what mpstui did not start, or not yet.
+    None for what mpstui did not start, or has not started yet.
     """
     folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
     launch = storage.read_or_none(LaunchRecord, folder.launch) if snapshot.is_ours else None
@@ -169,8 +169,8 @@ def _isolation(argv: Sequence[str]) -> str | None:
 
 
 def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Each metric's number of points, first and newest value, least and greatest, the best with its step and the
-    direction in which it gets better (``lower``, ``higher``; null: nobody knows)."""
+    """Each metric's number of points, first and newest value, minimum and maximum, the best with its step, and the
+    direction in which it improves (``lower``, ``higher``; null: unknown)."""
     names = {"count": "count", "first": "first", "last": "last", "min": "minimum", "max": "maximum"}
     told = {}
     for name, view in snapshot.series.items():
@@ -186,7 +186,7 @@ def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
-    """What is known about why it ended, in the form that `diagnose` prints; no findings for a run that is well."""
+    """What is known about why it ended, in the form that `diagnose` prints; no findings for a healthy run."""
     if snapshot.state not in EXPLAINED or not can_be_explained(snapshot):
         return {"findings": []}
     from ..diagnosis.engine import diagnosis_of

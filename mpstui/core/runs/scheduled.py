@@ -1,7 +1,7 @@
-"""Where a run is that a scheduler starts: the scheduler's word and the run's own records, told together.
+"""Where a run is that a scheduler starts: the scheduler's account and the run's own records, taken together.
 
-Locks and process numbers prove nothing here: they are those of the node that it runs on, and the records of a boot that
-is not ours tell of no reboot. A lock that is seen to be held counts, one that is free does not.
+Locks and process ids prove nothing here: they belong to the node that it runs on, and a record from another boot is no
+sign of a reboot. A lock that is seen held counts, one that is free does not.
 
 =================  ==================================  =====================================================
 the job            the run's own records               meaning
@@ -16,7 +16,7 @@ is over            no end, or one for its sake         as the scheduler says: ca
 not heard of yet   any                                 as the run's own records say
 =================  ==================================  =====================================================
 
-A scheduler that does not answer changes nothing of what was last heard; the reason says since when it is silent.
+If the scheduler does not answer, what it last said still holds; the reason says since when it is silent.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OVER = {
 
 
 class JobReader:
-    """The job of one run, as its scheduler described it last."""
+    """The job of one run, as its scheduler last described it."""
 
     def __init__(self, run: RunDir) -> None:
         self._state = run.path.parent.parent
@@ -54,7 +54,7 @@ class JobReader:
         rule = spec.engine if spec is not None else None
         if rule is None:
             return None
-        from ..engines.board import board_of  # of jobs alone: 5 ms of each start
+        from ..engines.board import board_of  # only for jobs: 5 ms of each start
 
         if (board := board_of(rule.name, self._state)) is None:
             return None
@@ -66,14 +66,14 @@ class JobReader:
 
 
 def derive_scheduled(seen: RunWitnesses, job: JobView) -> StateVerdict:
-    """The state of a run that is a scheduler's job, by both truths."""
+    """The state of a run that is a scheduler's job, from both accounts."""
     found = _by_both(seen, job)
     return found._replace(reason=found.reason + job.silence())
 
 
 def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
     if job.phase.waits and not seen.supervisor_held:
-        # Its last supervisor may not have left when the job is back in the queue: what it wrote down says why.
+        # Its last supervisor may not have left when the job is back in the queue: its record says why.
         message = seen.status.message if seen.status is not None and seen.status.phase == "queued" else None
         return StateVerdict(State.QUEUED, job.sentence() + (f" ({message})" if message and seen.begun else ""))
     if job.phase.has_nodes or seen.supervisor_held or job.phase is JobPhase.UNKNOWN:
@@ -82,7 +82,7 @@ def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
 
 
 def _has_ended(seen: RunWitnesses) -> bool:
-    """Whether the newest attempt has ended and nothing is to follow it."""
+    """Whether the newest attempt has ended and nothing will follow it."""
     status = seen.status
     if seen.exit is None or seen.exit.action == REQUEUE:
         return seen.exit is not None and status is not None and status.phase == "ended"
@@ -90,7 +90,7 @@ def _has_ended(seen: RunWitnesses) -> bool:
 
 
 def _recorded(record: ExitRecord, seen: RunWitnesses) -> StateVerdict:
-    """As the end on record says; of one for the scheduler's sake also why nothing came after it."""
+    """As the recorded end says; if it ended because of the scheduler, also why nothing came after it."""
     verdict = ended(record, seen.phase)
     note = seen.status.message if seen.status is not None and record.action == REQUEUE else None
     return verdict._replace(reason=f"{verdict.reason}; {note}") if note else verdict
@@ -143,7 +143,7 @@ def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
 
 
 def _for_its_sake(record: ExitRecord, job: JobView) -> bool:
-    """Whether an attempt ended because of the job: as it was asked to, or by a signal that reached it with its job."""
+    """Whether an attempt ended because of the job: as it was asked to, or by a signal sent to the whole job."""
     if record.action is not None:
         return record.action in (REQUEUE, CANCEL)
     return record.signal in SENT_SIGNALS and job.phase in _OVER and job.phase is not JobPhase.FAILED

@@ -1,9 +1,9 @@
-"""The signs of life of a run: its heartbeats, its output, its process; and what they say together of what it is doing.
+"""The signs of life of a run: its heartbeats, its output, its process; and what together they say it is doing.
 
-Several signs are asked, so that no single one raises a false alarm. The first is the trainer's own promise
-(``expect_next_in`` of its heartbeat); the growth of its output, the time since its last step and the state of its
-process are asked before a run is called hung. Time in which the machine slept is no silence: it is the part of wall
-time that the monotonic clock, which stands still in sleep on Linux and macOS alike, did not see.
+Several signs are checked, so that no single one raises a false alarm. The first is the trainer's own promise
+(``expect_next_in`` of its heartbeat); before a run is called hung, the growth of its output, the time since its last
+step and the state of its process are checked too. Time in which the machine slept does not count as silence: it is the
+part of wall time that the monotonic clock, which stops during sleep on Linux and macOS alike, did not count.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from .numbers import ProgressPace
 SLEPT_SECONDS = 60.0
 """Less drift than this between the clocks is a clock being set, not a sleep."""
 SLEEP_NOTE_SECONDS = 600.0
-"""How long a sleep that is over is still told."""
+"""How long a sleep is still mentioned after it is over."""
 MOST_RANKS = 64
 RANKS_SECONDS = 2.0
-"""How often it is looked for ranks that have begun to write."""
+"""How often to look for ranks that have begun to write."""
 DEFAULT_PROMISE_SECONDS = 60.0
 """For a heartbeat that promises nothing."""
 HUNG_TIMES = 3.0
 HUNG_MARGIN_SECONDS = 60.0
 QUIET_LOG_SECONDS = 300.0
-"""How long an output without a heartbeat may be silent, or ``QUIET_TIMES`` its usual pause, before it is stalled."""
+"""An output without heartbeats may be silent this long, or ``QUIET_TIMES`` its usual pause, before it is stalled."""
 QUIET_TIMES = 10.0
 QUIET_BEAT_SECONDS, QUIET_STEPS = 10.0, 5.0
-"""A training that was not heard of for so long, and for so many of its steps, is said to be silent."""
+"""A training is called silent when it was not heard of for so long, and for as long as so many of its steps."""
 QUIET_LINE_SECONDS, QUIET_LINES = 60.0, 5.0
-"""The same of what it prints."""
+"""The same for its printed lines."""
 STUCK_SECONDS = 60.0
 STUCK_STEPS = 20.0
 STOPPED = "T"
-"""The kernel's letter for a process that a signal has stopped."""
+"""The kernel's letter for a process stopped by a signal."""
 
 
 class Silence(NamedTuple):
-    """How long a heartbeat is old: awake seconds, and seconds that the machine slept since."""
+    """The age of a heartbeat: awake seconds, and seconds that the machine has slept since."""
 
     awake: float
     slept: float
 
 
 class BeatFile:
-    """One heartbeat file, followed: ours by schema 1, another program's through the table of aliases."""
+    """Follows one heartbeat file: ours by schema 1, another program's through the table of aliases."""
 
     def __init__(self, path: Path, machine: LocalMachine) -> None:
         self.path = path
         self.beat: Heartbeat | None = None
         """The newest one that could be read."""
         self.ours = False
-        """Written to our schema: its phase, its promise and its clock can be relied upon."""
+        """Written to our schema: its phase, promise and clock can be relied upon."""
         self.slept_seconds = 0.0
         """Length of the last sleep between two beats; see :meth:`slept_before`."""
         self._woke = 0.0
@@ -72,12 +72,12 @@ class BeatFile:
         self._file = RecordFile[Mapping[str, Any]](path, dict)
 
     def read(self) -> float | None:
-        """Look; None when nothing new can be read, else the seconds of sleep since the beat before."""
+        """Look; None if nothing new can be read, else the seconds of sleep since the previous beat."""
         if not self._file.read():
             return None
         if self._file.value is None:  # perhaps being written by a program that does not rename
             if self.ours and self._file.modified_ns is None and self.path.parent.exists():
-                self.beat = None  # an agent that has given up took it away
+                self.beat = None  # an agent that gave up has removed it
             return None
         try:
             beat: Heartbeat | None = heartbeat.from_json(self._file.value)
@@ -108,12 +108,12 @@ class BeatFile:
         return Silence(awake, max(0.0, wall - awake)) if awake >= 0 else Silence(wall, 0.0)
 
     def slept_before(self, now: float) -> float:
-        """A sleep that ended a while ago, in seconds; 0 when there was none lately."""
+        """The length in seconds of a sleep that ended a while ago; 0 if there was none lately."""
         return self.slept_seconds if now - self._woke < SLEEP_NOTE_SECONDS else 0.0
 
 
 class LateRank(NamedTuple):
-    """A rank above 0 that is later than it promised: it holds up all, while rank 0 may still beat."""
+    """A rank above 0 that has broken its promise: it holds up all others, while rank 0 may still beat."""
 
     rank: int
     silent_seconds: float
@@ -121,14 +121,14 @@ class LateRank(NamedTuple):
 
 
 class Heartbeats:
-    """The heartbeats of one run: the newest attempt's, and the one that a file of the program's own holds."""
+    """The heartbeats of one run: the newest attempt's, and the one in a file of the program's own."""
 
     def __init__(self, machine: LocalMachine, own: ProgressPace, program: ProgressPace) -> None:
-        """``own`` is fed the steps of our own heartbeat, ``program`` those of the program's."""
+        """``own`` receives the steps of our own heartbeat, ``program`` those of the program's."""
         self._machine = machine
         self._paces = own, program
         self.readings = SeriesStore()
-        """What the program's own said each time it was read: nobody else keeps it."""
+        """What the program's own heartbeat said each time it was read: nobody else stores it."""
         self._own: BeatFile | None = None
         self._external: BeatFile | None = None
         self._launched = 0.0
@@ -137,12 +137,12 @@ class Heartbeats:
         self._ranks_at = 0.0
 
     def begin_attempt(self, folder: AttemptDir) -> None:
-        """Turn to the heartbeat of this attempt."""
+        """Follow the heartbeat of this attempt."""
         self._own = BeatFile(folder.heartbeat(), self._machine)
         self._folder, self._ranks, self._ranks_at = folder, {}, -RANKS_SECONDS
 
     def follow(self, path: Path | None, launched: float = 0.0) -> None:
-        """Follow another program's file too; what it holds from before ``launched`` is of an earlier training."""
+        """Also follow another program's file; what it holds from before ``launched`` is from an earlier training."""
         self._launched = launched
         if path is not None and (self._external is None or self._external.path != path):
             self._external = BeatFile(path, self._machine)
@@ -164,29 +164,29 @@ class Heartbeats:
 
     @property
     def phase(self) -> str | None:
-        """The phase in the attempt's newest heartbeat of our schema; None when it wrote none."""
+        """The phase in the attempt's newest heartbeat of our schema; None if it wrote none."""
         beat = self._own.beat if self._own and self._own.ours else None
         return beat.phase if beat else None
 
     @property
     def own(self) -> Heartbeat | None:
-        """The newest one of the attempt's own file."""
+        """The newest one in the attempt's own file."""
         return self._own.beat if self._own else None
 
     @property
     def agent_waits(self) -> bool:
-        """Whether the agent is there, in a process that has loaded torch, and has seen nothing of a training."""
+        """Whether the agent is in a process that has loaded torch, and has not seen any training."""
         return self.own is None and self._folder is not None and self._folder.stack_signal.exists()
 
     @property
     def program(self) -> Heartbeat | None:
-        """The newest one of the program's own file, once there is one of this attempt."""
+        """The newest one in the program's own file, once there is one from this attempt."""
         beat = self._external.beat if self._external else None
         return beat if beat and beat.time >= self._launched else None
 
     @property
     def program_name(self) -> str:
-        """The name of that file."""
+        """The name of the program's file."""
         return self._external.path.name if self._external else ""
 
     @property
@@ -200,7 +200,7 @@ class Heartbeats:
         return self.own or self.program
 
     def signs(self, now: float) -> Signs:
-        """What they alone tell of how it is."""
+        """What the heartbeats alone say about its condition."""
         file = self.file
         beat, silence = (file.beat, file.silence()) if file else (None, None)
         if file is None or beat is None or silence is None:
@@ -217,7 +217,7 @@ class Heartbeats:
         )
 
     def ranks(self) -> tuple[Heartbeat, ...]:
-        """The newest heartbeat of each rank, by rank; none in a training of one process."""
+        """The newest heartbeat of each rank, by rank; none in a training with one process."""
         beat, now = self.beat, self._machine.monotonic()
         if self._folder is None or beat is None or beat.world_size is None or beat.world_size < 2:
             return ()
@@ -230,7 +230,7 @@ class Heartbeats:
         return (beat, *(file.beat for _, file in sorted(self._ranks.items()) if file.beat is not None))
 
     def late_rank(self) -> LateRank | None:
-        """The rank above 0 that is latest; None where every one keeps its promise, and in a training of one process."""
+        """The rank above 0 that is latest; None if all keep their promises, or there is only one process."""
         late: list[LateRank] = []
         for rank, file in self._ranks.items() if self.ranks() else ():
             silence, last = file.silence(), file.beat
@@ -246,7 +246,7 @@ class Signs:
 
     phase: str | None = None
     doing: str = ""
-    """The training's own word for what it does."""
+    """The training's own word for what it is doing."""
     beat_age: float | None = None
     promise: float | None = None
     """``expect_next_in`` of the newest heartbeat."""
@@ -260,7 +260,7 @@ class Signs:
     usual_output_seconds: float | None = None
     """Usual pause between two writes to the output; None: there were not two yet."""
     up_seconds: float | None = None
-    """Since the attempt was started; None: nobody knows."""
+    """Since the start of the attempt; None: unknown."""
     paused: bool = False
     """The supervisor was asked to pause it."""
     process_state: str | None = None
@@ -268,9 +268,9 @@ class Signs:
     late_rank: tuple[int, float, float] | None = None
     """A rank above 0 that broke its promise: rank, silent seconds, promised seconds."""
     slept_seconds: float = 0.0
-    """Sleep of the machine since the newest heartbeat."""
+    """How long the machine has slept since the newest heartbeat."""
     slept_before_seconds: float = 0.0
-    """A sleep that it has woken from and reported since, in the last minutes."""
+    """A sleep, in the last minutes, after which it has woken and reported again."""
 
 
 class Condition(NamedTuple):
@@ -279,11 +279,11 @@ class Condition(NamedTuple):
     health: Health | None
     note: str = ""
     silent: bool = False
-    """Nothing was heard for longer than usual, though it has promised no more yet."""
+    """Nothing was heard for longer than usual, though it has not broken a promise yet."""
 
     @property
     def moves(self) -> bool:
-        """Whether its speed and remaining time still hold, whatever they were before."""
+        """Whether its previous speed and remaining time still hold."""
         return not (self.silent or self.health in (Health.STALLED, Health.HUNG))
 
 
@@ -362,7 +362,7 @@ def _by_output(signs: Signs) -> Condition:
 
 
 def _so_far(signs: Signs) -> str:
-    """How long a start takes that takes long: reading data, downloading and compiling are no fault."""
+    """How long a slow start has taken: reading data, downloading and compiling are no fault."""
     up = signs.up_seconds or 0.0
     return f" for {duration(up)}" if up > STUCK_SECONDS else ""
 

@@ -1,4 +1,4 @@
-"""One file of a program, read on in slices by what understands it: console output, or a metric file."""
+"""One file of a program, read in slices by the right reader: console output, or a metric file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ..model.kept import Kept
 
 PREVIEW_BYTES = SLICE_BYTES
-"""A longer log is understood from its end first; the rest follows in slices."""
+"""A longer log is first understood from its end; the rest follows in slices."""
 
 
 _HEAD_BYTES = 1 << 14
 WIDE, WIDE_SLICE_BYTES = 1000, 1 << 21
-"""Of so many metrics a slice of the usual size holds two rows, and each column costs as much as one of a hundred."""
+"""With so many metrics a slice of the usual size holds two rows, and each column costs as much as one of a hundred."""
 
 
 class ConsoleSource:
-    """Console output, read on in slices."""
+    """Console output, read in slices."""
 
     def __init__(self, file: FollowedFile, pattern: str | None) -> None:
         self._file = file
@@ -39,7 +39,7 @@ class ConsoleSource:
 
     @property
     def primary(self) -> str | None:
-        """The name of the loss series to chart; None: there is but one."""
+        """The name of the loss series to chart; None: there is only one."""
         return self._reader.primary
 
     @property
@@ -48,11 +48,11 @@ class ConsoleSource:
 
     @property
     def standing(self) -> Standing:
-        """What is said of the run as a whole, at the end of the file until its beginning has been read."""
+        """What is said about the run as a whole, as at the end of the file until its beginning has been read."""
         return (self._previewer or self._reader).standing
 
     def preview(self) -> Sequence[Point]:
-        """Points at the end of a file that is too long to be read at once; none otherwise."""
+        """Points at the end of a file that is too long to be read at once; otherwise none."""
         if self._file.size <= PREVIEW_BYTES:
             return ()
         reader = self._previewer = self._new_reader(from_zero=self._begins_with_zero())
@@ -60,16 +60,16 @@ class ConsoleSource:
         return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
 
     def _begins_with_zero(self) -> bool:
-        """Whether the first epoch is called 0, as only the beginning of the file tells."""
+        """Whether the first epoch is number 0, which only the beginning of the file shows."""
         points = self._new_reader().take(bytes_at(self._file.path, 0, _HEAD_BYTES))
         return any(point.newest.epoch is not None and point.newest.first_epoch == 0 for point in points)
 
     def finish(self) -> Sequence[Point]:
-        """The points of a last line that nothing ends, where nobody writes on."""
+        """The points of a last line without a line break, when nobody writes any more."""
         return self._reader.close()
 
     def count_from_zero(self) -> None:
-        """The first epoch is called 0, as an earlier attempt has told: a continued one has no such line."""
+        """The first epoch is number 0, as an earlier attempt showed: a resumed one has no such line."""
         if not self._from_zero and not self._file.offset:
             self._from_zero = True
             self._reader = self._new_reader()
@@ -94,7 +94,7 @@ class ConsoleSource:
 
 
 class MetricSource:
-    """A metric file, read on by its own reader."""
+    """A metric file, read by its own reader."""
 
     primary: str | None = None
 
@@ -110,23 +110,23 @@ class MetricSource:
 
     @property
     def standing(self) -> Standing:
-        """What is said of the run as a whole."""
+        """What is said about the run as a whole."""
         return self._metrics.summary().standing
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """The images and texts that it holds beside numbers, where its reader knows of any."""
+        """The images and texts that it contains besides numbers, if its reader knows any."""
         media: Media | None = getattr(self._metrics, "media", None)
         return media.found if media is not None else ()
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The arguments of the run, where the file tells them."""
+        """The arguments of the run, if the file contains them."""
         found: Mapping[str, str] = getattr(self._metrics, "settings", {})
         return found
 
     def preview(self) -> Sequence[Point]:
-        """Points at the end of a long file, where its reader can find them there."""
+        """Points at the end of a long file, if its reader can find them there."""
         glance = getattr(self._metrics, "glance", None)
         try:
             return glance() if glance is not None else ()
@@ -137,7 +137,7 @@ class MetricSource:
         from ..formats.points import PointColumns
 
         before = self._metrics.position
-        self._file.offset = self._file.size  # also where a torn last record keeps the reader from its end
+        self._file.offset = self._file.size  # even if a torn last record keeps the reader from its end
         try:
             points = self._metrics.take(self._slice_bytes)
         except OSError:
@@ -153,7 +153,7 @@ class MetricSource:
 
 
 def open_source(file: FollowedFile, pattern: str | None) -> ConsoleSource | MetricSource | None:
-    """The reader that the file's content asks for; None when it cannot be read now."""
+    """The reader for the file's content; None if it cannot be read now."""
     from ..formats.files import detect
     from ..formats.files.console_log import ConsoleLog
 

@@ -1,4 +1,4 @@
-"""Where a run is, told from its witnesses: two kernel locks, the records, the process table. Pure.
+"""Where a run is, derived from its witnesses: two kernel locks, the records, the process table. Pure.
 
 The table behind it, for the newest attempt (S: supervisor.lock, R: run.lock or a recorded process that is still alive):
 
@@ -36,33 +36,33 @@ NEWCOMER_SECONDS = 10.0
 """How long a run directory may lack what its launcher and supervisor are just writing."""
 
 JUDGING_SECONDS = 5.0
-"""How long a supervisor may take to write down whether a crashed attempt is followed by another."""
+"""How long a supervisor may take to record whether a crashed attempt is followed by another."""
 
 
 _SILENT = "its supervisor is stopped by a signal and sees nothing: `mpstui stop`, or `kill -CONT`, lets it go on"
 
 
 _HELD = frozenset({MoveStep.LIST, MoveStep.SEND})
-"""Steps of a move in which whoever moves the run has its supervisor's place."""
+"""Steps of a move in which whoever moves the run takes the place of its supervisor."""
 
 
 class StateVerdict(NamedTuple):
-    """A state and the sentence that says which witness gave it."""
+    """A state and a sentence that says which witness it is based on."""
 
     state: State
     reason: str
 
 
 class RunWitnesses(NamedTuple):
-    """Everything a state is told from, gathered at one moment."""
+    """Everything that a state is derived from, gathered at one moment."""
 
     spec: Spec | None = None
     job: JobView | None = None
-    """What its scheduler says, where it is one's job: see :mod:`.scheduled`."""
+    """What its scheduler says, if it is a scheduler's job: see :mod:`.scheduled`."""
     restart_wished: bool = False
-    """Of such a job whose newest attempt has ended: somebody asked for another one, and has no answer yet."""
+    """For such a job whose newest attempt has ended: another one was requested and the request is unanswered."""
     moved: Move | None = None
-    """It was given to another machine."""
+    """It was handed over to another machine."""
     status: Status | None = None
     exit: ExitRecord | None = None
     """Of the newest attempt."""
@@ -72,30 +72,30 @@ class RunWitnesses(NamedTuple):
     """Its program was started: there is a launch record, a pid or an end."""
     supervisor_held: bool = False
     moving: Moving | None = None
-    """It is just being moved to another machine: a lock of whoever does that is held, which goes when that dies."""
+    """It is being moved to another machine right now: whoever does that holds a lock, which is released if they die."""
     run_held: bool = False
     alive: tuple[int, ...] = ()
-    """Recorded processes (the trainer and its tree) that live now, by pid *and* start time."""
+    """Recorded processes (the trainer and its tree) that are alive now, by pid *and* start time."""
     supervisor_stopped: bool = False
-    """Whether a signal (SIGSTOP) has frozen its supervisor, which then sees nothing and carries out nothing."""
+    """Whether a signal (SIGSTOP) has frozen its supervisor, which then sees nothing and does nothing."""
     same_boot: bool | None = None
-    """Whether this boot is the one the status was written in; None where the system tells none."""
+    """Whether the status was written during this boot; None if the system has no boot id."""
     elsewhere: str = ""
-    """Why a run that waits, and whose supervisor is gone, is not for us to start."""
+    """Why a waiting run without a supervisor is not ours to start."""
     age_seconds: float = 0.0
     """Since the run directory last changed."""
     ended_seconds_ago: float | None = None
-    """Since the end that the exit record tells of."""
+    """Since the end in the exit record."""
     phase: str | None = None
     """Phase of the attempt's newest heartbeat; None: it never wrote one of ours."""
     unreadable: tuple[tuple[str, str], ...] = ()
-    """Records that hold something else: name, and ``status.json: not JSON ...``."""
+    """Records with invalid content: name, and ``status.json: not JSON ...``."""
     newer: tuple[tuple[str, str], ...] = ()
-    """Records of a newer schema, which may be looked at but not acted upon."""
+    """Records of a newer schema, which may be read but not acted upon."""
 
     @property
     def trainer_lives(self) -> bool:
-        """Whether a lock or a recorded process says that something of the run still runs."""
+        """Whether a lock or a recorded process shows that something of the run still runs."""
         return self.run_held or (bool(self.alive) and self.same_boot is not False)
 
 
@@ -127,10 +127,10 @@ def derive(seen: RunWitnesses) -> StateVerdict:
 
 
 def while_moved(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
-    """What a run is that is being moved.
+    """The state of a run that is being moved.
 
     Args:
-        verdict: what it would be if nobody moved it. An end is none: it goes on, there or here.
+        verdict: what it would be if nobody moved it. An end does not count: it continues, there or here.
     """
     moving = seen.moving
     if moving is None or moving.step == MoveStep.CODE or seen.trainer_lives:
@@ -147,7 +147,7 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
     """How an attempt ended.
 
     Args:
-        phase: of its newest heartbeat, None when it wrote none.
+        phase: of its newest heartbeat, None if it wrote none.
     """
     if record.spawn_error:
         return StateVerdict(State.FAILED, f"could not be started: {record.spawn_error}")
@@ -211,7 +211,7 @@ def _never_started(why: str | None) -> StateVerdict:
 
 
 def signal_name(number: int) -> str:
-    """``SIGKILL`` for 9; the number itself where this system has no such signal."""
+    """``SIGKILL`` for 9; the number itself if this system has no such signal."""
     try:
         return signals.Signals(number).name
     except ValueError:
@@ -249,8 +249,8 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
             return StateVerdict(State.STOPPING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
         return StateVerdict(State.STARTING, "the next attempt is being prepared")
-    # The moment between an exit record and the supervisor's word on what comes next must not pass for the end; it is
-    # bounded, since on a full disk that word may not get written for long.
+    # The moment between an exit record and the supervisor's decision on what comes next must not look like the end; it
+    # is bounded, since on a full disk that decision may not get written for long.
     may_restart = seen.spec is not None and record.action is None and record.cause in seen.spec.restart.on
     just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
     if status.phase == "running" and may_restart and just_now:
@@ -279,7 +279,7 @@ def _outlived(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
 
 
 def _vanished(seen: RunWitnesses) -> StateVerdict:
-    """Nobody holds a lock and nobody wrote an end."""
+    """Nobody holds a lock and nobody recorded an end."""
     status = seen.status
     if status is not None and status.phase == "dependency_failed":
         return _never_started(status.message)

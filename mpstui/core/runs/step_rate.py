@@ -1,8 +1,8 @@
-"""How fast a run goes, and how long it still takes: steps over time.
+"""How fast a run progresses, and how long it still takes: steps over time.
 
 Two estimates answer two questions. The *pace* (steps per second of the training phases) leaves out gaps: an evaluation,
-a pause or a night's sleep is no slowness. The *remaining time* counts the evaluations that will come again, as a share
-of working time, but never pauses or sleeps, which will not.
+a pause or a night's sleep does not make a training slow. The *remaining time* counts the evaluations that will come
+again, as a share of working time, but never pauses or sleeps, which will not.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ WINDOW = 240
 """Intervals kept: about four minutes of heartbeats."""
 FEWEST_INTERVALS = 2
 GAP_TIMES = 5.0
-"""An interval whose time per step is this many medians long held a pause, an evaluation or a sleep."""
+"""An interval whose time per step exceeds this many medians contained a pause, an evaluation or a sleep."""
 LEAST_GAP_SECONDS = 2.0
 OFF_SECONDS = 300.0
-"""A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it does not foretell the future."""
+"""A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it predicts nothing."""
 
 
 class _Interval(NamedTuple):
@@ -25,7 +25,7 @@ class _Interval(NamedTuple):
 
 
 class StepRate:
-    """How fast one run goes. Feed samples in order; ask at any time."""
+    """How fast one run progresses. Feed samples in order; ask at any time."""
 
     def __init__(self) -> None:
         self._intervals: list[_Interval] = []  # an empty deque takes 760 bytes: 3 MB of 500 runs that have ended
@@ -34,17 +34,17 @@ class StepRate:
         """The newest interval ends at the newest time."""
         self._idle = 0.0
         self.step: float | None = None
-        """The newest one."""
+        """The newest step."""
         self.advanced_at: float | None = None
         """Time at which the step last changed."""
 
     def add(self, time: float, step: float, *, idle_seconds: float = 0.0) -> None:
-        """One sample; of several with one time (lines that were read in one look) the steps count together.
+        """Add a sample; of several with the same time (lines that were read in one look) the steps count together.
 
         Args:
             time: seconds on any one clock.
             step: steps done, fractions allowed (epochs serve as well).
-            idle_seconds: of the time since the last sample, how much is known to have been a pause or a sleep.
+            idle_seconds: how much of the time since the last sample is known to have been a pause or a sleep.
         """
         before_time, before_step = self._time, self.step
         if before_time is not None and time < before_time:
@@ -66,7 +66,7 @@ class StepRate:
             del self._intervals[:-WINDOW]
 
     def cut(self) -> None:
-        """A new attempt begins: time until its first sample is no work, and its device may be another."""
+        """A new attempt begins: the time until its first sample is not work, and its device may be another."""
         self._intervals.clear()
         self._timed = False
         self._time = self.step = self.advanced_at = None
