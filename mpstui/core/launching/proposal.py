@@ -21,7 +21,7 @@ from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
 from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
-from ..profiles.written import USUAL_NAMES, folded, replace_option, written_options
+from ..profiles.written import USUAL_NAMES, WrittenOption, folded, replace_option, written_options
 from ..runs.foreign import external_heartbeat
 from .arguments import Argument, known_arguments
 from .command import argument_words
@@ -203,6 +203,10 @@ def _device(
     argument that tells it."""
     args, telling = _device_args(known, style)
     asked = {folded(one.key): one.value for one in written_options(words)}
+    if not telling and (named := next((one for one in written_options(words) if _names_device(one)), None)):
+        telling, joined = folded(named.key), bool(named.head)
+        flag = named.head or words[named.place]
+        args = {word: [f"{flag}{word}"] if joined else [flag, word] for word in ("mps", "cuda", "cpu")}
     device = asked.get(telling)
     if device in ("cpu", "mps", "cuda"):
         replace_option(words, telling, False)
@@ -214,11 +218,22 @@ def _device(
     return replace(typed, args=others), meant[0] if means_one else None, {} if telling in asked else args, telling
 
 
+def _names_device(option: WrittenOption) -> bool:
+    """Whether a program whose arguments nobody knows is given one of our devices by it."""
+    return _DEVICE.fullmatch(folded(option.key).rpartition(".")[2]) is not None and option.value in (
+        "cpu",
+        "mps",
+        "cuda",
+    )
+
+
 def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, list[str]], str]:
     """How the program is told each device, and the argument that tells it."""
     for name, one in known.items():
         flag = next((flag for flag in one.flags if flag.startswith("--")), *one.flags[:1] or [""])
-        if one.kind != "switch" and _DEVICE.fullmatch(name.rpartition(".")[2]) and (flag or style == "hydra"):
+        numbered = one.kind in ("int", "float") or (one.default or "").isdecimal()  # which GPU it is
+        takes = one.kind != "switch" and not numbered and (flag or style == "hydra")
+        if takes and _DEVICE.fullmatch(name.rpartition(".")[2]):
             flag = flag or one.name
             words = one.choices or ("cpu", "mps", "cuda", *(("auto",) if one.default == "auto" else ()))
             named = [word for word in ("auto", "mps", "cuda", "cpu") if word in words]

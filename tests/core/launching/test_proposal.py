@@ -124,6 +124,21 @@ def test_a_switch_that_turns_the_device_off_is_not_taken_for_one_that_turns_it_o
     assert (profile.device_args, profile.device, profile.args) == (args, device, {"lr": 1})
 
 
+def test_an_argument_that_takes_the_number_of_a_gpu_is_told_no_device(place: Place) -> None:
+    text = ARGPARSE.replace("DEVICE", "parser.add_argument('--device', type=int, default=0, help='which gpu to use')")
+    assert place.made(text, "--lr", "1").device_args == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [(("device=cpu",), ("device=mps",)), (("--device", "cpu"), ("--device", "mps"))]
+)
+def test_a_device_that_was_written_is_told_the_same_way_where_no_argument_is_known(
+    place: Place, words: tuple[str, ...], told: tuple[str, ...]
+) -> None:
+    profile = place.made("print('no help')\n", *words)
+    assert (profile.device, profile.device_args["mps"], profile.command) == ("cpu", told, ("{python}", "net.py"))
+
+
 def test_checkpoints_that_a_run_told_of_are_known_wherever_they_lie(place: Place, tmp_path: Path) -> None:
     ran, there = place.left("net.log"), tmp_path.parent / "elsewhere" / "epoch_7.pt"
     ran = replace(ran, checkpoints=(Checkpoint(there, 4, 1050.0, complete=True),))
