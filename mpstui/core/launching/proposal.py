@@ -39,6 +39,8 @@ _DEVICE = re.compile(r"device|accelerator")
 _TO_CPU = re.compile(r"no_(cuda|accel|gpu|mps)|(use_)?cpu|force_cpu|cpu_only")
 _TO_GPU = re.compile(r"(use_)?(cuda|gpu|accel|mps)")
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors", ".tar", ".h5", ".keras")
+_NO_MODEL = re.compile(r"(?i)(?:opt|optim|optimizer|ema|sched|scheduler|scaler|rng|random_states)(?=[\d_.-])")
+"""How the name of a file begins that is saved beside the model at one step, and is no model to go on from."""
 _BESIDE_WEIGHTS = re.compile(r"optimizer|scheduler|scaler|rng_state|training_args|random_states")
 _MOST_FILES = 20_000
 
@@ -324,6 +326,7 @@ def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float
 
 def _pattern(written: Sequence[Path]) -> str | None:
     """A glob for files like the newest one: numbers become stars, or the folder that has the number."""
+    written = [one for one in written if not _NO_MODEL.match(one.name)] or written
     if not written:
         return None
     newest = written[-1]

@@ -40,6 +40,7 @@ def read(text: str) -> MetricPoint:
         ("  [eval] step   48000 | val_loss 4.075", {}, {"val_loss": 4.075}),
         ("Accuracy of the network on the 10000 test images: 54.5 %", {}, {"test Accuracy": 54.5}),
         ("| End of training | test loss  5.4 | test ppl   221.4", {}, {"test loss": 5.4, "test ppl": 221.4}),
+        ("epoch 3 Batch: 0.862, 21.7084/s, 21.7084/s/gpu LR: 0.05 Loss: 1.25", {"LR": 0.05, "Loss": 1.25}, {}),
         (
             "validation loss at iteration 70 on validation set | lm loss value: 6.5E+00 | lm loss PPL: 6.75E+02 |",
             {},

@@ -153,6 +153,8 @@ def test_checkpoints_that_a_run_told_of_are_known_wherever_they_lie(place: Place
         (("run/checkpoint-5/model.safetensors", "run/checkpoint-10/optimizer.pt"), "run/checkpoint-*"),
         (("out/model.pt",), "out/model.pt"),
         (("logs/epoch=3-step=40.ckpt",), "logs/epoch=*-step=*.ckpt"),
+        (("out/model000020.pt", "out/ema_0.999_000020.pt", "out/opt000020.pt"), "out/model*.pt"),
+        (("opt-125m.pt",), "opt-*m.pt"),
     ],
 )
 def test_a_run_shows_where_the_checkpoints_are(place: Place, names: tuple[str, ...], pattern: str) -> None:
