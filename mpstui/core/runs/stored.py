@@ -1,4 +1,4 @@
-"""Runs in the stores of experiment trackers: read where they lie, as live or as ended as the store witnesses them."""
+"""Runs in the stores of experiment trackers: read where they lie, and as live or ended as the store shows."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ if TYPE_CHECKING:
     from ..formats.files import MetricFile
 
 LIST_BYTES = 4 << 20
-"""Of a longer run the list shows the newest values, and the best ones once it was looked through; its curves are read
-when it is opened."""
+"""Of a longer run the list shows the newest values, and the best ones once all of it has been read; its curves are
+read when it is opened."""
 OLD_SECONDS = 60.0
-"""A run that has not grown for so long is over for now, whether its end was recorded or not."""
+"""A run that has not grown for so long is over for now, whether or not its end was recorded."""
 LOOK_SECONDS = 2.0
-"""How often a folder is looked through for further runs."""
+"""How often a folder is searched for further runs."""
 MOST_RUNS = 1000
-"""Shown of one folder, the newest."""
+"""The most runs shown of one folder, the newest."""
 LOOKING_SHARE = 0.05
-"""Of a core, at most: a large folder is looked through less often."""
+"""At most this share of a core: a large folder is searched less often."""
 
 
 class _InLists:
-    """The names of what a list shows of a run: its loss, and what it is judged by."""
+    """The names of what a list shows of a run: its loss, and the metric that judges it."""
 
     def __contains__(self, name: object) -> bool:
         return name in LIST_SERIES or (isinstance(name, str) and is_evaluation(name) and better(name) is not None)
 
 
 class StoredReader(RunFollower):
-    """One run of a store. Its files are only read; a state is claimed where the store has recorded an end."""
+    """One run of a store. Its files are only read; it counts as ended only if the store has recorded that."""
 
     def __init__(
         self, stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
     ) -> None:
-        """``kept``: what others have found of long runs."""
+        """``kept``: what others have found in long runs."""
         super().__init__(machine, columns)
         self.stored = stored
         self._kept = kept
         self._best: BestReader | None = None
         self._best_at: object = None
-        """What its files were like when the best values of a long run were known; and when they were asked for."""
+        """The state of its files when a long run's best values were known, and when they were requested."""
         self._asked_at: object = None
         self._reader: MetricFile | None = None
         self._begun = len(stored.parts)
@@ -73,12 +73,12 @@ class StoredReader(RunFollower):
         """All of its curves are held, not only what a list shows."""
         self._told = RunTold()
         self._settings: Mapping[str, str] = {}
-        """What it was configured with, secrets masked."""
+        """Its configuration, secrets masked."""
         self._extremes: Extremes = {}
         self._glanced_at: float | None = None
-        """When its file was changed that was looked at the end of."""
+        """When the file last changed whose end was looked at."""
         self._told_at: object = None
-        """What its files were like then."""
+        """The state of its files then."""
 
     @property
     def settled(self) -> bool:
@@ -125,7 +125,7 @@ class StoredReader(RunFollower):
             return
         self._know_best(found, mark)
         if self._is_over():
-            self._best = None  # it is read again, should somebody go on with it
+            self._best = None  # read again, should somebody resume it
             if self._kept is not None:
                 self._kept.keep(self.stored.key, stamps, found)
 
@@ -133,7 +133,7 @@ class StoredReader(RunFollower):
         self._extremes, self._best_at, self._outdated = {**self._extremes, **found}, mark, True
 
     def _mark(self) -> object:
-        """What tells a file that has grown."""
+        """What reveals that a file has grown."""
         file = self.external.file if self.external is not None else None
         return file and (file.changed_at, file.size)
 
@@ -171,7 +171,7 @@ class StoredReader(RunFollower):
         return self._made(full)
 
     def _is_quiet(self) -> bool:
-        """Whether a run that has ended is in the list as it is."""
+        """Whether an ended run can stay in the list as it is."""
         external = self.external
         if self._full or external is None or not (self.settled and self.caught_up):
             return False
@@ -227,7 +227,7 @@ class StoredReader(RunFollower):
         told, updated, external = self._told, self._updated(), self.external
         condition = self._condition()
         if told.state is not None or not self._pauses:
-            condition = Condition(None)  # it has ended, or nobody has seen it grow: a copy is as new as a live file
+            condition = Condition(None)  # it has ended, or nobody has seen it grow: a copy looks as new as a live file
         numbers = self._numbers(moving=condition.health is not None)
         curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended
         if ended is None and told.state is not None:
@@ -259,13 +259,13 @@ class StoredReader(RunFollower):
         )
 
     def _known_extremes(self) -> Extremes:
-        """Of what a list judges a run by, once all of it was read; until then, and of a long one, what was known."""
+        """Of the metrics that judge a run in a list, once all of it was read; else what was known."""
         if self.external is not None and self.external.complete and not self._passes_over:
             self._extremes = {**self._extremes, **self.external.store.extremes()}
         return self._extremes
 
     def _snapshot(self, state: State, reason: str) -> RunSnapshot:
-        """What needs no numbers."""
+        """Everything that needs no numbers."""
         told, path = self._told, self.stored.path
         return RunSnapshot(
             run=self.stored.key,
@@ -292,7 +292,7 @@ class StoredReader(RunFollower):
 
 
 class FolderReader(WatchedReader):
-    """A run of a store that is a folder like any other, with what the store says of it beside."""
+    """A run of a store that is a folder like any other, together with what the store says about it."""
 
     def __init__(self, stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> None:
         super().__init__(stored.path, machine, columns)
@@ -304,7 +304,7 @@ class FolderReader(WatchedReader):
     def _made(self, full: bool) -> RunSnapshot:
         if self.machine.monotonic() >= self._tell_at:
             self._tell_at = self.machine.monotonic() + LOOK_SECONDS
-            with contextlib.suppress(OSError):  # what was told before holds
+            with contextlib.suppress(OSError):  # what was read before still holds
                 self._told = self._stored.told(None)
             self._asked = asked_totals(self._told.argv, self._told.config)
             self._settings = masked(self._told.config)
@@ -322,14 +322,14 @@ class FolderReader(WatchedReader):
 def reader_of(
     stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
 ) -> RunFollower:
-    """What reads a run of a store again and again."""
+    """A reader for a run of a store."""
     if stored.is_folder:
         return FolderReader(stored, machine, columns)
     return StoredReader(stored, machine, columns, kept)
 
 
 class StoreFolder:
-    """The runs below one folder, or of one database: looked for again and again, since others may begin."""
+    """The runs below one folder, or of one database: searched again and again, since others may begin."""
 
     def __init__(self, path: Path, found: Sequence[StoredRun]) -> None:
         self._path = path
@@ -344,7 +344,7 @@ class StoreFolder:
         return len(self._known) - self._shown
 
     def look(self, machine: LocalMachine) -> list[StoredRun]:
-        """Those that have come since the last call, the newest first."""
+        """Runs that have appeared since the last call, the newest first."""
         fresh, self._fresh = self._fresh, []
         begun = machine.monotonic()
         if not fresh and begun >= self._look_at:
@@ -376,10 +376,10 @@ def every_run(path: Path, machine: LocalMachine, kept: KeptBest | None = None) -
 
 
 def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
-    """What is known of how the run of a folder ended that is not ours, without its curves.
+    """What is known about how the run of a foreign folder ended, without its curves.
 
     Raises:
-        UsageError: it holds several.
+        UsageError: it contains several.
     """
     found = find_runs(path)
     if len(found) > 1:

@@ -1,6 +1,6 @@
-"""The best values of long runs in stores, which a list reads in the background: once, and never again while it holds.
+"""The best values of long runs in stores, which a list reads in the background: once, as long as they are unchanged.
 
-One file in the home for all of them. Losing it costs time alone.
+One file in the home holds all of them. Losing it costs only time.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ MOST_KEPT = 2000
 """Runs, the newest ones that were read."""
 _MOST_BYTES = 16 << 20
 _CAPACITY = 64
-"""Points of each curve that are held: only the least and the greatest value of all is wanted."""
+"""Points held per curve: only the lowest and the highest value of all are needed."""
 
 Stamps = list[list[int] | None]
 
 
 class KeptBest:
-    """What earlier processes have read, by the key of a run and what its files were like."""
+    """What earlier processes have read, by the key of a run and the state of its files."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, Any] | None = None
 
     def find(self, key: str, stamps: Stamps) -> Extremes | None:
-        """None where nobody has read it as it is."""
+        """None if nobody has read it in its present state."""
         try:
             known, found = self._held()[key]
             return {name: (low, high) for name, (low, high) in found.items()} if known == stamps else None
@@ -44,7 +44,7 @@ class KeptBest:
             return None
 
     def keep(self, key: str, stamps: Stamps, extremes: Extremes) -> None:
-        """Remember it for the next process; a disk that takes nothing costs time alone."""
+        """Remember it for the next process; a disk that accepts nothing costs only time."""
         self._known = None  # others may have read more since
         known = self._held()
         known.pop(key, None)
@@ -64,24 +64,24 @@ class KeptBest:
 
 
 def kept_in(state: Path) -> KeptBest:
-    """That of a home, by its state folder."""
+    """The one of a home, by its state folder."""
     return KeptBest(state / "cache" / "stores.json")
 
 
 def stamps_of(files: Iterable[Path]) -> Stamps:
-    """What tells the files of a run from changed ones."""
+    """What tells a run's files from changed ones."""
     return [None if (found := storage.stamp(one)) is None else list(found) for one in files]
 
 
 class BestReader:
-    """Looks through one long run for its least and greatest values, in slices; what has come since is added."""
+    """Reads one long run for its lowest and highest values, in slices; what has come since is added."""
 
     def __init__(self, stored: StoredRun, clock: Callable[[], float], only: Container[str]) -> None:
-        """``only``: the names that a list judges runs by."""
+        """``only``: the names of the metrics that a list judges runs by."""
         self._external = metrics_of_run(stored, clock, SeriesStore(capacity=_CAPACITY, only=only))
 
     def read(self, budget: Budget) -> Extremes | None:
-        """Read on; the values once it is at the end, or cannot be read any further, None before."""
+        """Read on; the values once it is at the end, or nothing more can be read; None before."""
         self._external.poll()
         before = self._external.file.offset
         self._external.read(budget)

@@ -1,4 +1,4 @@
-"""The curves of the runs of stores: what tells of news, and what reads it."""
+"""The curves of the runs of stores: what to check for news, and what reads it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sources import MetricSource
 
 
 def followed(stored: StoredRun) -> FollowedFile:
-    """What changes when there is news of a run."""
+    """The file that changes when there is news of a run."""
     files = stored.files()
     return (
         FollowedFile(files[0])
@@ -23,7 +23,7 @@ def followed(stored: StoredRun) -> FollowedFile:
 
 
 def metrics_of_run(stored: StoredRun, clock: Callable[[], float], store: SeriesStore) -> ExternalMetrics:
-    """What reads the curves of a run into a ``store``."""
+    """The reader that puts the curves of a run into a ``store``."""
 
     def opened(file: FollowedFile) -> MetricSource | None:
         try:
@@ -36,6 +36,6 @@ def metrics_of_run(stored: StoredRun, clock: Callable[[], float], store: SeriesS
 
 
 def metrics_of(key: Path, clock: Callable[[], float], store: SeriesStore) -> list[ExternalMetrics]:
-    """What reads the curves of the run of a key once more; nothing where it is gone, or is a folder like any other."""
+    """Readers for the curves of the run of a key; none if it is gone, or is a folder like any other."""
     found = (run for run in find_runs(key, lambda _: False) if run.key == str(key) and not run.is_folder)
     return [metrics_of_run(run, clock, store) for run in found]

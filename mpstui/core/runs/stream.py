@@ -1,6 +1,7 @@
-"""What happens to runs, one object an event: for scripts, which read lines and keep no state.
+"""What happens to runs, one object per event: for scripts, which read lines and keep no state.
 
-Each line of a file is told once. Where a later process goes on is a *place*: how far each file of a run was told.
+Each line of a file is reported once. A *place* says how far each file of a run was reported: a later process continues
+from there.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from .watching import Watching
 Told = dict[str, Any]
 GLANCE_SECONDS = 0.2
 HOLD_SECONDS = 3.0
-"""A program that reports by itself says so within these; until then what it prints waits, or it were told twice."""
+"""A program that reports for itself says so within this time; until then its output waits, or it would count twice."""
 LONGEST_LINE_BYTES = 1 << 20
 SETTLED_SECONDS = 1.0
-"""How often a run that has ended is looked at: somebody may restart it."""
+"""How often an ended run is checked: somebody may restart it."""
 _PLACES = ("epoch", "step")
 _OF_EVENTS = ("time", "attempt", "event", "text")
 
@@ -57,7 +58,7 @@ class HeldFile(FollowedFile):
         return descriptor
 
     def close(self) -> None:
-        """It is not read any more."""
+        """It will not be read any more."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -67,7 +68,7 @@ class HeldFile(FollowedFile):
 
 
 class _Ours(FollowedFile):
-    """A file of a run directory: a longer copy of it, as a run that was moved brings it back, is the same."""
+    """A file of a run directory: a longer copy, as a moved run brings it back, counts as the same file."""
 
     def _is_another(self, descriptor: int, found: os.stat_result) -> bool:
         if self.witness and found.st_size >= self.offset:
@@ -79,7 +80,7 @@ class _Records(_Ours, LineTail):
     """Records of ours."""
 
     def take_records(self) -> Iterator[Mapping[str, Any]]:
-        """What was added."""
+        """The records that were added."""
         while True:
             growth = self.read(SLICE_BYTES)
             yield from parse_lines(growth.data)
@@ -88,7 +89,7 @@ class _Records(_Ours, LineTail):
 
 
 class _Points(SeriesStore):
-    """Takes what is read for the curves, and hands it on point by point."""
+    """Takes what is read for the curves, and passes it on point by point."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,21 +130,21 @@ class RunStream:
     ) -> None:
         """
         Args:
-            log: its output too, line by line.
-            place: where an earlier stream of it was: see :attr:`place`.
-            only_new: what is there already was told.
+            log: include its output, line by line.
+            place: where an earlier stream of it ended: see :attr:`place`.
+            only_new: what is there already counts as reported.
         """
         self.reader = reader
         self._run = reader.run if isinstance(reader, RunReader) else None
         self._machine, self._log, self._skips = machine, log, only_new
         self.place: Told = {"printed": [0, 0], "log": [0, 0], "saved": {}, "state": None, **(place or {})}
-        """JSON: what was told of it so far."""
+        """JSON: what has been reported of it so far."""
         self._tails: dict[str, _Records] = {}
         self._points = _Points()
         self._printed: ExternalMetrics | None = None
         self._begun = 1
         self._counted = self._known = 0
-        """Points that were taken from that file, and those of them that were told before."""
+        """Points taken from that file, and how many of them had been reported before."""
         self._output: FollowedFile | None = None
         self._torn = b""
         self._scanner, self._found = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
@@ -151,7 +152,7 @@ class RunStream:
 
     @property
     def has_settled(self) -> bool:
-        """Whether nothing more comes, unless somebody starts it again."""
+        """Whether nothing more will come, unless somebody starts it again."""
         over = self._run is None and self.snapshot is not None and not self.snapshot.state.active
         return over or self.reader.settled
 
@@ -196,7 +197,7 @@ class RunStream:
         self.place[name] = tail.offset
 
     def _saved(self, seen: RunSnapshot, reader: RunReader) -> Iterator[Told]:
-        """Checkpoints that are whole; one that is written again is told again."""
+        """Complete checkpoints; one that is written again is reported again."""
 
         def look() -> tuple[Checkpoint, ...]:
             return self._scanner.of_run(reader.run.path, reader.witnesses.seen, seen.numbers.checkpoint, ())
@@ -209,7 +210,7 @@ class RunStream:
                 yield {"time": one.time, **told}
 
     def _read_printed(self, seen: RunSnapshot, skips: bool) -> Iterator[Told]:
-        """The points that are read in the output of each attempt, one after the other, or in another file."""
+        """The points found in the output of each attempt, one after the other, or in another file."""
         chosen = self.reader.external
         if chosen is None or self._reports_itself(seen):
             return
@@ -238,11 +239,11 @@ class RunStream:
         return ExternalMetrics(path, clock, pattern, store=self._points, file=self._followed(path))
 
     def _followed(self, path: Path, start: int = 0) -> FollowedFile:
-        """Nothing renames what a run of ours writes to; of hundreds none is held open."""
+        """Nothing renames the files that a run of ours writes; of hundreds none is held open."""
         return HeldFile(path, start=start) if self._run is None else _Ours(path, start=start)
 
     def _taken(self, printed: ExternalMetrics, over: bool) -> Iterator[Told]:
-        """The points that were added to a file, counted as the file has them; ``over``: nobody writes on."""
+        """The points added to a file, counted as the file has them; ``over``: nobody writes any more."""
         while True:
             before = printed.file.offset, printed.file.restarts
             printed.poll()
@@ -259,7 +260,7 @@ class RunStream:
                 return
 
     def _reports_itself(self, seen: RunSnapshot) -> bool:
-        """Whether what it prints is, or may still turn out to be, what it reports."""
+        """Whether what it prints is, or may still turn out to be, what it reports itself."""
         if self.reader.reports_all or self._run is None:
             return self.reader.reports_all
         begun = seen.attempt_started
@@ -289,7 +290,7 @@ class RunStream:
 
 
 class Streams:
-    """Several runs, or all of a home and those that come."""
+    """Several runs, or all runs of a home, including future ones."""
 
     def __init__(
         self,
@@ -303,8 +304,8 @@ class Streams:
         """
         Args:
             names: runs, logs and folders; none: every run of ours.
-            places: what :meth:`places` was; what has none there begins at its beginning.
-            only_new: of what is there now only what comes is told.
+            places: the value of :meth:`places`; what is not in it starts at its beginning.
+            only_new: of what is there now, only report what is added.
 
         Raises:
             UsageError: there is no such run, or several.
@@ -325,16 +326,16 @@ class Streams:
 
     @property
     def have_settled(self) -> bool:
-        """Whether all that was named has ended, and been told to its end."""
+        """Whether everything that was named has ended and been reported to its end."""
         return bool(self._names) and all(one.has_settled for one in self._streams.values())
 
     @property
     def places(self) -> Mapping[str, Any]:
-        """What was told so far, as JSON: where another process can go on."""
+        """What was reported so far, as JSON: where another process can continue."""
         return {**self._places, **{name: one.place for name, one in self._streams.items()}}
 
     def read(self) -> Iterator[Iterator[Told]]:
-        """What has happened since the last call, run by run, the oldest first; :attr:`places` holds between two."""
+        """What has happened since the last call, run by run, the oldest first; :attr:`places` is valid in between."""
         for run in () if self._names else reversed(run_dirs(self._home.runs)):
             if run.run not in self._streams:
                 self._open_ours(run)
@@ -348,7 +349,7 @@ class Streams:
                 self._next[name] = now + SETTLED_SECONDS if one.has_settled else 0.0
 
     def _look(self) -> None:
-        """Take in what has begun in the folders that are watched."""
+        """Add what has begun in the folders that are watched."""
         before = set(self._watching)
         self._watching.look(())
         for key in before - self._watching.keys():
@@ -366,7 +367,7 @@ class Streams:
 
 
 def _point(record: Mapping[str, Any]) -> Told | None:
-    """One line of ``metrics.jsonl``, or one that was printed; None where it measures nothing."""
+    """One line of ``metrics.jsonl``, or one that was printed; None if it measures nothing."""
     values = {
         name: value
         for name, value in record.items()
@@ -388,7 +389,7 @@ def _text(line: bytes) -> str:
 
 
 def _end_of_lines(path: Path) -> int:
-    """Behind the last line that is whole; 0 while there is none."""
+    """The end of the last complete line; 0 if there is none."""
     try:
         with storage.open_file(path) as file:
             size = os.fstat(file.fileno()).st_size

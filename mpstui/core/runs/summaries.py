@@ -1,7 +1,7 @@
-"""What the list shows of runs that have ended, kept in one file: the first frame has all of it, however long the logs.
+"""What the list shows of ended runs, kept in one file: the first frame has all of it, however long the logs are.
 
-A line for each run, the newest one counts. It holds as long as every file it was read from has the same size and times;
-a line that is damaged, or of another mpstui, is passed over. Losing all of it costs time alone.
+One line per run, of which the newest counts. It is valid as long as every file it was read from has the same size and
+times; a damaged line, or one from another mpstui, is skipped. Losing all of it costs only time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..model.snapshot import Numbers, Piece, RunSnapshot, SeriesView, State
 MOST_BYTES = 1 << 26
 _MOST_DEAD_LINES = 100
 _OF_THE_MOMENT = frozenset({"run", "dir", "seen", "name", "tags", "note", "available", "queue", "brief"})
-"""Fields that are told anew each time, or not of a run that has ended."""
+"""Fields that are found out anew each time, or do not apply to ended runs."""
 _IN_FULL_ALONE = frozenset({"events", "checkpoints", "images", "kept", "outputs", "ranks"})
 _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequence[float]", "Sequence[Moment]"))
 _PIECES = tuple(spec.name for spec in fields(Piece))
@@ -44,7 +44,7 @@ Stamps = Mapping[str, Sequence[int] | None]
 
 
 def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
-    """The files that the row of an ended run is read from."""
+    """The files from which the row of an ended run is read."""
     names = ["spec.json", "status.json", "job.json", "moving.json", "moved.json", "metrics.jsonl", "attempts"]
     names += [f"attempts/{attempt}/{name}" for name in _OF_ATTEMPT]
     return [*names, *(str(path) for path in others if run.path not in path.parents)]
@@ -57,14 +57,14 @@ def stamps_of(run: RunDir, names: Collection[str]) -> Stamps:
 
 
 class Summaries:
-    """The kept summaries of one home."""
+    """The saved summaries of one home."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._text = b""
-        """The file, in one piece that goes back to the system: with 500 runs the screen has 7 MB less for good."""
+        """The file in one piece, which is returned to the system: with 500 runs the screen permanently saves 7 MB."""
         self._lines: dict[str, tuple[int, int]] = {}
-        """From where to where what is told of each run stands in it."""
+        """Where each run's line begins and ends in it."""
         self._dead = 0
         with contextlib.suppress(OSError):
             self._text = storage.read_bytes(path, MOST_BYTES)
@@ -81,7 +81,7 @@ class Summaries:
         self._dead -= len(self._lines)
 
     def find(self, run: RunDir, seen: float) -> tuple[RunSnapshot, Stamps] | None:
-        """What was kept of a run, under the name it was launched with; None where it does not hold any more.
+        """What was saved of a run, under the name it was launched with; None if it is out of date.
 
         Args:
             seen: Unix seconds, now.
@@ -101,11 +101,11 @@ class Summaries:
             return None
 
     def keep(self, run: RunDir, name: str, files: Stamps, snapshot: RunSnapshot) -> None:
-        """Remember a run that has ended; a disk that takes nothing costs time alone.
+        """Remember an ended run; a disk that accepts nothing costs only time.
 
         Args:
             name: the one it was launched under.
-            files: as they were before it was read.
+            files: their stamps from before it was read.
         """
         text = json.dumps({"files": files, "run": {**_encoded(snapshot), "name": name}}).encode()
         line = b"%s\t%s\t%08x\t%s" % (_SHAPE.encode(), run.run.encode("utf-8", "replace"), crc32(text), text)
@@ -113,11 +113,11 @@ class Summaries:
             storage.make_private_folder(self._path.parent)
             there = storage.stat_of(self._path)
             if there is None or (stat.S_ISREG(there.st_mode) and there.st_size + len(line) < MOST_BYTES):
-                # The line end in front closes what a full disk may have torn.
+                # The leading line break ends a line that a full disk may have torn.
                 storage.append_text(self._path, f"\n{line.decode()}\n")
 
     def forget(self, runs: Collection[str]) -> None:
-        """Give the memory back; where most lines are of no use any more, keep those of ``runs`` alone."""
+        """Free the memory; if most lines are useless by now, keep only those of ``runs``."""
         if not self._lines and not self._dead:
             return
         kept = [run for run in self._lines if run in runs]
@@ -157,7 +157,7 @@ def _decoded(found: dict[str, Any], run: RunDir, seen: float) -> RunSnapshot:
     told["beat"] = told["beat"] and heartbeat.from_json(told["beat"])
     series = {}
     for name, view in found["series"].items():
-        once = lru_cache(_unpacked)  # of single points the least, the mean and the greatest value are the same
+        once = lru_cache(_unpacked)  # for single points the minimum, mean and maximum are the same
         columns = {column: once(view[column]) for column in _COLUMNS}
         pieces = [Piece(**{part: once(one[part]) for part in _PIECES}) for one in view["superseded"]]
         series[name] = SeriesView(**{**view, **columns, "superseded": pieces})

@@ -1,4 +1,4 @@
-"""Texts that a training has logged (``report.text`` with a name): samples of a model, say, by name and step."""
+"""Texts that a training has logged (``report.text`` with a name), such as samples of a model, by name and step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .files import parse_lines
 from .images import each_once
 
 MOST_READ = 8 << 20
-"""Bytes of the end of a run's events: what was logged before is left out."""
+"""Bytes read from the end of a run's events: what was logged before is left out."""
 LONGEST_TEXT = 10_000
 _MARK = b'"event": "text"'
 

@@ -1,4 +1,4 @@
-"""Runs that wait: for their turn, or for the moment of a restart. There is no daemon, each one's supervisor waits."""
+"""Runs that wait: for their turn, or for the moment of a restart. There is no daemon: each one's supervisor waits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WAITING = (b'"queued"', b'"backing_off"')
 def is_waiting(run: RunDir, status: Status) -> bool:
     """Whether a run waits for its turn: its supervisor says so, or said so before it died.
 
-    What ran before and waits again does so at somebody's request, which is answered when its turn has come, or because
-    its profile asks for a restart.
+    A run that ran before waits again because somebody requested it, and the request is answered when its turn comes, or
+    because its profile asks for a restart.
     """
     if status.phase != "queued":
         return False
@@ -33,8 +33,9 @@ def is_waiting(run: RunDir, status: Status) -> bool:
 def is_abandoned(run: RunDir) -> bool:
     """Whether a run waits and its supervisor is dead. Costs one small file for a run that does not wait.
 
-    A restart that its profile asks for is awaited within the same boot only: nobody expects a training of last week to
-    start by itself because they look. Nor is a run of another user, of another machine, or a copy of one.
+    A restart that its profile asks for is expected only within the same boot: nobody expects last week's training to
+    start because they look at it. Nor is a run of another user or another machine, or a copied one, expected to start
+    here.
     """
     try:
         data = storage.read_bytes(run.status)
@@ -48,7 +49,7 @@ def is_abandoned(run: RunDir) -> bool:
 
 
 def elsewhere(run: RunDir, spec: Spec | None, status: Status) -> str:
-    """Why a waiting run is not for us to start, as the end of a sentence; empty where it is.
+    """Why a waiting run is not ours to start, as the end of a sentence; empty if it is ours.
 
     Looking at runs starts those that wait, so it must not start what somebody else, or another machine, is to start.
     """
@@ -69,25 +70,25 @@ def elsewhere(run: RunDir, spec: Spec | None, status: Status) -> str:
 
 
 def distrust_of_run(run: RunDir) -> str:
-    """Why a run must not be started by us, as a sentence: it, or a folder it lies in, is another user's to write."""
+    """Why we must not start a run, as a sentence: another user can write to it, or to a folder it lies in."""
     runs = run.path.parent
     return distrust_of_any(runs.parent, runs, runs.parent / "queue", run.path, run.spec, run.status, strict=True)
 
 
 def _is_awaited(status: Status) -> bool:
-    """Whether a restart was planned since the machine was last started: its supervisor may still be expected."""
+    """Whether a restart was planned since the machine last booted: its supervisor may still be expected."""
     return status.next_start is not None and status.boot_id == boot_id()
 
 
 def is_moving(run: RunDir) -> bool:
-    """Whether somebody is just moving it to another machine."""
+    """Whether somebody is moving it to another machine right now."""
     with suppress(OSError):  # a file system without locks
         return liveness.is_held(run.moving_lock)
     return False
 
 
 def restart_is_wished(run: RunDir) -> bool:
-    """Whether somebody asked for another attempt and has no answer yet. Each request is read once."""
+    """Whether somebody requested another attempt and has no answer yet. Each request is read once."""
     looked_at, restarts = _requests_of(run)
     restarts += [item.id for item in rundir.unanswered(run, looked_at) if item.action == "restart"]
     return any(run.request(name).exists() and not run.ack(name).exists() for name in restarts)
@@ -95,12 +96,12 @@ def restart_is_wished(run: RunDir) -> bool:
 
 @lru_cache(maxsize=256)
 def _requests_of(run: RunDir) -> tuple[set[str], list[str]]:
-    """Names of requests that were looked at, and ids of the restarts among them."""
+    """Names of requests that were read, and ids of the restarts among them."""
     return set(), []
 
 
 def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
-    """The runs that others need, by id, each with the sentence that says who needs it and what for."""
+    """The runs that others need, by id, each with a sentence that says who needs it and what for."""
     runs = list(runs)
     paths = {str(run.path): run.run for run in runs}
     found: dict[str, str] = {}
@@ -111,7 +112,7 @@ def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
 
 
 def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What one run needs; nothing where it has ended, or where its records cannot be read."""
+    """What one run needs; nothing if it has ended, or its records cannot be read."""
     try:
         status = storage.read(Status, run.status)
         if status is None or status.phase in ("ended", "dependency_failed"):
@@ -126,11 +127,11 @@ def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         launched = storage.read(LaunchRecord, run.attempt(status.attempt).launch)
     except (OSError, UnreadableRecord):
         return
-    # The words of its newest command, else of all those it may be started with.
+    # The words of its newest command, or of all commands it may be started with.
     words = [word for variant in spec.launch.variants.values() for word in variant.argv]
     if launched is not None:
         words = [*launched.argv, launched.checkpoint or ""]
     for path, name in paths.items():
-        # A word is the folder or a file in it; ``--resume=`` and the like may stand before.
+        # A word is the folder or a file in it; ``--resume=`` and the like may precede it.
         if name != run.run and any(f"{path}/" in f"{word}/" for word in words):
             yield name, f"{run.run} was started with a file of it"

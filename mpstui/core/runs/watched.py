@@ -21,29 +21,29 @@ from .signs import Condition, duration
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
 NAMES_IN_SHORT = ".log .out .txt .csv .jsonl tfevents, heartbeat or trainer_state"
-"""All that is looked for in a folder, in one line of 80 columns."""
+"""Everything that is looked for in a folder, in one line of 80 columns."""
 _EVENTS = "tfevents"
 HISTORY_BYTES = 1 << 14
 FIND_SECONDS = 2.0
-"""How often files are looked for: a folder may fill up after we came."""
+"""How often to look for files: a folder may fill up after we came."""
 LAST_WORDS_SECONDS = 10.0
-"""A program that ends writes its last heartbeat and its traceback in either order, and about then."""
+"""A program that ends writes its last heartbeat and its traceback in either order, and about the same time."""
 
 
 class WatchedReader(RunFollower):
-    """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed of it."""
+    """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed."""
 
     def __init__(self, path: Path, machine: LocalMachine, columns: int | None = None) -> None:
         super().__init__(machine, columns)
         self.path = path
         self._log: Path | None = None
         self._log_seen: tuple[Path, tuple[int, int, int] | None] | None = None
-        """Which log, as it was when its end was looked at."""
+        """Which log, and its state when its end was looked at."""
         self._log_end: str | None = None
         self._points: tuple[object, Path | None] = (None, None)
         """Files that may hold metrics, and which of them does."""
         self._arguments: Mapping[str, str] = {}
-        """What its metric file tells of how it was configured, secrets masked."""
+        """The configuration that its metric file contains, secrets masked."""
         self._find_at: float | None = None
         self._was_there = False
 
@@ -65,7 +65,7 @@ class WatchedReader(RunFollower):
         )
 
     def rest(self) -> None:
-        """Its curves are kept: nobody else holds them."""
+        """Its curves are kept: nobody else has them."""
 
     def _find_files(self) -> None:
         now = self.machine.monotonic()
@@ -85,14 +85,14 @@ class WatchedReader(RunFollower):
             self.heartbeats.follow(None)
 
     def _metrics_of(self, beat: Path | None) -> Path | None:
-        """The folder's best file with metrics, as `mpstui parse` chooses it; asked again when there are others.
+        """The folder's best file with metrics, as `mpstui parse` chooses it; chosen again when there are new files.
 
-        Where that is one of several event files of a folder, it is this folder: a program that goes on begins a file.
+        If that is one of several event files of a folder, the folder is used: a resumed program begins another.
         """
         from ..formats.files import best_of, find_sources
 
         sources, found = [path for path in find_sources(self.path) if path != beat], self._points[1]
-        for _ in range(2):  # a file that says nothing yet may do so when it has grown
+        for _ in range(2):  # a file without numbers may have some when it has grown
             known = sorted((str(path), None if found else storage.stamp(path)) for path in sources)
             if known != self._points[0]:
                 found = best_of(sources)
@@ -123,7 +123,7 @@ class WatchedReader(RunFollower):
             self._asked = {**asked_totals((), told), **(self._asked or {})}
         numbers = self._numbers(moving=exception is None and condition.moves)
         if numbers.done or exception is not None or updated is None:
-            condition = Condition(None)  # silence behind an end means nothing
+            condition = Condition(None)  # silence after an end means nothing
         return RunSnapshot(
             run=str(self.path),
             name=self.path.name,
@@ -148,7 +148,7 @@ class WatchedReader(RunFollower):
         )
 
     def _exception(self, updated: float | None) -> str | None:
-        """What the log ends with, unless a heartbeat or a metric file tells that it was survived."""
+        """The exception at the end of the log, unless a heartbeat or a metric file shows that it was survived."""
         written = _modified(self._log) if self._log is not None else None
         if self._log is None or written is None or updated is None or updated > written + LAST_WORDS_SECONDS:
             return None
@@ -170,14 +170,14 @@ class WatchedReader(RunFollower):
 
 
 def written_ago(seconds: float) -> str:
-    """``last written 5 min ago``, in whole minutes: what differs every second is drawn every second, when idle too."""
+    """``last written 5 min ago``, in whole minutes: what differs every second is drawn every second, even when idle."""
     minutes = int(seconds // 60)
     ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)
     return f"last written {ago} ago"
 
 
 def _is_history(path: Path) -> bool:
-    """Whether a JSON file is a metric file (the Trainer state of transformers), no heartbeat."""
+    """Whether a JSON file is a metric file (the Trainer state of transformers) rather than a heartbeat."""
     try:
         with storage.open_file(path) as file:
             return b'"log_history"' in file.read(HISTORY_BYTES)
@@ -186,7 +186,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _is_binary(path: Path) -> bool:
-    """Whether a file is no text, which a log is; NULs in front are a hole, UTF-16 has a mark there."""
+    """Whether a file is not text, and so not a log; leading NULs are a hole, UTF-16 starts with a mark."""
     try:
         with storage.open_file(path) as file:
             start = file.read(HISTORY_BYTES).lstrip(b"\0")[:64]
@@ -213,13 +213,13 @@ def _modified(path: Path) -> float | None:
 
 
 TAIL_BYTES = 1 << 15
-"""Tracebacks of several ranks, one after the other, fit in; the last of them is enough."""
+"""Tracebacks of several ranks in a row fit in; the last of them is enough."""
 _MARKS = (b"Traceback", "╰─".encode())
-"""What a tail without holds no traceback: colours part the words of the title."""
+"""A tail without these contains no traceback: colours separate the words of the title."""
 
 
 def _exception(path: Path) -> str | None:
-    """``RuntimeError: ...`` as it was printed; None where training goes on behind it, and where there is none."""
+    """``RuntimeError: ...`` as printed; None if there is none, or training goes on after it."""
     try:
         with storage.open_file(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))

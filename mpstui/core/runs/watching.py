@@ -1,4 +1,4 @@
-"""What is watched beside the runs of this home: files, folders, jobs of schedulers, the runs of stores."""
+"""What is watched besides the runs of this home: files, folders, jobs of schedulers, the runs of stores."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from .stored import StoreFolder
     from .stored_best import KeptBest
 
-# What reads stores, files and jobs is imported by who watches one: most lists have none.
+# Readers of stores, files and jobs are imported when one is watched: most lists have none.
 
 
 BEGINNING_SECONDS = 60.0
-"""A program that has printed for so long is not about to begin with a tracker: its folder stays what it was."""
+"""A program that has printed for so long will not start a tracker any more: its folder stays what it was."""
 
 
 class Watching(dict[str, "RunFollower"]):
-    """Readers of what is watched, by key. What lies in a folder of runs, or is a job of this user, comes by itself."""
+    """Readers of what is watched, by key. New runs in a watched folder, and this user's jobs, come by themselves."""
 
     def __init__(self, machine: LocalMachine, columns: int | None, state: Path) -> None:
         """``state``: the home's state folder."""
         super().__init__()
         self.grows = False
-        """Whether more may come by itself."""
+        """Whether more may be added automatically."""
         self._machine = machine
         self._columns = columns
         self._state = state
@@ -38,17 +38,17 @@ class Watching(dict[str, "RunFollower"]):
         self._empty: dict[str, StoreFolder] = {}
         """Folders without any run yet, which are shown as themselves until one begins there."""
         self._told_at: dict[str, float] = {}
-        """When such a folder was first seen to tell something by itself."""
+        """When such a folder was first seen to say something itself."""
         self._jobs_of = ""
         self._kept: KeptBest | None = None
 
     @property
     def left_out(self) -> int:
-        """Runs below the folders that are watched which are too old to be shown."""
+        """Runs below the watched folders that are too old to be shown."""
         return sum(folder.left_out for folder in self._folders)
 
     def watch(self, path: Path) -> Collection[str]:
-        """Add what a path means; returns the keys of its runs, none where they come by and by."""
+        """Add what a path refers to; returns the keys of its runs, none if they appear over time."""
         from ..formats.stores import find_runs, is_database
         from .reader import RunReader
         from .stored import MOST_RUNS, StoreFolder
@@ -64,7 +64,7 @@ class Watching(dict[str, "RunFollower"]):
         if (path / "spec.json").is_file():
             return [self._add(str(path), RunReader(RunDir(path), self._machine, columns=self._columns))]
         runs = find_runs(path)
-        if not runs and is_database(path):  # of another kind, or locked by who writes it: no log in any case
+        if not runs and is_database(path):  # of another kind, or locked by its writer: in any case no log
             self._folders.append(StoreFolder(path, ()))
             self.grows = True
             return ()
@@ -79,7 +79,7 @@ class Watching(dict[str, "RunFollower"]):
         return [self._add_stored(run) for run in runs[:MOST_RUNS]]
 
     def look(self, ours: Iterable[RunFollower]) -> None:
-        """Take in what has come; ``ours`` are readers of runs whose jobs are no others."""
+        """Add what is new; ``ours`` are the readers of runs whose jobs are therefore not foreign."""
         if self._jobs_of:
             from .watched_jobs import other_jobs
 
@@ -112,11 +112,11 @@ class Watching(dict[str, "RunFollower"]):
 
     @property
     def owes_best(self) -> bool:
-        """Whether there are long runs that nobody has looked through."""
+        """Whether there are long runs that nobody has read through."""
         return any(reader.owes_best for reader in self.values())
 
     def look_through(self, budget: Budget) -> None:
-        """Look through the next long run for its best values."""
+        """Read on in the next long run for its best values."""
         found = next((reader for reader in self.values() if reader.owes_best), None)
         if found is not None:
             found.look_through(budget)

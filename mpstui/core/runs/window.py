@@ -1,8 +1,8 @@
-"""A part of a run's curves read again from its files, point for point: what a chart shows that was zoomed into.
+"""A part of a run's curves read again from its files, point for point: what a chart shows after zooming in.
 
-The curves of a whole history are held in so many buckets, each of as many points as it must hold. A window of steps is
-read anew: of our own records only the stretches of the file that reach into it are parsed, what else is in the file is
-looked at by its first and last line alone; a log is understood from its beginning, as far as it is not too long.
+The curves of a whole history are held in so many buckets, each with as many points as necessary. A window of steps is
+read again: of our own records only the stretches of the file that reach into it are parsed, of the others only the
+first and last line are looked at; a log is understood from its beginning, provided it is not too long.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .external import ExternalMetrics
 from .files import parse_lines
 
 LONGEST_LOG_BYTES = 64 << 20
-"""Logs longer than this together are not read again for a look at a part of them."""
+"""Logs that are longer than this together are not read again to show a part of them."""
 
 
 class Window(NamedTuple):
@@ -37,35 +37,35 @@ class Window(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Where a record stands; without a step it says nothing, and its stretch is parsed."""
+    """Where a record stands; if it has no step it tells nothing, and its stretch is parsed."""
 
     step: float
     attempt: Any
 
 
 class Stretch(NamedTuple):
-    """Whole lines of a file of records that were looked at before."""
+    """Complete lines of a file of records that were looked at before."""
 
     start: int
     end: int
     first: Edge
     last: Edge
     turns: bool
-    """Steps go back in it, or before it, or another attempt begins."""
+    """Steps go back in it, or just before it, or another attempt begins."""
 
     def reaches(self, window: Window) -> bool:
         return self.turns or (self.first.step <= window.right and self.last.step >= window.left)
 
 
 class Stretches:
-    """The stretches of the file that was read last: the next window reads those alone that reach into it."""
+    """The stretches of the file that was read last: the next window reads only those that reach into it."""
 
     def __init__(self) -> None:
         self._file: tuple[Path, int, int] | None = None
         self._found: list[Stretch] = []
 
     def of(self, path: Path) -> list[Stretch]:
-        """What is known of a file; nothing of another one, or of one that became shorter."""
+        """What is known about a file; nothing if it is another one, or has become shorter."""
         try:
             status = path.stat()
         except OSError:
@@ -76,12 +76,12 @@ class Stretches:
         return self._found
 
     def forget(self) -> None:
-        """The file no longer tells what the curves hold: it may have been written anew."""
+        """The file no longer agrees with the curves: it may have been rewritten."""
         self._file = None
 
 
 class WindowReader:
-    """Reads a window in slices; ``curves`` is what was found, nothing where the files no longer tell it."""
+    """Reads a window in slices; ``curves`` is what was found, empty if the files no longer contain it."""
 
     def __init__(self, snapshot: RunSnapshot, window: Window, known: Stretches | None = None) -> None:
         """``known``: what earlier windows have found out about the file."""
@@ -93,14 +93,14 @@ class WindowReader:
         self._reading = self._readings()
 
     def read(self, budget: Budget) -> None:
-        """Go on, at least by one slice."""
+        """Continue with at least one slice."""
         while not self.done:
             self.done = next(self._reading, None) is None
             if budget.spent:
                 return
 
     def _readings(self) -> Iterator[bool]:
-        """Look for the curves in one source after the other; each step is one slice."""
+        """Look for the curves in one source after the other; each iteration is one slice."""
         run = RunDir(self._snapshot.dir)
         attempts = range(1, self._snapshot.attempt + 1)
         printed = [run.attempt(number).output for number in attempts] or [Path(self._snapshot.run)]
@@ -147,7 +147,7 @@ class WindowReader:
                 for number, path in enumerate(there, 1)
             ]
         else:
-            from .stored_metrics import metrics_of  # of what a tracker keeps alone
+            from .stored_metrics import metrics_of  # only for what a tracker keeps
 
             made = metrics_of(Path(self._snapshot.run), time.time, store)
         for log in made:
@@ -176,7 +176,7 @@ def _last_line(data: bytes) -> bytes:
 def belongs(curve: SeriesView, part: SeriesView, window: Window) -> bool:
     """Whether ``part`` is what the curve holds there: no value beyond its own, each column's last point in place.
 
-    Files that were written anew, cut, or that tell another metric under that name are found out so.
+    This detects files that were rewritten or cut, or that have another metric under that name.
     """
     cut = _cut(curve, part, window)
     if cut is None or part.axis != "step" or curve.axis != "step":
@@ -213,7 +213,7 @@ def _cut(curve: SeriesView, part: SeriesView, window: Window) -> tuple[int, int,
 
 
 def in_detail(curve: SeriesView, part: SeriesView, window: Window) -> SeriesView:
-    """The curve with those of its columns that were read again, point for point; itself where they do not belong."""
+    """The curve with the columns that were read again, point for point; the curve itself if they do not belong."""
     cut = _cut(curve, part, window)
     if cut is None or not belongs(curve, part, window):
         return curve

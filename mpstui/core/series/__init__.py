@@ -1,1 +1,1 @@
-"""Curves of any length in bounded memory, and the progress told from them. Standard library only, no clock inside."""
+"""Curves of any length in bounded memory, and the progress they show. Standard library only, no clock inside."""

@@ -1,4 +1,4 @@
-"""Which way a metric gets better, told from its name; most names say it, and of the others nothing is claimed."""
+"""Which way a metric gets better, judging by its name; most names say it, and for the others nothing is claimed."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _HIGHER = _these(
     " pearson pearsonr ndcg mrr hit hits elbo likelihood success sensitivity specificity top1 top5 correct"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
-"""A number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
+"""Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
 
 @lru_cache(1024)
 def better(name: str) -> Better | None:
-    """Which way is better, by the last word of the name that tells it: ``val_loss``, ``top1_acc``, ``mAP50(B)``.
+    """Which way is better, by the last word of the name that says so: ``val_loss``, ``top1_acc``, ``mAP50(B)``.
 
-    None: nobody knows (``lr``, ``grad_norm``), or it is a number beside a metric (``loss_scale``).
+    None: unknown (``lr``, ``grad_norm``), or it is a number beside a metric (``loss_scale``).
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     if not _BESIDE.isdisjoint(words):
@@ -50,7 +50,7 @@ def better(name: str) -> Better | None:
     found = None
     for long in _LONG_WORDS.findall(name):
         whole = long.lower()
-        # Names that mix cases are one word (mAP50) or several (valLoss): the whole one is asked first.
+        # Names in mixed case are one word (mAP50) or several (valLoss): the whole one is tried first.
         for word in (whole, whole.rstrip("0123456789"), *map(str.lower, _WORDS.findall(long))):
             is_lower = word in _LOWER or word.endswith("loss")
             if is_lower or word in _HIGHER:
@@ -60,7 +60,7 @@ def better(name: str) -> Better | None:
 
 
 class Best(NamedTuple):
-    """The best value of a curve, and the x (the step, mostly) at which it was measured first."""
+    """The best value of a curve, and the x (usually the step) at which it was first measured."""
 
     value: float
     at: float | None
@@ -69,10 +69,10 @@ class Best(NamedTuple):
 
 
 def best_point(view: SeriesView, name: str = "") -> Best | None:
-    """None where nobody knows which way is better, or nothing finite was measured.
+    """None if it is unknown which way is better, or nothing finite was measured.
 
     Args:
-        name: what tells the direction; the curve's own by default.
+        name: decides the direction; the curve's own by default.
     """
     way = better(name or view.name)
     value, at = (view.maximum, view.maximum_at) if way is Better.HIGHER else (view.minimum, view.minimum_at)

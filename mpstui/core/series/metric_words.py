@@ -14,18 +14,18 @@ _OF_PACE = frozenset(
 )
 _NUMBER = re.compile(r"(\d+)")
 NAMES_REMEMBERED = 1 << 14
-"""What names mean is asked again for each picture."""
+"""The meaning of names is looked up again for each picture."""
 
 
 @lru_cache(NAMES_REMEMBERED)
 def reading_order(name: str) -> tuple[tuple[int, str], ...]:
-    """To sort names as a person lists them, ``layer2`` before ``layer10``: of two numbers the longer one is larger."""
+    """A key to sort names as a person lists them, ``layer2`` before ``layer10``: a longer number is larger."""
     return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(_NUMBER.split(name)))
 
 
 @lru_cache(NAMES_REMEMBERED)
 def measured(name: str) -> str:
-    """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
+    """What a metric measures, on whatever data: the same for ``Val Loss``, ``eval/loss`` and ``loss``."""
     words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
     return " ".join(word for word in words if word not in _EVALUATION_WORDS | _UNSAID) or name
 

@@ -1,4 +1,4 @@
-"""The metrics of a run as a list that fits: what was measured twice stands there once, what begins alike is folded."""
+"""The metrics of a run as a list that fits: what was measured twice appears once, names that begin alike are folded."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .metric_words import NAMES_REMEMBERED, is_of_pace, measured, reading_order
 _FEWEST_ALIKE = 3
 """Fewer metrics with the same beginning are not worth a fold."""
 _MOST_FOLDS = 40
-"""Where so many do not make it fit, more of them would not either."""
+"""If so many folds do not make it fit, more would not either."""
 _BEGINNING = re.compile(r"[^/_.\s-]+[/_.\s-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Something that a run has measured: with its history, or with its newest value alone."""
+    """Something that a run has measured: with its history, or only with its newest value."""
 
     name: str
     view: SeriesView | None = None
     value: float | None = None
     """The newest value; None: it is not finite, or unknown."""
     also: tuple[str, ...] = ()
-    """Other names under which the very same was reported."""
+    """Other names under which the very same values were reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ Entry = Metric | Fold
 
 
 def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
-    """Every metric once: the losses first, then by name, what tells of the pace behind what was learnt.
+    """Every metric once: the losses first, then by name, those of the pace after those of the learning.
 
     Args:
-        pattern: only those in whose name this regular expression is found; without capitals it ignores case.
+        pattern: only those whose names match this regular expression; without capitals it ignores case.
 
     Raises:
-        PatternMistake: it is none, or could take for ever.
+        PatternMistake: it is not a regular expression, or could take for ever.
     """
     wanted = line_pattern(pattern, re.IGNORECASE if pattern == pattern.lower() else 0) if pattern else None
     numbers = snapshot.numbers
@@ -74,7 +74,7 @@ def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
 
 
 def measured_at(metric: Metric, step: float) -> tuple[float, float] | None:
-    """What was measured last by a step, and at which; a metric on another axis than steps has no such moment."""
+    """What was last measured up to a step, and at which; a metric on another axis than steps has no such moment."""
     view = metric.view
     place = bisect_right(view.x, step) - 1 if view is not None and view.axis == "step" else -1
     if view is None or not 0 <= place < len(view.values):
@@ -88,7 +88,7 @@ def _rank(name: str) -> tuple[object, ...]:
 
 
 def _same(one: Metric, other: Metric) -> bool:
-    """Whether two names of one thing were given the same values; of no history the newest value has to do."""
+    """Whether two names for one thing were given the same values; without a history, the newest value decides."""
     if one.value != other.value:
         return False
     first, second = one.view, other.view
@@ -105,10 +105,10 @@ def _same(one: Metric, other: Metric) -> bool:
 
 
 def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()) -> list[Entry]:
-    """The metrics in so many lines, if folding can do it: those that begin alike, the most numerous first.
+    """The metrics in so many lines, if folding makes that possible: the largest groups with the same beginning first.
 
     Args:
-        opened: beginnings whose metrics are to stay in view below their heading.
+        opened: beginnings whose metrics stay visible below their heading.
     """
     if len(metrics) <= lines:
         return list(metrics)
@@ -119,7 +119,7 @@ def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()
 
 @lru_cache(8)
 def _arranged(names: tuple[str, ...], lines: int, opened: frozenset[str]) -> list[Entry]:
-    """Of 5,000 metrics it took 50 ms at each look at a run, twice; remembered by their names it takes 1 ms."""
+    """Cached by names: for 5,000 metrics it took 50 ms at each look at a run, twice; now it takes 1 ms."""
     metrics = [Metric(name) for name in names]
     folds: list[str] = []
     entries: list[Entry] = list(metrics)
@@ -128,7 +128,7 @@ def _arranged(names: tuple[str, ...], lines: int, opened: frozenset[str]) -> lis
             folds.append(beginning)
             entries = _folded(entries, [beginning], opened)
     closed = [one for one in folds if one not in opened] if len(entries) <= lines else []
-    for beginning in closed:  # a great one may have made a small one needless
+    for beginning in closed:  # a large fold may have made a small one unnecessary
         without = _folded(metrics, [one for one in folds if one != beginning], opened)
         if len(without) <= lines:
             folds, entries = [one for one in folds if one != beginning], without
@@ -152,7 +152,7 @@ def _begins(entry: Entry, beginning: str) -> bool:
 
 
 def _beginnings(metrics: Sequence[Metric]) -> Iterator[str]:
-    """What names begin with, up to where a word ends; the longer one, unless it leaves half of them out."""
+    """The beginnings of names, up to the end of a word; the longer one, unless it leaves out half of them."""
     counts: dict[str, int] = {}
     inside: dict[str, set[str]] = {}
     for metric in metrics:

@@ -1,9 +1,9 @@
-"""One curve's whole history in bounded memory: buckets that hold as many points as they must.
+"""One curve's whole history in bounded memory: buckets that each hold as many points as necessary.
 
 Each bucket keeps the extremes, the sum and the number of its finite points and the number of the others, so that a
-spike or a NaN among ten million points survives. When all buckets are full, neighbours are joined, the width doubles.
-Points come in columns, because slices of a list are reduced in C and single points are not; the functions at the end
-make such columns of records.
+spike or a NaN among ten million points survives. When all buckets are full, neighbours are joined and the width
+doubles. Points arrive in columns, because slices of a list are reduced in C and single points are not; the functions
+at the end make such columns out of records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 CAPACITY = 2048
 NAN = math.nan
 _CALM_SHARE = 0.15
-"""Of noise two thirds of the points are turns."""
+"""In noise two thirds of the points are turns."""
 Sums = tuple[float, float, float, float, float]
 """Low, high, total, good and bad of some points; low and high are NaN when none is finite."""
 _EMPTY: Sums = (NAN, NAN, 0.0, 0.0, 0.0)
@@ -46,7 +46,7 @@ class Pyramid:
     """Min/max buckets of a constant number of points each, at most ``capacity`` of them."""
 
     def __init__(self, capacity: int = CAPACITY, window: tuple[float, float] | None = None) -> None:
-        """``window``: only points at steps from the first to the second are kept, which then must not fall."""
+        """``window``: only points between these two steps are kept; steps must then not decrease."""
         self._window = window
         self._capacity = max(2, capacity - capacity % 2)
         self._columns = no_columns()
@@ -55,7 +55,7 @@ class Pyramid:
         self._place = (NAN, NAN, NAN, NAN)
         """Step, epoch, time and value of the last of them."""
         self._sum = _EMPTY
-        """What they come to."""
+        """Their sums."""
         self.width = 1
         """Points in one full bucket."""
         self._extremes = (math.inf, -math.inf)
@@ -63,7 +63,7 @@ class Pyramid:
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The lowest and the highest finite value; infinities the wrong way round where there is none."""
+        """The lowest and the highest finite value; inverted infinities if there is none."""
         low, high = self._extremes
         return min(low, self._sum[0]), max(high, self._sum[1])
 
@@ -73,7 +73,7 @@ class Pyramid:
     def extend(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
     ) -> None:
-        """Add points in their order of arrival, NaN for what is not known."""
+        """Add points in their order of arrival, NaN for what is unknown."""
         if self._window is not None:
             inside = slice(bisect_left(steps, self._window[0]), bisect_right(steps, self._window[1]))
             steps, epochs, times, values = steps[inside], epochs[inside], times[inside], values[inside]
@@ -98,7 +98,7 @@ class Pyramid:
         return Columns(*copies)
 
     def _wait(self, step: float, epoch: float, time: float, values: Sequence[float]) -> None:
-        """Put points into the unfinished bucket; the place is that of the last of them."""
+        """Put points into the unfinished bucket; the position is that of the last of them."""
         self._open += len(values)
         self._place = step, epoch, time, values[-1]
         held, more = self._sum, reduce_points(values)
@@ -115,7 +115,7 @@ class Pyramid:
         self._wait(steps[take - 1], epochs[take - 1], times[take - 1], values[:take])
         if self._open == self.width:
             if len(self._columns[0]) >= self._capacity:
-                self._double()  # the bucket is half a bucket of the new width: it stays open
+                self._double()  # the bucket is half a bucket of the new width, so it stays open
                 return take + self._fill_open(steps[take:], epochs[take:], times[take:], values[take:])
             for column, value in zip(self._columns, (*self._place, *self._sum), strict=True):
                 column.append(value)
@@ -145,7 +145,7 @@ class Pyramid:
         self._widen(number)
 
     def _widen(self, number: int) -> None:
-        """Take new buckets into the extremes. A comparison with NaN is false: what is no number changes nothing."""
+        """Add new buckets to the extremes. A comparison with NaN is false, so NaN changes nothing."""
         least, most = self._extremes
         self._extremes = min(least, *self._columns.low[-number:]), max(most, *self._columns.high[-number:])
 
@@ -170,23 +170,23 @@ def no_columns() -> Columns:
 
 
 def reduce_points(values: Sequence[float]) -> Sums:
-    """What some points come to; there is at least one."""
+    """The sums of some points; there is at least one."""
     total = sum(values)
     if math.isfinite(total):
         return min(values), max(values), total, float(len(values)), 0.0
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return NAN, NAN, 0.0, 0.0, float(len(values))
-    # Near the largest float the mean is off: an infinite sum would say that there was no point.
+    # Near the largest float the mean is wrong, but an infinite sum would say that there was no point.
     total = sum(finite)
     total = total if math.isfinite(total) else max(finite)
     return min(finite), max(finite), total, float(len(finite)), float(len(values) - len(finite))
 
 
 def join_pairs(columns: Columns) -> Columns:
-    """Every two neighbouring buckets made one; an odd last one stays."""
+    """Join every two neighbouring buckets; an odd last one stays."""
     step, epoch, time, last, low, high, total, good, bad = columns
-    # NaN and overflow are rare, and looked for once: built-in functions join ten times as fast as our own.
+    # NaN and overflow are rare, and checked for once: built-in functions join ten times as fast as our own.
     empty = math.isnan(sum(low))
     summed = _pairwise(add, total)
     return Columns(
@@ -249,10 +249,10 @@ def means(columns: Columns) -> array[float]:
 
 
 def averaged(values: Sequence[float], smoothing: float) -> tuple[array[float], float]:
-    """The moving average of a curve, and how strong it is: no stronger than the curve bears.
+    """The moving average of a curve, and its strength: no stronger than suits the curve.
 
-    It looks back over a thirtieth of a curve at most, since it lags by as much: a training curve that falls would stand
-    above a validation that is higher. One that hardly ever turns has no noise to be averaged away.
+    It looks back over at most a thirtieth of a curve, since it lags by as much: otherwise a falling training curve
+    would appear above a validation curve that is higher. A curve that hardly ever turns has no noise to average away.
     """
     moves = list(map(sub, islice(values, 1, None), values))
     calm = sum(map(_turns, moves, islice(moves, 1, None))) < _CALM_SHARE * len(moves)
@@ -279,7 +279,7 @@ def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
 
 
 def numbers(raw: Sequence[Any]) -> array[float] | None:
-    """A column of doubles, NaN for null and for what is no number; None when nothing in it is a number or null."""
+    """A column of doubles, NaN for null and for what is not a number; None if nothing in it is a number or null."""
     try:
         return array("d", raw)
     except (TypeError, OverflowError):

@@ -1,7 +1,7 @@
 """The curves of one run, fed with records in their order of arrival; each goes through all attempts.
 
 An attempt that resumes from an older step measures some steps again. The curve then continues from there; what was
-measured before is not lost but *superseded*: kept apart, and marked.
+measured before is not lost but *superseded*: kept separately, and marked.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
 MOST_SERIES = 6000
-"""Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
+"""Further names are dropped: a program that invents a name for each step must not fill the memory."""
 FINE_SERIES, COARSE_CAPACITY = 400, 256
-"""So many curves are as fine as a screen can show; of those beyond, which nobody looks at one by one, less is held."""
+"""So many curves are as fine as a screen can show; the others, which nobody looks at singly, hold less."""
 LONGEST_NAME = 200
-"""Characters; what is called by more of them is no metric that could be shown."""
+"""Characters; a longer name is not that of a metric that could be shown."""
 MOST_CACHED = 8
 _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
 NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", "printed_step", "device", "done", *_COUNTS})
@@ -55,7 +55,7 @@ class Points(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """A lowest or highest value, and where it was measured first."""
+    """A lowest or highest value, and where it was first measured."""
 
     value: float
     step: float = NAN
@@ -81,7 +81,7 @@ class Segment:
         self.pyramid = Pyramid(capacity, window)
 
     def extend(self, points: Points) -> None:
-        """Go on with points whose steps do not fall."""
+        """Add points whose steps do not decrease."""
         if self.first is None:
             self.first = (points.steps[0], points.epochs[0], points.times[0])
         self.last_step = points.steps[-1]
@@ -98,7 +98,7 @@ class Segment:
         return own if not self._older.step else joined([self._older, own])
 
     def absorb(self, older: Segment) -> None:
-        """Take over an older segment's surviving part, as coarse as bounded memory asks for."""
+        """Take over the surviving part of an older segment, as coarse as bounded memory requires."""
         bound = self.first[0] if self.first else math.inf
         kept, _ = split(older.columns(), bound)
         self._older = thinned(joined([kept, self._older]), self._capacity)
@@ -117,11 +117,11 @@ class Series:
         self._capacity = capacity
         self._segments: list[Segment] = []
         self._forgotten = (Peak(math.inf), Peak(-math.inf))
-        """Extremes of the segments that are held no more."""
+        """Extremes of the segments that are no longer held."""
 
     @property
     def _peaks(self) -> tuple[Peak, Peak]:
-        """The first lowest and the first highest finite value of all; infinite where there was none."""
+        """The first lowest and the first highest finite value of all; infinite if there was none."""
         low, high = self._forgotten
         return (
             min((low, *(segment.lowest for segment in self._segments)), key=lambda peak: peak.value),
@@ -170,9 +170,9 @@ class Series:
         """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
         Args:
-            axis: what x is: ``step``, ``sample`` (where a program counts those), ``epoch`` or ``time`` (Unix seconds).
+            axis: what x is: ``step``, ``sample`` (if a program counts those), ``epoch`` or ``time`` (Unix seconds).
             smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve.
-            complete: False says that not all points have been added yet; ``read_share`` how much has been read then.
+            complete: False if not all points have been added yet; ``read_share`` then says how much has been read.
         """
         whole, old = self._surviving()
         columns = thinned(whole, max(2, most))
@@ -219,7 +219,7 @@ class Series:
         current = self._segments[-1] if self._segments else None
         if current is None or current.attempt != attempt or points.steps[0] < current.last_step:
             if all(segment.first is None or points.steps[0] <= segment.first[0] for segment in self._segments):
-                self.first = None  # nothing that was measured before stands
+                self.first = None  # nothing measured before is still valid
             current = Segment(attempt, self._capacity, self._window)
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
@@ -232,7 +232,7 @@ class Series:
             self.first = next(filter(math.isfinite, points.values), None)
 
     def _surviving_peaks(self, whole: Columns) -> tuple[Peak, Peak]:
-        """Those that no later attempt measured again; where in a bucket of several points one was, nobody knows."""
+        """Those that no later attempt has measured again; within a bucket the exact place is unknown."""
         bound, alive, found = math.inf, list[Peak](), list[Peak]()
         for segment in reversed(self._segments):
             alive += [peak for peak in (segment.lowest, segment.highest) if peak.step < bound]
@@ -247,7 +247,7 @@ class Series:
         return found[0], found[1]
 
     def _surviving(self) -> tuple[Columns, list[Columns]]:
-        """The curve as it stands, and the parts that later attempts measured again."""
+        """The curve as it stands, and the parts that later attempts have measured again."""
         bound, kept, old = math.inf, [], []
         for segment in reversed(self._segments):
             alive, superseded = split(segment.columns(), bound)
@@ -271,14 +271,14 @@ def _piece(columns: Columns, axis: str, most: int) -> Piece:
 class SeriesStore:
     """Curves by metric name.
 
-    A point without a step lies at the newest step known before it, so that a validation loss reported once an epoch
-    shares the axis of the training loss; where no step is ever told, the epoch is the axis, else the point's number.
+    A point without a step lies at the newest step known before it, so that a validation loss reported once per epoch
+    shares the axis of the training loss; if no step is ever given, the epoch is the axis, or else the point's number.
     """
 
     def __init__(
         self, *, capacity: int = CAPACITY, only: Container[str] | None = None, window: tuple[float, float] | None = None
     ) -> None:
-        """``window``: the steps of which points are kept."""
+        """``window``: only points at these steps are kept."""
         self._window = window
         self._capacity = capacity
         self._only = only
@@ -288,22 +288,22 @@ class SeriesStore:
         self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
         self._extremes: tuple[int, Mapping[str, tuple[float | None, float | None]]] = (0, {})
         self.is_full = False
-        """Whether there were more metrics than are kept."""
+        """Whether there were more metrics than can be kept."""
         self.counted = "step"
-        """What the steps of the records are."""
+        """What the steps of the records count."""
         self.count = 0
-        """Records taken in."""
+        """Number of records added."""
 
     def __len__(self) -> int:
         """Metrics."""
         return len(self._series)
 
     def emptied(self) -> SeriesStore:
-        """One like it, without curves."""
+        """A store like this one, without curves."""
         return SeriesStore(capacity=self._capacity, only=self._only)
 
     def add(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Take in records; keys that are no metrics and values that are no numbers are passed over."""
+        """Add records; keys that are not metrics and values that are not numbers are skipped."""
         for keys, group in groupby(records, key=tuple):
             self._add_uniform(keys, list(group))
         self.count += len(records)
@@ -317,10 +317,10 @@ class SeriesStore:
         epochs: Sequence[float],
         times: Sequence[float],
     ) -> None:
-        """Take in many points at once: numbers only, NaN for what is unknown.
+        """Add many points at once: numbers only, NaN for what is unknown.
 
         Args:
-            steps: each at least as high as the one before; None where nobody told them.
+            steps: each at least as high as the one before; None if unknown.
         """
         count = len(epochs)
         steps = array("d", [self._step]) * count if steps is None else steps
@@ -332,7 +332,7 @@ class SeriesStore:
         self.count += count
 
     def views(self, names: Iterable[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Several curves (all by default), see :meth:`Series.view`; the very same objects while no record was added."""
+        """Several curves (all by default), see :meth:`Series.view`; the very same objects until a record is added."""
         key = (None if names is None else tuple(names), *sorted(options.items()))
         made_at, views = self._views.get(key, (-1, {}))
         if made_at != self.count:
@@ -344,16 +344,16 @@ class SeriesStore:
         return dict(views)
 
     def extremes(self) -> Mapping[str, tuple[float | None, float | None]]:
-        """Of every metric, see :meth:`Series.extremes`; the very same object while no record was added."""
+        """For every metric, see :meth:`Series.extremes`; the very same object until a record is added."""
         if self._extremes[0] != self.count:
             self._extremes = self.count, {name: series.extremes() for name, series in self._series.items()}
         return self._extremes[1]
 
     def _add_uniform(self, keys: tuple[str, ...], records: list[Mapping[str, Any]]) -> None:
-        """Records with the same keys in the same order: turned into columns at once."""
+        """Records with the same keys in the same order: turned into columns in one go."""
         columns = dict(zip(keys, zip(*(record.values() for record in records), strict=True), strict=True))
         names = [key for key in keys if key not in NOT_METRICS and self._wanted(key)]
-        steps, epochs, times = self._positions(columns, len(records))  # also of no metric: the step counts for the next
+        steps, epochs, times = self._positions(columns, len(records))  # even without metrics: the next point uses it
         attempts = columns.get("attempt") or (0,) * len(records)
         for attempt, start, stop in stretches(attempts):
             place = Points(steps[start:stop], epochs[start:stop], times[start:stop], ())
@@ -374,7 +374,7 @@ class SeriesStore:
             found = self._series[name] = Series(name, capacity, self._window)
         steps = place.steps
         if steps[-1] != steps[-1]:
-            # Nobody told the steps of these points: another axis.
+            # Nobody gave the steps of these points: use another axis.
             if place.epochs[-1] == place.epochs[-1]:
                 self._axes[name], steps = "epoch", place.epochs
             else:
