@@ -1,4 +1,4 @@
 """From a choice to a running process, and from a key press to an answered request.
 
-Names are imported when they are used: to stop a run, or to say whether it can be stopped, takes no plan of a launch.
+Names are imported when they are used: stopping a run, or asking whether it can be stopped, needs no launch plan.
 """

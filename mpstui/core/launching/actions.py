@@ -1,4 +1,4 @@
-"""Acting on runs: every action is a request file, and a supervisor, started where there is none, answers it."""
+"""Acting on runs: every action is a request file, answered by a supervisor, which is started if there is none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NUDGE_SECONDS = 1.0
 BY_SIGNAL = "signal-"
-"""Ids of requests that no file could be written for begin like this."""
+"""Ids of requests for which no file could be written begin like this."""
 
 
 @dataclass(slots=True)
@@ -47,10 +47,10 @@ class Actions:
     start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor
     nudged: dict[Path, float] = field(default_factory=dict)
     request_id: str = ""
-    """Of the one request that is sent next, where whoever asks for it from elsewhere has named it; empty: a new one."""
+    """The id for the next request only, if whoever asks from elsewhere has chosen it; empty: a new one."""
 
     def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
-        """Ask for an action of the table, by its id; ``options`` overrule the options of its entry.
+        """Request an action of the table, by its id; ``options`` override those of its entry.
 
         Raises:
             UsageError: see :meth:`restart`.
@@ -75,13 +75,13 @@ class Actions:
         choice: LaunchChoice | None = None,
         rehearsal: Rehearsal | None = None,
     ) -> Request:
-        """Start a new attempt of the same run, whether it runs or has ended.
+        """Start a new attempt of the same run, whether it is running or has ended.
 
         Args:
-            device: None keeps the one it has.
+            device: None keeps the present one.
             source: latest, best, scratch, or a checkpoint's path.
             choice: an edited launch, for this and later attempts.
-            rehearsal: only try it, for some steps.
+            rehearsal: only try it out, for some steps.
 
         Raises:
             UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
@@ -100,12 +100,12 @@ class Actions:
         return self._submit(snapshot, "restart", options, secrets)
 
     def go_on(self, snapshot: RunSnapshot) -> Request:
-        """Start for real what the newest rehearsal of a run has tried.
+        """Start for real what the newest rehearsal of a run has tried out.
 
         Raises:
-            OperationError: it was rehearsed by nobody; else see :meth:`restart`.
+            OperationError: there was no rehearsal; otherwise see :meth:`restart`.
         """
-        from .editing import rehearsed_launch  # with the first rehearsal
+        from .editing import rehearsed_launch  # only needed with the first rehearsal
 
         tried = rehearsed_launch(RunDir(snapshot.dir))
         if tried is None:
@@ -113,7 +113,7 @@ class Actions:
         return self.restart(snapshot, tried.device, tried.source, tried.choice)
 
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
-        """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
+        """The answer to a request, None while there is none; restarts a supervisor if none is there to answer."""
         run = RunDir(run_dir)
         by_signal = request_id.startswith(BY_SIGNAL)
         found = _ended_by_signal(run, request_id) if by_signal else rundir.answer_to(run, request_id)
@@ -129,11 +129,11 @@ class Actions:
         return found
 
     def supervise(self, run: RunDir, secrets: Mapping[str, str] = MappingProxyType({}), *, noting: bool = True) -> None:
-        """Start a supervisor where none lives; a second one that starts at the same time leaves by itself.
+        """Start a supervisor if none is alive; a second one that starts at the same time leaves by itself.
 
         Args:
-            secrets: of an edited launch; others come from the run's profile and from our environment.
-            noting: tell in the run's events which secrets nobody has.
+            secrets: for an edited launch; others come from the run's profile and from our environment.
+            noting: record in the run's events which secrets nobody has.
 
         Raises:
             OperationError: it could not be started.
@@ -156,7 +156,7 @@ class Actions:
 
     @contextlib.contextmanager
     def supervising_many(self, runs: Path) -> Iterator[Callable[[RunDir], None]]:
-        """A :meth:`supervise` for several runs of a folder; on leaving all are under way, or one is told of."""
+        """A :meth:`supervise` for several runs of a folder; on leaving, all have started, or the failure is raised."""
         with Supervisors(runs) as together:
             yield replace(self, start=together.start).supervise
 
@@ -198,7 +198,7 @@ class Actions:
 
 
 def _supervisor_of(run: RunDir) -> liveness.Process | None:
-    """The process that supervises a run now, where its record names the one that lives."""
+    """The process that supervises a run now, if its record names the one that is alive."""
     status = storage.read_or_none(Status, run.status)
     known = status.supervisor if status is not None and status.boot_id == liveness.boot_id() else None
     found = liveness.system_process_table().find(known.pid) if known is not None else None
@@ -211,13 +211,13 @@ def _supervisor_of(run: RunDir) -> liveness.Process | None:
 
 
 def _signal_supervisor(run: RunDir, number: signal.Signals) -> bool:
-    """Where no request can be written: SIGTERM is a stop to a supervisor, and a second one a kill."""
+    """Where no request can be written: SIGTERM tells a supervisor to stop the run, a second one to kill it."""
     found = _supervisor_of(run)
     return found is not None and liveness.send_signal(found.identity, number)
 
 
 def _wake_supervisor(run: RunDir, now: float) -> None:
-    """Let a supervisor that a signal has stopped go on: nothing is answered before it does."""
+    """Continue a supervisor stopped by a signal: it answers nothing before that."""
     found = _supervisor_of(run)
     if found is not None and found.state == "T" and liveness.send_signal(found.identity, signal.SIGCONT):
         text = "its supervisor was stopped by a signal and goes on, since somebody asks for something"
@@ -226,7 +226,7 @@ def _wake_supervisor(run: RunDir, now: float) -> None:
 
 
 def _ended_by_signal(run: RunDir, request_id: str) -> Ack | None:
-    """What came of a stop by signal: no answer can be written, but the end is."""
+    """The result of a stop by signal: no answer can be written, but the end can be seen."""
     number = next(reversed(run.attempt_numbers()), 0)
     record = storage.read_or_none(ExitRecord, run.attempt(number).exit)
     if record is None or liveness.is_held(run.run_lock):
@@ -236,10 +236,10 @@ def _ended_by_signal(run: RunDir, request_id: str) -> Ack | None:
 
 
 def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:
-    """Secrets that the profile's file still has, under the names the run was started with."""
+    """Secrets that the profile's file still contains, under the names the run was started with."""
     if recorded is None or not recorded.spec.profile_path:
         return {}
-    from ..profiles.library import read_profile  # only where a supervisor is missing
+    from ..profiles.library import read_profile  # only if a supervisor is missing
 
     try:
         profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))
@@ -249,7 +249,7 @@ def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:
 
 
 class SupervisorRecovery:
-    """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` a time."""
+    """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` per look."""
 
     def __init__(
         self,
@@ -257,15 +257,15 @@ class SupervisorRecovery:
         supervise: Callable[[RunDir], None],
         many: Callable[[Path], AbstractContextManager[Callable[[RunDir], None]]] | None = None,
     ) -> None:
-        """``many`` starts them cheaper where there are several: see :meth:`Actions.supervising_many`."""
+        """``many`` starts several more cheaply: see :meth:`Actions.supervising_many`."""
         self._home = home
         self._supervise = supervise
         self._many = many
         self._settled: dict[Path, tuple[int, int, int]] = {}
-        """Stamp of the status of each run that needs nothing until its status is written again."""
+        """For each run that needs nothing until its status is written again: the stamp of its status."""
 
     def respawn_missing(self) -> list[str]:
-        """Start a supervisor for every waiting run without one, the next in line first; the ids of those runs.
+        """Start a supervisor for every waiting run without one, the next in line first; returns the ids of those runs.
 
         Raises:
             OperationError: one could not be started; the others were.
@@ -310,7 +310,7 @@ class SupervisorRecovery:
 
 
 def _place_in_line(run: RunDir) -> tuple[int, str]:
-    """Who is up first has the slot: behind a reboot the order of a queue is that in which its supervisors come."""
+    """Whoever starts first gets the slot: after a reboot, supervisors arriving in this order preserve the queue's."""
     spec = storage.read_or_none(Spec, run.spec)
     files = queues.files_of(run, spec.queue.group) if spec is not None and spec.queue.group else None
     queue = storage.read_or_none(queues.Queue, files.state) if files is not None else None

@@ -1,7 +1,7 @@
-"""What arguments a program knows, asked of the program itself: its parser, or the settings at its top.
+"""The arguments that a program knows, from the program itself: its parser, or the settings at its top.
 
-The program is started with ``--help`` appended and its parser looked into, before it would train; one whose text has no
-parser is not started. What was found is kept until the file changes.
+The program is started with ``--help`` appended, and its parser is inspected before it would train; a program whose
+text has no parser is not started. Results are kept until the file changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..profiles.written import is_option
 from .source_arguments import arguments_in
 
 LONGEST_SECONDS = 60.0
-"""Importing torch and transformers from a cold disk takes half of it."""
+"""Importing torch and transformers from a cold disk takes half of that."""
 _LAST_BYTES = 4096
 _PARSERS = Path(__file__).parent / "parsers"
 _PARSER = re.compile(
@@ -99,13 +99,13 @@ class Argument:
     """One argument of a program."""
 
     name: str
-    """As ``--set`` takes it: without dashes, but for the one of ``-net``, which is part of how it is written."""
+    """As ``--set`` takes it: without dashes, except the one of ``-net``, which belongs to its name."""
     flags: tuple[str, ...]
-    """As they may be written, empty for a positional one."""
+    """The ways to write it, empty for a positional one."""
     kind: str
     """int, float, text or switch (a flag without a value)."""
     default: str | None = None
-    """None: there is none, or it is no plain value; of a switch: it is off."""
+    """None: there is none, or it is not a plain value; a switch is then off."""
     choices: tuple[str, ...] = ()
     required: bool = False
     many: bool = False
@@ -125,14 +125,14 @@ def known_arguments(
     ask: bool = True,
     complain: Callable[[str], object] = lambda text: None,
 ) -> tuple[Argument, ...]:
-    """The arguments of the Python program that ``command`` starts, in its own order; empty where it cannot be asked.
+    """The arguments of the Python program that ``command`` starts, in its own order; empty if it cannot be asked.
 
     Args:
         command: complete, as it would be started.
-        cache: the folder that answers are kept in, by the program's file and interpreter.
+        cache: the folder where answers are kept, by the program's file and interpreter.
         seconds: how long the program may take to build its parser.
-        ask: False starts nothing: what was kept is all that is known.
-        complain: told in words how a program ended that was asked and gave no answer; what its source names is known.
+        ask: False starts nothing: only what was kept is known.
+        complain: called with how a program ended that gave no answer; what its source names is known all the same.
     """
     found = _program(command, cwd, environ)
     if found is None:
@@ -142,7 +142,7 @@ def known_arguments(
     if text is not None and not _PARSER.search(text):
         return _settings(text) if _SETTINGS.search(text) else ()
     stamp = str(storage.stamp(file)) if file else ""
-    # Typed as `python` it is the interpreter that a launch names in full: one answer serves both.
+    # `python` as typed is the interpreter that a launch names in full: one answer serves both.
     interpreter = (shutil.which(python, path=environ.get("PATH")) if "/" not in python else None) or python
     name = hashlib.sha256("\0".join((interpreter, str(cwd), *words)).encode()).hexdigest()[:32]
     kept = cache / f"{name}.json" if cache and stamp else None
@@ -174,7 +174,7 @@ def _argument(told: Mapping[str, Any]) -> Argument:
 def _program(
     command: Sequence[str], cwd: Path, environ: Mapping[str, str]
 ) -> tuple[str, tuple[str, ...], Path | None] | None:
-    """Interpreter, script (or ``-m`` and module) with the words before its options, and its file where it is known."""
+    """Interpreter, script (or ``-m`` and module) with the words before its options, and its file if known."""
     place = next((place for place, word in enumerate(command) if word.endswith(".py") and (cwd / word).is_file()), None)
     first = shutil.which(command[0], path=environ.get("PATH")) if "/" not in command[0] else str(cwd / command[0])
     if first is None:
@@ -208,7 +208,7 @@ def _asked(
     seconds: float,
     complain: Callable[[str], object],
 ) -> tuple[Argument, ...]:
-    """Start the program with ``--help`` and read what its parser holds; whatever it does else is ended with it."""
+    """Start the program with ``--help`` and read its parser; whatever else it started is ended with it."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
         answer = Path(folder) / "arguments.json"
         command = [python, "-c", _LOOK, str(answer), str(_PARSERS), *words, "--help"]

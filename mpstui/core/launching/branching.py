@@ -1,4 +1,4 @@
-"""A branch: a new run that goes on from a checkpoint of another one, with other arguments."""
+"""A branch: a new run that continues from a checkpoint of another one, with other arguments."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
-    """The newest complete checkpoint of a run from this step or before it.
+    """The newest complete checkpoint of a run at or before this step.
 
     Raises:
-        OperationError: its program cannot go on from a checkpoint, it has none that early, or a branch would write to
+        OperationError: its program cannot resume from a checkpoint, it has none that early, or a branch would write to
             the very folder that its checkpoints lie in.
     """
     recorded = read_run(RunDir(snapshot.dir))
@@ -72,7 +72,7 @@ def branch_choice(
 
 
 def brought_along(plan: LaunchPlan, run: RunDir) -> LaunchPlan:
-    """The plan of a run with a copy of its own of the checkpoint that another machine sent; other plans as they are.
+    """The plan of a run with its own copy of a checkpoint that another machine sent; other plans are unchanged.
 
     Raises:
         OSError: it cannot be copied.

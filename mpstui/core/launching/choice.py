@@ -1,4 +1,4 @@
-"""What was chosen for one launch: a profile and what differs from it; and the launches of a sweep."""
+"""What was chosen for one launch: a profile and the differences from it; and the launches of a sweep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..profiles.written import folded, replace_option, written_options
 from ..runs.find import find_run
 
 ACCELERATOR_QUEUE = "auto"
-"""The queue named after what the run will use: mps, cuda or cpu. One run at a time in each, one per GPU in cuda."""
+"""The queue named after the accelerator: mps, cuda or cpu. One run at a time in each; in cuda, one per GPU."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _COMMENTED = re.compile(r"^#[ \t]*(-?[A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]|(?:true|false)\b)", re.MULTILINE)
 
@@ -42,21 +42,21 @@ class LaunchChoice:
     drop_args: tuple[str, ...] = ()
     """Arguments of the profile that this launch leaves out."""
     drop_env: tuple[str, ...] = ()
-    """Variables that this launch must not have, whoever sets them: recipe, profile or shell."""
+    """Variables that this launch must not have, whatever sets them: recipe, profile or shell."""
     queue: QueueRule = field(default_factory=QueueRule)
     agent: bool | None = None
-    """Whether the agent is put into the program; None: as the profile says."""
+    """Whether the agent is loaded into the program; None: as the profile says."""
     branch: Branch | None = None
     """The run and checkpoint that a new run begins from."""
     on: str | None = None
     """``local``, or the scheduler that starts it; None: as the profile says."""
     job: Mapping[str, str] = field(default_factory=dict)
-    """Options for the scheduler, beside those of the profile."""
+    """Options for the scheduler, in addition to those of the profile."""
     command: tuple[str, ...] = ()
-    """What somebody wrote in place of the profile's command, which is that of :attr:`profile` by now."""
+    """What somebody wrote in place of the profile's command; :attr:`profile` has it by now."""
 
     def with_command(self, words: Sequence[str]) -> LaunchChoice:
-        """The same launch of another command, which has the last word on options in it and in the old one."""
+        """The same launch with another command, which decides about options that are in both commands."""
         told = {folded(one.key) for command in (self.written_command, words) for one in written_options(command)}
         return replace(
             self,
@@ -68,15 +68,15 @@ class LaunchChoice:
 
     @property
     def written_command(self) -> tuple[str, ...]:
-        """The command as a person wrote it, with what this launch changes in it: without the arguments of a profile."""
-        from .command import argument_words  # with the first form of a run
+        """The command as a person wrote it, including this launch's changes to it, without the profile's arguments."""
+        from .command import argument_words  # only needed with the first form of a run
 
         words, others = written_words(self, launch_arguments(self)[0])
         return (*words, *(() if self.profile.path else argument_words(others, self.profile.arg_style)))
 
 
 def rewritten(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with another command, and with those arguments alone that do not stand in it."""
+    """The profile with another command, keeping only those arguments that are not in the command."""
     told = {folded(one.key) for one in written_options(words)}
     args = {key: value for key, value in profile.args.items() if profile.path and folded(key) not in told}
     return replace(profile, command=tuple(words), args=args)
@@ -85,7 +85,7 @@ def rewritten(profile: Profile, words: Sequence[str]) -> Profile:
 def written_words(
     choice: LaunchChoice, arguments: Mapping[str, ArgumentValue]
 ) -> tuple[list[str], dict[str, ArgumentValue]]:
-    """The profile's command with those arguments changed that stand in it, and the others."""
+    """The profile's command, with the arguments it contains changed, and the remaining arguments."""
     words, others = list(choice.profile.command), dict(arguments)
     for key in choice.drop_args:
         replace_option(words, key, False)
@@ -140,10 +140,10 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
 
 
 def parse_condition(home: Home, item: str) -> dict[str, str]:
-    """Read ``RUN[:ok|any|fail]``: the run that is waited for, and how it must have ended.
+    """Read ``RUN[:ok|any|fail]``: the run to wait for, and how it must have ended.
 
     Raises:
-        UsageError: there is no such run, or it is another word than these.
+        UsageError: there is no such run, or the word is none of these.
     """
     name, colon, when = item.rpartition(":")
     if not colon:
@@ -175,7 +175,7 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
             else:
                 arguments[key] = _scalar(key, text, example)
         else:
-            # `true` is a bare flag and `false` leaves it out, as in a profile; where a flag has a value it is one.
+            # `true` is a bare flag and `false` leaves it out, as in a profile; a flag that takes a value gets the word.
             word = text if profile.arg_style == "equals" or key in written else text.lower()
             arguments[key] = {"true": True, "false": False}.get(word, text)
             if key not in {*swept, *commented_arguments(profile), *profile.roles.values(), *written}:
@@ -195,7 +195,7 @@ def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], li
 
 
 def given_arguments(choice: LaunchChoice) -> dict[str, ArgumentValue]:
-    """Every argument that a launch of this choice has a value for, those written in its command included."""
+    """Every argument that has a value in a launch of this choice, including those written in its command."""
     found: dict[str, ArgumentValue] = {
         one.key: one.value for one in written_options(choice.profile.command) if one.value is not None
     }
@@ -205,7 +205,7 @@ def given_arguments(choice: LaunchChoice) -> dict[str, ArgumentValue]:
 
 
 def split_device(choice: LaunchChoice) -> LaunchChoice:
-    """Take ``--set device=cpu`` for ``--device cpu`` where the profile tells the device by arguments of its own."""
+    """Treat ``--set device=cpu`` as ``--device cpu`` if the profile sets the device through arguments of its own."""
     wanted = choice.sets.get("device")
     if wanted is None or "device" in choice.profile.args or not choice.profile.device_args:
         return choice
@@ -245,7 +245,7 @@ def known_key(written: str, profile: Profile) -> str:
 
 
 def commented_arguments(profile: Profile) -> tuple[str, ...]:
-    """Arguments that the profile's file names in a comment of its ``[args]``: known, with no value yet."""
+    """Arguments named in a comment of the ``[args]`` in the profile's file: known, but without a value yet."""
     _, _, section = f"\n{profile.text}".partition("\n[args]")
     spelt = {key.replace("-", "_") for key in profile.args}
     found = _COMMENTED.findall(section.partition("\n[")[0])
@@ -276,9 +276,9 @@ def _not(text: str) -> str:
 def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
     """One choice for each run, in the order of the table, the last argument changing fastest.
 
-    ``choice.sweep`` replaces the profile's values of an argument or adds one; what goes with a value in the profile
-    still does. ``choice.sets`` beats both, and leaves an argument one value. Runs of a sweep wait for each other in the
-    queue of their accelerator, unless the choice names another; what they are called says what differs.
+    ``choice.sweep`` replaces the profile's values of an argument or adds one; values that come with a value in the
+    profile still do. ``choice.sets`` overrides both, and gives an argument one value. Runs of a sweep wait for each
+    other in the queue of their accelerator, unless the choice names another; their names say in what they differ.
 
     Raises:
         UsageError: more runs than a sweep may have, or a mistyped argument.
@@ -307,13 +307,13 @@ def open_axes(choice: LaunchChoice) -> Sweep:
 
 
 def axes_of(choice: LaunchChoice) -> Sweep:
-    """The arguments that are swept and their values; one value where this launch settles it."""
+    """The swept arguments and their values; a single value if this launch sets it."""
     profile = choice.profile
     chosen = {known_key(written, profile): texts for written, texts in choice.sweep.items()}
     settled = {key: (text,) for key, text in _settled(choice).items() if key in chosen or key in profile.sweep}
     axes = dict(profile.sweep)
     for key, texts in {**chosen, **settled}.items():
-        # The profile's own value of that text brings what goes with it.
+        # The profile's own value of that text brings along what belongs to it.
         known = {one.text: one for one in profile.sweep.get(key, ())}
         axes[key] = tuple(known.get(text) or SweepValue(text) for text in texts)
     return axes

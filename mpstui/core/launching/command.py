@@ -56,8 +56,8 @@ def _plain(value: Scalar) -> str:
 def wrapped(argv: list[str], processes: int, python: str) -> list[str]:
     """The same program under ``torch.distributed.run``, with ``processes`` workers on this host and no restarts.
 
-    Restarts are the supervisor's, which knows checkpoints and causes. Options of the interpreter (``-u``) go to the
-    launcher, since workers are started by it without them.
+    Restarts are up to the supervisor, which knows checkpoints and causes. Options of the interpreter (``-u``) go to the
+    launcher, because it starts the workers without them.
     """
     interpreter, options, program = python, [], ["--no-python", *argv]
     if argv[0] == python or is_python(argv[0]):
@@ -76,10 +76,10 @@ _SHAPING = re.compile(
     r"|OPENBLAS_\w+|VECLIB_\w+|CUDA\w*|CUBLAS_\w+|NVIDIA_\w+|NCCL_\w+|GLOO_\w+|MTL_\w+|DYLD_\w+|LD_LIBRARY_PATH|LD_PRELOAD"
     r"|HF_\w+|TRANSFORMERS_\w+|TOKENIZERS_\w+|ACCELERATE_\w+|DISABLE_MPS|WANDB_\w+|XDG_\w+_HOME|MPLBACKEND"
 )
-"""Variables that change what a training does: kept, so that a restart from another shell is the same run."""
+"""Variables that affect a training: recorded, so that a restart from another shell is the same run."""
 _BOOT = Path(__file__).resolve().parents[2] / "agent" / "boot"
 _OWN_FOLDER = re.compile(rf"{re.escape(str(_BOOT))}|.*/bundles/[0-9a-f]{{64}}(?:/mpstui/agent/boot)?")
-"""What a launch put on PYTHONPATH, by this mpstui or from an earlier bundle."""
+"""What a launch puts on PYTHONPATH, from this mpstui or an earlier bundle."""
 _NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWID|\w*_AUTH_SOCK|XAUTHORITY")
 
 
@@ -94,21 +94,21 @@ class EnvLine:
 
     @property
     def secret(self) -> bool:
-        """Whether the real value is kept from screens and files."""
+        """Whether the real value is kept off screens and out of files."""
         return self.value == HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnvironment:
-    """What a run gets beyond the supervisor's own environment."""
+    """What a run gets in addition to the supervisor's own environment."""
 
     lines: tuple[EnvLine, ...]
     recorded: dict[str, str]
-    """Goes into the run's record: the lines and the shaping variables of the caller, without secrets."""
+    """For the run's record: the lines and the variables of the caller that affect the training, without secrets."""
     secrets: dict[str, str]
-    """The values that only ever travel through the supervisor's environment."""
+    """Values that are only ever passed through the supervisor's environment."""
     secret_names: tuple[str, ...]
-    """Every secret the run was started with, the caller's included."""
+    """Every secret the run was started with, including the caller's."""
 
 
 def run_environment(
@@ -120,7 +120,7 @@ def run_environment(
     machine: Machine,
     without: Collection[str] = (),
 ) -> RunEnvironment:
-    """Environment < recipe < profile < this launch, the last word winning; the first three never set ``without``."""
+    """Environment < recipe < profile < this launch, the last one wins; the first three never set ``without``."""
     lines: dict[str, EnvLine] = {}
     values: dict[str, str] = {}
     for name, value, reason, doubtful in _layers(profile, recipe, extra, environ, machine):
@@ -131,7 +131,7 @@ def run_environment(
         values[name] = value
         lines[name] = EnvLine(name, _shown(name, value), reason + replaced, doubtful)
     hidden = {name for name, value in values.items() if hides(name, value)}
-    # Bytes that were no UTF-8 reach us as lone surrogates (PEP 383), which no record can hold.
+    # Bytes that are not UTF-8 reach us as lone surrogates (PEP 383), which no record can hold.
     shaping = {
         name: value
         for name, value in environ.items()
@@ -155,11 +155,11 @@ def environment_again(
     environ: Mapping[str, str],
     machine: Machine,
 ) -> dict[str, str]:
-    """The caller's environment with the variables that shaped an earlier launch as they were then.
+    """The caller's environment, with the variables that affected an earlier launch as they were then.
 
     Args:
         then: the environment on that launch's record.
-        profile, recipe, extra: of that launch; what they set is theirs to set again, or not.
+        profile, recipe, extra: those of that launch; what they set is left to them.
     """
     if "PATH" not in then:  # another program's record
         return dict(environ)
@@ -172,7 +172,7 @@ def environment_again(
 
 
 def without_ours(path: str) -> str:
-    """The folders of a PYTHONPATH without those that a launch puts there."""
+    """The folders of a PYTHONPATH except those that a launch puts there."""
     return os.pathsep.join(part for part in path.split(os.pathsep) if not _OWN_FOLDER.fullmatch(part))
 
 
@@ -235,7 +235,7 @@ def joined_scripts(scripts: Sequence[str]) -> str:
 
 
 def _word(word: str) -> str:
-    """Quoted; ``{run_dir}`` becomes a variable, and the first attempt is the only one a script has."""
+    """Quoted; ``{run_dir}`` becomes a variable, and the attempt is always the first in a script."""
     parts = word.replace("{attempt}", "1").split(_RUN_DIR)
     return '"$run_dir"'.join(shlex.quote(part) if part or len(parts) == 1 else "" for part in parts)
 

@@ -1,4 +1,4 @@
-"""What can be done about a failed run: the remedy of its diagnosis, applied to what its last attempt really was."""
+"""What can be done about a failed run: the remedy of its diagnosis, applied to its last attempt as it really was."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .record import read_run
 
 _ASKS = "It was not asked for its arguments yet: `mpstui restart RUN --fix` does that."
 AS_SURE = 0.8
-"""A less probable cause is treated only where it is about as probable as the first."""
+"""A less probable cause is only treated if it is about as probable as the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ class Cure:
     """The launch with the changes made."""
     changes: tuple[Change, ...] = ()
     asks: tuple[str, ...] = ()
-    """Arguments whose value nobody knows: a person has to give them."""
+    """Arguments with an unknown value: a person has to give them."""
     notes: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
-    """Roles that the profile gives no argument for."""
+    """Roles for which the profile names no argument."""
     risk: str | None = None
     """What a person must accept before it is started."""
     could_ask: bool = False
@@ -51,7 +51,7 @@ class Cure:
 
     @property
     def works(self) -> bool:
-        """Whether a new attempt with it differs from the failed one."""
+        """Whether a new attempt with it would differ from the failed one."""
         return bool(self.changes or self.asks)
 
     @property
@@ -73,7 +73,7 @@ class Cure:
         return " ".join(sentences)
 
     def with_sets(self, sets: Mapping[str, str]) -> Cure:
-        """The cure with what a person said: it beats the remedy, and answers what was asked."""
+        """The cure with a person's values: they override the remedy, and answer what was asked."""
         keys = {key.replace("-", "_") for key in sets}
         return replace(
             self,
@@ -90,13 +90,13 @@ def cure_of(
     *,
     ask: bool = False,
 ) -> Cure | None:
-    """What `f` and ``restart --fix`` would do: the first cure that works, of the causes about as probable as the first;
-    else what keeps the first one from working. None where no cause has a remedy that could be applied.
+    """What `f` and ``restart --fix`` would do: the first cure that works, among causes about as probable as the first;
+    otherwise what keeps the first one from working. None if no cause has a remedy that could be applied.
 
     Args:
         environ: the caller's.
-        cache: what programs told of their arguments, :attr:`Home.arguments`.
-        ask: start the program where only it knows an argument: on request alone, never for looking at a run.
+        cache: what programs said about their arguments, :attr:`Home.arguments`.
+        ask: start the program if only it knows an argument: only on request, never just to look at a run.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -165,7 +165,7 @@ def _told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path, *, as
 
 
 def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: Mapping[str, Argument]) -> KnownLaunch:
-    """The attempt that failed, as its own record and heartbeat tell it; else as it was to be."""
+    """The attempt that failed, according to its own record and heartbeat; otherwise as it was planned."""
     profile = choice.profile
     number = failed_attempt(run)
     launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
@@ -184,7 +184,7 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
         own = told[name].default if name in told else None
         default = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name, own))
         usual |= {role: default} if default is not None else {}
-    if beat is not None:  # its own word is better
+    if beat is not None:  # its own word is more reliable
         said: dict[str, object] = {
             "precision": beat.device.precision,
             "batch_size": beat.batch_size,
@@ -212,7 +212,7 @@ def _named(device: str | None) -> str | None:
 
 
 def _wants_one_graph(profile: Profile, finding: Finding) -> bool:
-    """Whether the script says ``fullgraph=True``: torch refuses that where nothing is compiled."""
+    """Whether the script says ``fullgraph=True``: torch refuses that if nothing is compiled."""
     if any("fullgraph=True" in line.text for line in finding.evidence):
         return True
     script = script_of(profile)

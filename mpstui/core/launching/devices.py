@@ -1,4 +1,4 @@
-"""How a program is made to use a device, and the queue and GPUs that follow from it."""
+"""How a program is made to use a device, and which queue and GPUs follow from that."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class DeviceVariant:
 
 @dataclass(frozen=True, slots=True)
 class DeviceVariants:
-    """What a program can be started on, and why not on the rest."""
+    """The devices a program can be started on, and why not the others."""
 
     found: dict[str, DeviceVariant]
     missing: dict[str, str]
-    """Device -> the sentence that says why it is not there."""
+    """Device -> a sentence that says why it is missing."""
 
 
 def compile_variants(
@@ -48,8 +48,8 @@ def compile_variants(
 
     Args:
         argv: the command without any device arguments of the profile.
-        best: this machine's best device: what ``auto`` takes where a program knows no such word.
-        on_cpu: the same command without what pays on an accelerator alone.
+        best: this machine's best device: used for ``auto`` if a program does not know that word.
+        on_cpu: the same command without what only pays on an accelerator.
     """
     found: dict[str, DeviceVariant] = {}
     missing: dict[str, str] = {}
@@ -66,7 +66,7 @@ def compile_variants(
     if "auto" in profile.device_args:
         found["auto"] = DeviceVariant((*words, *profile.device_args["auto"]))
     elif named_device(argv) is None and profile.device == "auto":
-        # The words of the device that the program would find; of one that the profile does not know, none.
+        # The words for the device that the program would find; none for one that the profile does not know.
         found["auto"] = found[best] if best in profile.device_args else plain
     else:
         found["auto"] = found.get(best) or found.get("cpu") or plain
@@ -74,7 +74,7 @@ def compile_variants(
 
 
 def asked_device(profile: Profile, argv: Sequence[str], chosen: str | None) -> str:
-    """The device of a launch: chosen now, else the profile's, else the one its command names, else ``auto``."""
+    """The device of a launch: chosen now, or else the profile's, the one in its command, or ``auto``."""
     if chosen:
         return chosen
     return profile.device if profile.device != "auto" else named_device(argv) or "auto"
@@ -91,7 +91,7 @@ def named_device(argv: Sequence[str]) -> str | None:
 
 
 def rewritten(argv: Sequence[str], device: str) -> tuple[str, ...] | None:
-    """The command with every argument that names a device naming this one; None when no argument does."""
+    """The command with every argument that names a device changed to this one; None if no argument does."""
     words = list(argv)
     changed = False
     position = 0
@@ -131,7 +131,7 @@ def _device_at(words: Sequence[str], position: int) -> str | None:
 
 
 def _replace(words: list[str], position: int, device: str) -> int:
-    """Put ``device`` where one is named; returns how many further words were used up."""
+    """Replace the device named there; returns how many further words were used up."""
     assignment = _ASSIGNMENT.fullmatch(words[position])
     if assignment:
         words[position] = f"{assignment['key']}={device}"
@@ -149,11 +149,11 @@ def _replace(words: list[str], position: int, device: str) -> int:
 
 
 _WORKERS = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(?P<count>\w+))?")
-"""How torchrun, accelerate and deepspeed are told how many processes, with a device each, to start here."""
+"""How torchrun, accelerate and deepspeed are told how many processes, each with its own device, to start here."""
 
 
 def accelerator(device: str, environ: Mapping[str, str], machine: Machine) -> str:
-    """mps, cuda or cpu: what a run on ``device`` will use as far as a quick check can tell."""
+    """mps, cuda or cpu: what a run on ``device`` will use, as far as a quick check can tell."""
     if device != "auto":
         return device
     seen = visible_gpus(environ, ())
@@ -162,7 +162,7 @@ def accelerator(device: str, environ: Mapping[str, str], machine: Machine) -> st
 
 
 def queue_rule(choice: LaunchChoice, device: str, environ: Mapping[str, str], machine: Machine) -> QueueRule:
-    """The choice's queue, the group that follows the accelerator called by it."""
+    """The choice's queue; the group that follows the accelerator is replaced by its name."""
     if choice.queue.group != ACCELERATOR_QUEUE:
         return choice.queue
     return choice.queue._replace(group=accelerator(device, environ, machine))
@@ -176,7 +176,7 @@ def gpu_rule(
     environ: Mapping[str, str],
     machine: Machine,
 ) -> GpuRule | None:
-    """The GPUs a run in group ``cuda`` may be given; None elsewhere, and where the machine's are not known.
+    """The GPUs a run in group ``cuda`` may be given; None in other groups, and if the machine's are unknown.
 
     Args:
         argv: the command; a launcher in it takes a GPU for each process it starts.

@@ -1,7 +1,7 @@
-"""The launch form: fields made of a profile, and what their values would start.
+"""The launch form: fields made from a profile, and what their values would start.
 
-The list of profiles and the fields are there with the key that opens them; what plans, starts, mends or saves a launch
-is imported by the first of these.
+The list of profiles and the fields appear as soon as their key is pressed; what plans, starts, fixes or saves a launch
+is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class Launcher:
         self.machine: Machine = this_machine()
         self._cwd = cwd
         self.schedulers = schedulers_here()
-        """What a form offers beside what its profile names."""
+        """Offered by a form in addition to what its profile names."""
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """Every profile that can be found from here; unless ``waits``, as far as no other machine has to be asked."""
+        """Every profile that can be found from here; without ``waits``, only what no other machine is asked for."""
         return list_profiles(self.home, self._cwd)
 
     def draft(self, name: str) -> Draft:
@@ -97,7 +97,7 @@ class Launcher:
         return Draft(self, LaunchChoice(profile))
 
     def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> Draft:
-        """A form filled in with what a run was started with, changed by a cure where one is given.
+        """A form filled in with what a run was started with, changed by a cure if one is given.
 
         Raises:
             OperationError: the run's record cannot be read.
@@ -111,7 +111,7 @@ class Launcher:
         return Draft(self, choice, cure, environment_of(run, self.environ, self.machine), before=before)
 
     def branch_of(self, snapshot: RunSnapshot, step: float) -> Draft:
-        """A form of a new run that leaves another one at a step.
+        """A form for a new run that branches off another one at a step.
 
         Raises:
             OperationError: it cannot, and why.
@@ -122,10 +122,10 @@ class Launcher:
 
 
 class Draft:
-    """One launch that is being filled in. What differs from the profile becomes the choice.
+    """One launch that is being filled in. The differences from the profile become the choice.
 
-    A profile with a sweep is several runs as long as its swept fields hold several values; the new attempt of a run is
-    always one.
+    A profile with a sweep means several runs as long as its swept fields hold several values; a new attempt of a run is
+    always a single one.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Draft:
         """A form for one choice.
 
         Args:
-            environ: of the run that this is a new attempt of; None: a new run, or several, in the launcher's own.
+            environ: that of the run whose new attempt this is; None: a new run, or several, in the launcher's own.
             known: arguments that the program is known to take; see :meth:`asking_the_program`.
             before: the launch that this one changes.
         """
@@ -148,7 +148,7 @@ class Draft:
         self._environ = launcher.environ if environ is None else environ
         self._cure = cure
         self._asks = cure.asks if cure else ()
-        """Arguments that a remedy changes and whose value nobody knows: they have to be filled in."""
+        """Arguments changed by a remedy whose values are unknown: they have to be filled in."""
         self._note = cure.sentence if cure else ""
         self._choice = choice
         self._before = before
@@ -173,7 +173,7 @@ class Draft:
 
     @property
     def description(self) -> str:
-        """What a remedy has changed, else what the profile says of itself."""
+        """What a remedy has changed, or else the profile's own description."""
         return self._note or self._choice.profile.description
 
     @property
@@ -210,7 +210,7 @@ class Draft:
         )
 
     def asking_the_program(self, values: Mapping[str, str]) -> Draft:
-        """The same form with a field for each argument that the program says it takes; asking may take a minute.
+        """The same form with a field for each argument that the program reports; asking may take a minute.
 
         Raises:
             UsageError: a value is wrong.
@@ -230,7 +230,7 @@ class Draft:
         return Draft(launcher, choice, self._cure, of_run, known, self._before)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
-        """What these values would start; whether the device is there is asked when it is started."""
+        """What these values would start; whether the device exists is only checked at the start."""
         from .telling import preview_of, told
 
         choices = self.choices(values)
@@ -247,13 +247,13 @@ class Draft:
         return self.preview(values)
 
     def close(self) -> None:
-        """Nobody fills it in any more."""
+        """Nobody is filling it in any more."""
 
     def launch(self, values: Mapping[str, str], *, call: str = "") -> str:
-        """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none.
+        """Start all its runs, detached, and return the first one's id; a mistake in any of them starts none.
 
         Args:
-            call: an id of this wish, which starts each of them once however often it arrives.
+            call: an id of this request, which starts each of them once however often it arrives.
         """
         from .planning import launch_all
 
@@ -286,15 +286,15 @@ class Draft:
         return changes_between(self._before, choice, told) if self._before is not None else ()
 
     def save(self, values: Mapping[str, str], name: str, *, again: bool = False) -> Path:
-        """Keep the values as a profile of one's own; one that is there already is left alone."""
+        """Save the values as a user's profile; an existing one is not overwritten."""
         from .editing import save_profile
 
         return save_profile(self._chosen(values), name, self._launcher.home, again=again)
 
     def completed(self, key: str, text: str) -> str | None:
-        """``text`` with the file or folder that it begins to name, for a field that holds a path; None for any other.
+        """``text`` completed to the file or folder it begins to name, for a field with a path; else None.
 
-        Reads a folder: not for the thread that draws.
+        Reads a folder: do not call it from the thread that draws.
         """
         named = _A_PATH.search(key.removeprefix(ARGUMENT).replace("-", "_"))
         if not text or not (named or "/" in text or text.startswith("~")):
@@ -312,7 +312,7 @@ class Draft:
         return folder + slash + found[0][1] if found else None
 
     def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
-        # No shell stands between the form and the program: `~` would reach it as it is.
+        # No shell stands between the form and the program: a `~` would reach it unchanged.
         given = {
             key[len(ARGUMENT) :]: str(Path(text).expanduser()) if text.startswith("~/") else text
             for key, text in values.items()
@@ -327,10 +327,10 @@ class Draft:
                 sentence = f"what {name} was is not known, so that the remedy cannot change it"
                 raise UsageError(sentence, "give its new value", field=ARGUMENT + name)
         base, changed = self._rewritten(values)
-        # A swept argument stays said although it equals the profile's: a run without it would be a sweep again.
+        # A swept argument is set even if it equals the profile's: without it, the run would be a sweep again.
         swept = self._choice.profile.sweep
         before = {key: text for key, text in named(self._choice.profile).items() if key not in swept}
-        if changed:  # then an option that stands in the command is said there, unless its own field says otherwise
+        if changed:  # then options in the command are set there, unless their own fields say otherwise
             told = {folded(one.key) for words in (self._words, base.command) for one in written_options(words)}
             before |= {key: text for key, text in self._arguments.items() if folded(key) in told}
         env, drop_env = read(values, VARIABLES, variables_of)
@@ -355,7 +355,7 @@ class Draft:
         )
 
     def _rewritten(self, values: Mapping[str, str]) -> tuple[LaunchChoice, bool]:
-        """The choice with the command as the form has it, and whether that is another one."""
+        """The choice with the form's command, and whether that differs from the profile's."""
         words = read(values, COMMAND, tuple[str, ...]) if COMMAND in values else self._words
         if not words:
             raise UsageError("there is no command", "such as `python train.py --lr 0.1`", field=COMMAND)
@@ -369,7 +369,7 @@ class Draft:
         return self._choice.with_command([word for word in kept if word is not None]), True
 
     def _certain(self, key: str) -> str:
-        """The key as ``sets`` takes it: one that the program itself names is not mistyped, however near to another."""
+        """The key for ``sets``: one that the program itself names is not mistyped, however similar to another."""
         try:
             known_key(key, self._choice.profile)
         except UsageError:

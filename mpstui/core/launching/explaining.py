@@ -1,4 +1,4 @@
-"""Why the newest attempt of a run ended, and what can be done: diagnosis, cure and what was tried, in one answer."""
+"""Why the newest attempt of a run ended, and what can be done: diagnosis, cure and rehearsal in one answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Explanation(NamedTuple):
 
     findings: Sequence[Finding]
     exception: EvidenceLine | None = None
-    """The last one of its log, where nothing is found."""
+    """The last exception in its log, if there is no finding."""
     cure: Cure | None = None
     rehearsed: Rehearsed | None = None
 
@@ -29,7 +29,7 @@ def explain(snapshot: RunSnapshot, environ: Mapping[str, str], arguments: Path) 
     """Why its newest attempt ended, and what can be done.
 
     Args:
-        arguments: where is kept what programs said of their arguments.
+        arguments: where programs' answers about their arguments are kept.
     """
     run, findings = RunDir(snapshot.dir), diagnosis_of(snapshot)
     tried = newest_rehearsal(run) if snapshot.is_ours else None

@@ -1,4 +1,4 @@
-"""What a launch form consists of: its fields, what their words mean, and what they would start."""
+"""The parts of a launch form: its fields, what their words mean, and what they would start."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Words = TypeVar("Words")
 
 ARGUMENT = "arg:"
-"""Before the key of a field that is one of the program's own arguments."""
+"""Prefix of the key of a field for one of the program's own arguments."""
 SWEEP = "sweep:"
-"""Before the key of a field that holds several values of one, one run for each."""
+"""Prefix of the key of a field with several values of an argument, one run for each."""
 COMMAND, MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "command", "more", "env", "swept", "queue.after", "queue"
 """Fields for the command itself, for what the profile has no field for, and for when to start."""
 
@@ -41,9 +41,9 @@ class Field:
     value: str
     choices: tuple[str, ...] = ()
     hint: str = ""
-    """Shown in an empty field: what may stand there. An argument left empty is not passed."""
+    """Shown in an empty field: what it may contain. An argument left empty is not passed."""
     when: tuple[str, tuple[str, ...]] | None = None
-    """The field is there only while another one has one of these values: its key, and they. None: always."""
+    """The field is only shown while another one has one of these values: its key, and the values. None: always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,15 @@ class Preview:
     warnings: tuple[str, ...] = ()
     cwd: str = ""
     runs: tuple[str, ...] = ()
-    """Names of all runs where there are several; ``command`` is that of the first."""
+    """Names of all runs if there are several; ``command`` is that of the first."""
     changes: tuple[str, ...] | None = None
-    """What differs from the launch that it came from, each as ``name before -> after``; None: it came from none."""
+    """The differences from the launch it came from, each as ``name before -> after``; None: it came from none."""
     profile: str | None = None
     epochs: float | None = None
     waits_for: tuple[str, ...] = ()
     """What must be true before it starts: a slot in a queue, the end of other runs."""
     host: str | None = None
-    """The other machine that it is sent to; it says what it would start, and until it did ``command`` is empty."""
+    """The other machine that it is sent to; until that has said what it would start, ``command`` is empty."""
     travels: tuple[str, ...] = ()
     """What is sent there, and what stays, in sentences."""
     sends: bool = False
@@ -81,7 +81,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def named(profile: Profile) -> dict[str, str]:
-    """The arguments that a profile gives a value: those that its command has, and its own."""
+    """The arguments that a profile gives a value: those in its command, and its own."""
     written = {one.key: "true" if one.value is None else one.value for one in written_options(profile.command)}
     return {**written, **{key: _text(value) for key, value in profile.args.items()}}
 
@@ -93,7 +93,7 @@ def _text(value: ArgumentValue) -> str:
 
 
 def split(text: str, field: str) -> tuple[str, ...]:
-    """The values of a swept argument; none is a mistake of that field."""
+    """The values of a swept argument; having none is a mistake in that field."""
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
         raise UsageError("a sweep needs at least one value of each argument", "such as 1, 2, 3", field=field)
@@ -101,7 +101,7 @@ def split(text: str, field: str) -> tuple[str, ...]:
 
 
 def read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Words]) -> Words:
-    """What the words of a field mean; a mistake is told at that field."""
+    """The meaning of the words in a field; a mistake is reported at that field."""
     try:
         return parse(shlex.split(values.get(field, "")))
     except ValueError:
@@ -111,7 +111,7 @@ def read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Wor
 
 
 def at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
-    """The error with the form's field in place of the profile's key, None where the form has no such field."""
+    """The error with the form's field in place of the profile's key, None if the form has no such field."""
     wrong = error.field or ""
     argument = wrong.removeprefix("args.")
     typed = [MORE_SWEPT] if f"{argument}=" in values.get(MORE_SWEPT, "") else []
@@ -121,7 +121,7 @@ def at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
 
 
 def variables_of(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """``NAME=VALUE``, and ``-NAME`` of those to be left out."""
+    """``NAME=VALUE``, and ``-NAME`` for those to be left out."""
     dropped = tuple(word[1:] for word in words if word.startswith("-"))
     for name in dropped:
         if why := environment_name(name):

@@ -1,4 +1,4 @@
-"""Runs that a scheduler starts: how they are submitted, and what becomes of requests while no supervisor is there."""
+"""Runs that a scheduler starts: how they are submitted, and what happens to requests while there is no supervisor."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .choice import ACCELERATOR_QUEUE, LaunchChoice
 from .supervisors import PROGRAM, require_trust, start_supervisor
 
 KILL_SECONDS = 10.0
-"""After a kill that no supervisor answers for this long, the scheduler is asked to end the job."""
+"""If no supervisor answers a kill for this long, the scheduler is asked to end the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A launch that a scheduler starts: what that changes of its plan."""
+    """A launch that a scheduler starts: how that changes its plan."""
 
     engine: Engine
     options: JobOptions
@@ -40,14 +40,14 @@ class JobPlan:
 
     @property
     def accelerator(self) -> str:
-        """What ``auto`` will find on the job's nodes: this machine's own devices say nothing of that."""
+        """What ``auto`` will find on the job's nodes: this machine's own devices say nothing about that."""
         return "cuda" if self.engine.asks_for_gpus(self.options) else "cpu"
 
     def fitted(self, profile: Profile, choice: LaunchChoice) -> tuple[Profile, LaunchChoice, JobPlan]:
         """The profile and the choice for this job.
 
         Raises:
-            UsageError: it is to wait in a queue of ours as well, or nothing starts it on its other nodes.
+            UsageError: it would also wait in a queue of ours, or nothing starts it on its other nodes.
         """
         engine = self.engine
         if choice.queue.group not in (None, ACCELERATOR_QUEUE) or choice.queue.after:
@@ -57,16 +57,16 @@ class JobPlan:
             if profile.launcher != "torchrun":
                 hint = 'with launcher = "torchrun" its processes are started on all of them'
                 raise UsageError("nodes is more than 1, and nothing starts the program on the other nodes", hint)
-            # What starts it on every node hands SIGTERM on; SIGINT it may keep to itself.
+            # What starts it on every node passes SIGTERM on; SIGINT it may keep to itself.
             profile = replace(profile, stop=profile.stop._replace(signal="term"))
         return profile, replace(choice, profile=profile, queue=QueueRule()), self
 
     def over_nodes(self, argv: Sequence[str]) -> list[str]:
-        """A torchrun of one node as one of all nodes of the job: a launcher on each, which meet on the first."""
+        """Turn torchrun on one node into torchrun on all nodes of the job: a launcher on each, meeting on the first."""
         count = self.engine.nodes(self.options)
         if count == 1:
             return list(argv)
-        # Without a name of its own each launcher would wait for the others under the same one, also of another job.
+        # Without a unique name each launcher would wait for others under the same one, even those of another job.
         meeting = ["--nnodes", str(count), "--rdzv-backend", "c10d", "--rdzv-endpoint", RENDEZVOUS]
         place = list(argv).index("--standalone")
         return self.engine.on_every_node(
@@ -85,7 +85,7 @@ def job_plan(profile: Profile, choice: LaunchChoice) -> tuple[Profile, LaunchCho
 
 
 class Submission:
-    """Submits runs together, as one array where they are several. A context; leaving it submits them.
+    """Submits runs together, as one array if there are several. A context; leaving it submits them.
 
     Raises (on leaving): OperationError: the scheduler refuses them; then none of them exists.
     """
@@ -99,7 +99,7 @@ class Submission:
         return self
 
     def start(self, run: RunDir, environ: Mapping[str, str]) -> None:
-        """Take a run in."""
+        """Add a run."""
         require_trust(run)
         self._environ = environ
         self._runs.append(run)
@@ -115,10 +115,10 @@ class Submission:
 
 
 def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str]) -> list[str]:
-    """Submit runs to their scheduler, and put the ids of their jobs on record.
+    """Submit runs to their scheduler, and record the ids of their jobs.
 
     Args:
-        environ: the caller's, secrets included: the scheduler hands it to the job.
+        environ: the caller's, secrets included: the scheduler passes it to the job.
 
     Raises:
         OperationError: the scheduler refuses, does not answer, or is not installed here.
@@ -145,7 +145,7 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
         raise OperationError(f"{engine.title} accepted the job, and did not say its number", "see its own list of jobs")
     for run, job in zip(runs, ids, strict=True):
         record = storage.read_or_none(JobRecord, run.job)
-        if record is not None and record.id is None:  # a job that starts at once may have written it down
+        if record is not None and record.id is None:  # a job that starts at once may have recorded it
             storage.write_json(run.job, record._replace(id=job))
         text = f"submitted as {engine.title} job {job}"
         with contextlib.suppress(OSError):
@@ -157,7 +157,7 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
 
 
 def job_of(run: RunDir, rule: EngineRule) -> JobView:
-    """The run's job, as its scheduler describes it; it is asked again where something has just been changed."""
+    """The run's job, as its scheduler describes it; asked again if something has just been changed."""
     record = storage.read_or_none(JobRecord, run.job)
     board = board_of(rule.name, run.path.parent.parent)
     if record is None or record.id is None or board is None:
@@ -166,13 +166,13 @@ def job_of(run: RunDir, rule: EngineRule) -> JobView:
 
 
 def attend(run: RunDir, rule: EngineRule, environ: Mapping[str, str], *, submits: bool) -> None:
-    """See to the requests of a run of which no supervisor is here.
+    """Handle the requests of a run that has no supervisor here.
 
-    One on a node of the job reads them itself. A job that waits is called off, one that is over is submitted again for
-    a restart; whatever else there is to answer, a supervisor that starts nothing answers here.
+    A supervisor on a node of the job reads them itself. A waiting job is cancelled, one that is over is submitted again
+    for a restart; any other requests are answered by a supervisor here that starts nothing.
 
     Args:
-        submits: whether a restart is submitted: it is once, and not at each look for its answer.
+        submits: whether a restart is submitted: that happens once, not at each look for its answer.
 
     Raises:
         OperationError: the scheduler refuses or does not answer; the requests stay.
@@ -216,7 +216,7 @@ def change(run: RunDir, rule: EngineRule, action: str) -> None:
 
 
 def hold(run: RunDir, rule: EngineRule, request: Request) -> Request:
-    """Have a job that waits wait on (``pause``), or wait for its turn again (``continue``): asked and answered.
+    """Hold a waiting job (``pause``), or let it wait for its turn again (``continue``): requested and answered.
 
     Raises:
         OperationError: the scheduler refuses or does not answer.
@@ -231,7 +231,7 @@ def hold(run: RunDir, rule: EngineRule, request: Request) -> Request:
 
 
 def interim_answer(run: RunDir, rule: EngineRule, request: Request) -> Ack | None:
-    """What can be said of a restart before its job starts, in days perhaps; None where it need not be said."""
+    """What can be said about a restart before its job starts, perhaps in days; None if nothing need be said."""
     job = job_of(run, rule)
     if request.action != "restart" or not job.phase.waits:
         return None

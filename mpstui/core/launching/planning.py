@@ -1,4 +1,4 @@
-"""The plan of a launch, exact command and environment, with warnings; and the launch itself."""
+"""The plan of a launch, with the exact command and environment, and warnings; and the launch itself."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class LaunchPlan:
     engine: EngineRule | None = None
     """The scheduler that starts it; None: it starts here."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Values for the supervisor's environment alone: never written, printed or logged."""
+    """Values only for the supervisor's environment: never written, printed or logged."""
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
 def _require_there(
     choice: LaunchChoice, command: list[str], device: str, environ: Mapping[str, str], machine: Machine
 ) -> None:
-    """What must be there, cheapest first."""
+    """Check what must exist, cheapest first."""
     require_text([*command, *choice.env.values(), choice.name or ""])
     require_program(choice.profile, command, environ)
     require_device(device, command[0], environ, machine)
@@ -155,7 +155,7 @@ def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) 
 
 def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
-        likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", and nearest is "cpu"
+        likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", but "cpu" is nearer
         hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"
         raise UsageError(f"there is no {what} {value!r}", hint, field=what, near=likely)
 
@@ -163,13 +163,13 @@ def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
 def _with_recipe_arguments(
     plain: Mapping[str, ArgumentValue], choice: LaunchChoice, recipe: str
 ) -> tuple[dict[str, ArgumentValue], list[str]]:
-    """A recipe's arguments set where the profile names the argument of that role and this launch does not set it."""
+    """Set a recipe's arguments if the profile names an argument for the role and this launch does not set it."""
     _known("recipe", choice.recipe, tuple(RECIPES))
     arguments, notes = dict(plain), []
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
         if key and key not in choice.sets and key not in choice.drop_args:
-            # Programs switch a thing on by a bare flag or by a word; the profile's own value tells which.
+            # Programs switch something on with a bare flag or with a word; the profile's own value shows which.
             arguments[key] = "on" if value is True and isinstance(arguments.get(key), str) else value
             notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
     return arguments, notes
@@ -178,7 +178,7 @@ def _with_recipe_arguments(
 def _command(
     choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine, job: JobPlan | None
 ) -> list[str]:
-    """The command without its device: placeholders filled in, arguments appended, launcher put before it."""
+    """The command without its device: placeholders filled in, arguments appended, launcher prepended."""
     profile = choice.profile
     python = profile.python or machine.python
     words, appended = written_words(choice, arguments)
@@ -240,12 +240,12 @@ def _warnings(
 def launch_all(
     plans: Sequence[LaunchPlan], home: Home, environ: Mapping[str, str], clock: Callable[[], float], call: str = ""
 ) -> list[str]:
-    """Start planned runs, detached, in this order; their ids.
+    """Start planned runs, detached, in this order; returns their ids.
 
-    Of several the program is asked first which arguments it takes: all would fail of one misspelt word.
+    If there are several, the program is first asked which arguments it takes: one misspelt word would fail them all.
 
     Args:
-        call: an id of this wish, which starts each of them once however often it arrives.
+        call: an id of this request, which starts each of them once however often it arrives.
 
     Raises: see :func:`launch`.
         UsageError: a value that the program would refuse.
@@ -278,8 +278,8 @@ def launch(
 
     Args:
         start: starts its supervisor.
-        provenance: what runs launched together are launched from.
-        call: an id of this wish; a run that was made by it is gone on with where that ended.
+        provenance: what runs that are launched together are launched from.
+        call: an id of this request; a run that it has already created is continued from where that ended.
 
     Raises:
         OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.

@@ -1,4 +1,4 @@
-"""Before a launch: what must exist, cheapest first, and warnings of what the rules of diagnosis make of the plan."""
+"""Before a launch: what must exist, cheapest first, and the warnings that diagnosis rules derive from the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .editing import recorded_choice
 
 
 def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -> list[Problem]:
-    """What a profile names and the disk does not have: its folder, its interpreter, its program, its script.
+    """What a profile names and the disk lacks: its folder, its interpreter, its program, its script.
 
     The sentences name the key of the profile's file; a command that came from no file has none.
     """
@@ -61,7 +61,7 @@ def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str,
     """Refuse a launch whose program, script, interpreter or folder is missing.
 
     Raises:
-        UsageError: naming all that is missing, with file and line where a profile says so.
+        UsageError: names everything that is missing, with file and line if a profile names it.
     """
     problems = world_problems(profile, argv[0], environ)
     if problems and profile.path:
@@ -78,7 +78,7 @@ def require_text(argv: Sequence[str]) -> None:
     """Refuse words that no record can hold.
 
     Raises:
-        UsageError: a word holds bytes that are no UTF-8.
+        UsageError: a word contains bytes that are not UTF-8.
     """
     for word in argv:
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
@@ -117,7 +117,7 @@ def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
 
 
 def script_of(profile: Profile) -> str | None:
-    """The script that a Python command runs, when it is the first thing after the interpreter's bare options."""
+    """The script that a Python command runs, if it directly follows the interpreter's bare options."""
     words = profile.command
     if len(words) < 2 or not (words[0] == "{python}" or is_python(words[0])):
         return None
@@ -136,9 +136,9 @@ def preflight_warnings(
     environ: Mapping[str, str],
     machine: Machine,
 ) -> list[str]:
-    """Sentences about what would fail at once or may fail later; what is unknown is not warned about.
+    """Sentences about what would fail at once or may fail later; there are no warnings about unknowns.
 
-    Reads small files and starts nothing: the form asks with every key that is pressed.
+    Reads small files and starts nothing: the form calls it at every key press.
     """
     from ..diagnosis.preflight import LaunchFacts, preflight, version
 
@@ -177,31 +177,31 @@ def preflight_warnings(
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """What the newest run of the same name left; None is unknown."""
+    """What the newest run of the same name left behind; None is unknown."""
 
     checkpoint_bytes: int | None = None
     memory_bytes: int | None = None
-    """Of the whole process, as its last heartbeat said."""
+    """Of the whole process, according to its last heartbeat."""
     batch_size: int | None = None
-    """What it was started with, where its profile says which argument that is."""
+    """What it was started with, if its profile says which argument that is."""
 
 
 def installed_version(python: str, package: str, environ: Mapping[str, str]) -> str | None:
-    """The version of a package beside an interpreter, by the name of its metadata folder; nothing is started.
+    """The version of a package installed for an interpreter, from the name of its metadata folder; nothing is started.
 
-    None where it is not there, or lies somewhere else (a system Python's dist-packages).
+    None if it is missing, or lies somewhere else (a system Python's dist-packages).
     """
     found = python if "/" in python else shutil.which(python, path=environ.get("PATH"))
     if found is None:
         return None
-    # Not resolved: a virtual environment's python is a link to one whose packages are not its own.
+    # Not resolved: a virtual environment's python links to one with packages of its own.
     folders = (Path(found).parent.parent / "lib").glob(f"python3*/site-packages/{package}-*.dist-info")
     versions = sorted(folder.name.removeprefix(f"{package}-").removesuffix(".dist-info") for folder in folders)
     return versions[-1] if versions else None
 
 
 def earlier_run(home: Home, name: str) -> EarlierRun:
-    """What the newest run called ``name`` left, of those that left anything."""
+    """What the newest run called ``name`` left behind, of those that left anything."""
     ids: list[str] = []
     with contextlib.suppress(OSError):
         ids = sorted((one.name for one in home.runs.iterdir() if one.name.endswith(f"-{slug(name)}")), reverse=True)

@@ -1,4 +1,4 @@
-"""A profile for a command, put together from what the program knows of itself and from what a run of it showed."""
+"""A profile for a command, derived from what the program knows about itself and from what a run of it showed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .command import argument_words
 from .editing import recorded_choice, toml_value, typed_value
 
 MOST_LISTED = 24
-"""More arguments than this nobody reads; the rest is in the program's own help."""
+"""Nobody reads more arguments than this; the rest is in the program's own help."""
 _TELLING = re.compile(
     "lr|rate|batch|epoch|step|iter|seed|model|arch|data|out|optim|decay|warm|prec|16|worker|save|eval"
 )
@@ -54,7 +54,7 @@ class Proposal:
     sources: tuple[str, ...]
     """Phrases: its arguments, a run."""
     complaint: str
-    """How the program ended when it was asked for its arguments and did not tell; else empty."""
+    """How the program ended when it was asked for its arguments and gave none; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ def propose(
     """Find out what a profile of this command should say. Asks the program for its arguments, which may take a while.
 
     Args:
-        folder: where the profile will lie; paths in it are relative to that.
-        snapshot: a run of the command, where there was one.
-        env: variables that run was given.
+        folder: where the profile will be; paths in it are relative to that.
+        snapshot: a run of the command, if there was one.
+        env: variables given to that run.
     """
     why: list[str] = []
     asked = known_arguments(command, cwd=cwd, environ=environ, cache=home.arguments, complain=why.append)
@@ -118,10 +118,10 @@ def propose(
 
 
 def _typed(command: Sequence[str], known: Sequence[Argument], cwd: Path, name: str | None) -> Profile:
-    """The profile of the command as it was typed, with its short options by their long names."""
+    """The profile of the command as it was typed, with its short options replaced by their long names."""
     long = {flag: f"--{one.name}" for one in known for flag in one.flags if flag[:2] != "--" and one.name[:1] != "-"}
     typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
-    if name is None and typed.name in ("main", "train", "run"):  # the folder tells more
+    if name is None and typed.name in ("main", "train", "run"):  # the folder says more
         typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
     return typed
 
@@ -188,12 +188,12 @@ def _key(name: str) -> str:
 
 
 def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str]:
-    """What each argument means; a recipe could not set one that takes Python's True."""
+    """What each argument means; a recipe could not set one that expects Python's True."""
     words = {name for name, one in known.items() if one.default in ("True", "False") and one.kind != "switch"}
     found = {folded(name): name for name in reversed(names) if folded(name) not in words}
     usual = {role: next((found[one] for one in names if one in found), None) for role, names in USUAL_NAMES.items()}
     if not (usual["epochs"] or usual["steps"] or any(re.search("timestep|env_?step|frame", one) for one in found)):
-        usual["steps"] = found.get("num_steps")  # else those of a rollout, or of a sampler
+        usual["steps"] = found.get("num_steps")  # otherwise those of a rollout, or of a sampler
     plain = {role: found.get(role) for role in ROLES if role not in USUAL_NAMES}
     return {role: toml_value(name) for role, name in {**usual, **plain}.items() if name}
 
@@ -201,8 +201,8 @@ def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str
 def _device(
     words: list[str], typed: Profile, known: Mapping[str, Argument], style: str
 ) -> tuple[Profile, str | None, dict[str, list[str]], str]:
-    """What was typed without a device; that device, taken out of the words too; how the program is told each; the
-    argument that tells it."""
+    """What was typed without a device; that device, also removed from the words; how the program is told each device;
+    and with which argument."""
     args, telling = _device_args(known, style)
     asked = {folded(one.key): one.value for one in written_options(words)}
     if not telling and (named := next((one for one in written_options(words) if _names_device(one)), None)):
@@ -252,7 +252,7 @@ def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, l
 
 
 def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple[list[str], str]:
-    """The [resume] table, as comments where something of it is unknown, and the argument it speaks of."""
+    """The [resume] table, as comments if part of it is unknown, and the argument it refers to."""
     args: list[str] | None = None
     used = next((name for name, one in known.items() if _RESUME.fullmatch(name) and one.flags), "")
     if used:
@@ -296,8 +296,8 @@ def _others(cwd: Path, snapshot: RunSnapshot, home: Home) -> list[tuple[float, f
 
 
 def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float]]) -> _Shown:
-    """The checkpoints, heartbeat and metric files in the program's folder that were written while the run lasted, and
-    no other: whose a file is that two may have written is not known, unless the run has told of it."""
+    """The checkpoints, heartbeat and metric files in the program's folder that were written while the run, and no
+    other, was running: if two may have written a file, it is unknown whose it is, unless the run has reported it."""
     began, ended = snapshot.started or 0.0, snapshot.ended or snapshot.seen
     told = snapshot.numbers.checkpoint
     weights: list[tuple[float, Path]] = []
@@ -319,7 +319,7 @@ def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float
                 watch["heartbeat"] = str(inside)
         elif path.suffix in (".jsonl", ".csv") and re.search("metric|log|hist|result", path.stem):
             watch["metrics"] = str(inside)
-    elsewhere = (one for one in snapshot.checkpoints if not one.path.is_relative_to(cwd))  # it has told of them
+    elsewhere = (one for one in snapshot.checkpoints if not one.path.is_relative_to(cwd))  # reported by the run itself
     weights += [(one.time, one.path) for one in elsewhere if one.complete and began <= one.time <= ended + 60]
     return _Shown(_pattern([path for _, path in sorted(weights)]), watch)
 
@@ -352,7 +352,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _program(words: list[str], cwd: Path, environ: Mapping[str, str]) -> tuple[list[str], Path | None]:
-    """The command, with ``{python}`` where it begins with one, and that one: a profile is launched from any shell."""
+    """The command, with ``{python}`` in place of an interpreter, and that one: any shell may launch a profile."""
     found = (
         shutil.which(words[0], path=environ.get("PATH")) if "/" not in words[0] else os.path.normpath(cwd / words[0])
     )
@@ -362,7 +362,7 @@ def _program(words: list[str], cwd: Path, environ: Mapping[str, str]) -> tuple[l
 
 
 def _path(path: Path, folder: Path) -> str:
-    """As a person would write it: beside the profile's folder, below the home folder, or in full."""
+    """As a person would write it: relative to the profile's folder, below the home folder, or in full."""
     if path.is_relative_to(folder.parent):
         return os.path.relpath(path, folder)
     return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)

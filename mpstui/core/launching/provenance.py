@@ -1,8 +1,9 @@
 """What a run was launched from: the git commit of its folder and the changes since, packages, host.
 
-Taken at the launch, since all of it goes on changing while the training runs. Git is asked two questions at most, none
-where no ``.git`` is above the folder, and is let run no program that the repository names (hooks, file system monitors,
-external diffs). Packages are told by their folders' names: nothing is imported, no interpreter is started.
+Recorded at the launch, since all of it goes on changing while the training runs. Git is asked at most two questions,
+none if there is no ``.git`` above the folder, and must not run any program that the repository names (hooks, file
+system monitors, external diffs). Packages are recognised by the names of their folders: nothing is imported, no
+interpreter is started.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...wire.rundir import RunDir
 from ...wire.secrets import masked_text
 
 GIT_SECONDS = 3.0
-"""A repository so large, or so far away, is started without."""
+"""A run in a repository that is too large, or too far away, starts without this."""
 MOST_DIFF_BYTES = 1 << 20
 BROUGHT = ".mpstui-source.json"
 """In a folder of code that another machine sent: the commit there, and the digests of its files."""
@@ -36,13 +37,13 @@ _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
 class ProvenanceNotes:
-    """Asks once for each folder and interpreter: the runs of a sweep start from the same."""
+    """Asks once per folder and interpreter: the runs of a sweep start from the same."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Path, str], tuple[Provenance, str]] = {}
 
     def write(self, run: RunDir, folder: Path, program: str, environ: Mapping[str, str]) -> None:
-        """Keep what is known beside the run; on a full disk nothing is kept, and the run starts all the same."""
+        """Save what is known with the run; on a full disk nothing is saved, and the run starts all the same."""
         key = folder, program
         if key not in self._known:
             self._known[key] = take(folder, program, environ)
@@ -54,7 +55,7 @@ class ProvenanceNotes:
 
 
 def take(folder: Path, program: str, environ: Mapping[str, str]) -> tuple[Provenance, str]:
-    """What is known now, and the changes of tracked files as a diff with the secrets in it masked."""
+    """What is known now, and the changes of tracked files as a diff with its secrets masked."""
     version, packages = _installed(program, environ)
     found = Provenance(
         host=platform.node(),
@@ -86,7 +87,7 @@ def take(folder: Path, program: str, environ: Mapping[str, str]) -> tuple[Proven
 
 
 def _installed(program: str, environ: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """The interpreter's version and its packages, by the names of folders; None, and nothing, where it is no Python."""
+    """The interpreter's version and its packages, by the names of folders; None and no packages if it is not Python."""
     path = shutil.which(program, path=environ.get("PATH"))
     if path is None or "python" not in Path(path).name:
         return None, {}
@@ -100,7 +101,7 @@ def _installed(program: str, environ: Mapping[str, str]) -> tuple[str | None, di
 
 
 def _brought(found: Provenance, folder: Path) -> tuple[Provenance, str]:
-    """What the machine that sent the code knew of it."""
+    """What the machine that sent the code knew about it."""
     for parent in (folder, *folder.parents):
         try:
             told = storage.read_json(parent / BROUGHT)
@@ -114,7 +115,7 @@ def _brought(found: Provenance, folder: Path) -> tuple[Provenance, str]:
 
 
 def ask_git(folder: Path, seconds: float, *words: str) -> bytes | None:
-    """What git prints; None where it is not there, fails, or takes longer."""
+    """What git prints; None if it is missing, fails, or takes longer."""
     environ = {
         **os.environ,
         "GIT_OPTIONAL_LOCKS": "0",

@@ -1,4 +1,4 @@
-"""What a run's record says about how it was started, which actions can work for it, and what a restart asks for."""
+"""What a run's record says about how it was started, which actions can work on it, and what a restart asks for."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class RecordedRun:
 
     spec: Spec
     choice: ChoiceRecord
-    """Nothing was chosen in records of other programs."""
+    """Empty in records of other programs."""
     template: LaunchTemplate
     """What the next attempt starts from."""
 
     @property
     def has_profile(self) -> bool:
-        """Whether it was launched from a profile's file, and not as a command."""
+        """Whether it was launched from a profile's file, rather than as a command."""
         return self.spec.profile_path is not None
 
     def device_refusal(self, device: str) -> str:
@@ -53,7 +53,7 @@ class RecordedRun:
 
     @property
     def no_resume(self) -> str:
-        """Why every restart begins from scratch; empty where the program can continue."""
+        """Why every restart begins from scratch; empty if the program can resume."""
         if self.template.resume_args is not None:
             return ""
         if not self.has_profile:
@@ -70,7 +70,7 @@ class RecordedRun:
 
 
 def no_variant(device: str, *, profile: bool, agent: bool) -> str:
-    """Why a program cannot be put on ``device``, and what lets it.
+    """Why a program cannot be put on ``device``, and what would make that possible.
 
     Args:
         profile: it was launched from a profile's file, and not as a command.
@@ -82,7 +82,7 @@ def no_variant(device: str, *, profile: bool, agent: bool) -> str:
 
 
 def read_run(run: RunDir) -> RecordedRun | None:
-    """The record of a run; None when it cannot be read, and nothing may be done to the run."""
+    """The record of a run; None if it cannot be read, in which case nothing may be done to the run."""
     spec = storage.stamp(run.spec)
     return _read_run(run.path, (spec, storage.stamp(run.status))) if spec is not None else None
 
@@ -110,7 +110,7 @@ def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
 
 
 def chosen(found: Mapping[str, Any]) -> ChoiceRecord:
-    """The choice in a record or a request; nothing was chosen where it cannot be read."""
+    """The choice in a record or a request; an empty one if it cannot be read."""
     choice = found.get("choice")
     try:
         return storage.from_json(ChoiceRecord, choice) if isinstance(choice, dict) else ChoiceRecord()
@@ -134,13 +134,13 @@ def plan_restart(
     Returns the options of its request, and secrets for the supervisor's environment only, to be written nowhere.
 
     Args:
-        device: None keeps the one it has.
+        device: None keeps the present one.
         source: latest, best, scratch, or a checkpoint's path.
         choice: an edited launch, for this and later attempts; None starts the same one again.
-        rehearsal: only try it.
+        rehearsal: only try it out.
         runs: the folder of all runs, whose disk needs free space.
         environ: the caller's.
-        machine: called only when the machine must be asked.
+        machine: only called if the machine must be asked.
 
     Raises:
         UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
@@ -181,7 +181,7 @@ def _existing(source: str, cwd: Path) -> str:
 def availability(snapshot: RunSnapshot, action: str) -> Availability:
     """Whether ``action`` (an id of :data:`mpstui.core.actions.ACTIONS`) can work for this run.
 
-    The sentence of one that can work is a caution, such as a restart that can only begin from scratch.
+    The sentence for an action that can work is a caution, such as a restart that can only begin from scratch.
     """
     return allowed(snapshot, _facts(snapshot), BY_ID[action])
 
@@ -193,7 +193,7 @@ def available(snapshot: RunSnapshot) -> Mapping[str, Availability]:
 
 
 def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
-    """Snapshots of a list with what only a closer look tells: their checkpoints, and what can be done with each."""
+    """A list's snapshots with what only a closer look shows: their checkpoints, and what can be done with each."""
     from ..runs.checkpoints import CheckpointScanner
     from ..runs.files import WitnessReader
     from ..runs.local_machine import LocalMachine
@@ -210,7 +210,7 @@ def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
 
 
 def _facts(snapshot: RunSnapshot) -> RunFacts | None:
-    """What its folder says; None where its record cannot be read, and for a run that is only watched."""
+    """What its folder says; None if its record cannot be read, and for a run that is only watched."""
     run = RunDir(snapshot.dir)
     recorded = read_run(run) if snapshot.is_ours else None
     if recorded is None:
@@ -224,14 +224,14 @@ def _facts(snapshot: RunSnapshot) -> RunFacts | None:
 
 
 def _unheard(run: RunDir, attempt: int) -> dict[str, str]:
-    """What cannot be asked of the trainer itself, and why; what reports reads requests, as far as it says so."""
+    """What the trainer itself cannot be asked for, and why; a program that reports may say which requests it reads."""
     folder = run.attempt(attempt)
     try:
         beat = storage.read_json(folder.heartbeat())
     except (OSError, UnreadableRecord):
-        return {}  # of the moment, or of a newer mpstui: whoever wrote it is asked
+        return {}  # just written, or by a newer mpstui: its writer is asked
     if beat is not None:
-        alone = beat.get("reported") and not folder.stack_signal.exists()  # no agent answers for it
+        alone = beat.get("reported") and not folder.stack_signal.exists()  # there is no agent to answer for it
         unheard = [one for one in _OF_THE_PROGRAM if one not in (beat.get("answers") or ())] if alone else []
         return {one: _REPORTS_ALONE.format(one) for one in unheard}
     why = "only the program itself can do that, and it is still starting: try again in a moment"

@@ -1,4 +1,4 @@
-"""What a rehearsal showed: an attempt that tried a changed launch for some steps, beside the attempt that failed."""
+"""What a rehearsal showed: an attempt that tried out a changed launch for some steps, next to the one that failed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ..runs.files import parse_lines
 
 _ALIKE = 0.01
 _COUNTS_PARTS = 0.75
-"""Of accumulation times the steps that were done: a printed step beyond that counts the parts of batches."""
+"""Printed steps beyond this share of accumulation times the steps done count the parts of batches."""
 BY = "rehearsal"
-"""Who asked for the end of a rehearsal that got so far."""
+"""Who asked for the end of a rehearsal that got that far."""
 _LEAST_SECONDS = 30.0
 _LOG_BYTES = 1 << 18
-"""As much of the end of an attempt's output is read where nothing else tells its steps."""
+"""How much of the end of an attempt's output is read if nothing else has its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +42,20 @@ class Shown:
     step: int | None = None
     """The last one."""
     memory: str = ""
-    """In words; empty where nothing tells it."""
+    """In words; empty if unknown."""
     steps_per_second: float | None = None
     first_step: int | None = None
     losses: Mapping[int, float] = field(default_factory=dict)
-    """By step, as they were reported, else printed."""
+    """By step, as reported, or else as printed."""
     printed: Mapping[int, float] = field(default_factory=dict)
-    """By step, where only the agent saw the others: the program's own number is the better one."""
+    """By step, if only the agent saw the others: the program's own number is better."""
     seconds: float | None = None
     """From its launch to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """A rehearsal that has ended, beside the attempt that failed."""
+    """A rehearsal that has ended, next to the attempt that failed."""
 
     attempt: int
     rehearsal: Rehearsal
@@ -68,12 +68,12 @@ class Rehearsed:
 
     @property
     def proven(self) -> bool:
-        """Whether it did what the failed attempt did not: it can be gone on with."""
+        """Whether it did what the failed attempt did not: then the run can continue like this."""
         return not self.failure
 
     @property
     def loss_difference(self) -> float | None:
-        """The largest relative difference of the loss at a step that both have done, each in the same words."""
+        """The largest relative difference of the loss at a step that both did, each in the same words."""
         told = (self.failed.printed, self.tried.printed), (self.failed.losses, self.tried.losses)
         for before, after in told:
             both = [(before[step], loss) for step, loss in after.items() if step in before]
@@ -105,7 +105,7 @@ class Rehearsed:
 
     @property
     def _how_far(self) -> str:
-        """How long it ran, and whether that is further than the attempt that failed came."""
+        """How long it ran, and whether it got further than the attempt that failed."""
         came, failed_at = self.tried.step, self.failed.step
         if self.steps is not None and came is not None:
             done = f"{whole(self.steps)} step{'' if self.steps == 1 else 's'} done"
@@ -125,9 +125,9 @@ def _labelled(label: str, memory: str) -> str:
 
 
 def rehearsal_of(snapshot: RunSnapshot, changes: Sequence[Change], profile: Profile, steps: int = 20) -> Rehearsal:
-    """What to ask for, to try a changed launch of this run.
+    """The request to try out a changed launch of this run.
 
-    A program that reports no steps is given twice the time in which it failed.
+    A program that reports no steps gets twice the time in which it failed.
 
     Raises:
         UsageError: no step is asked for.
@@ -148,7 +148,7 @@ def rehearsal_of(snapshot: RunSnapshot, changes: Sequence[Change], profile: Prof
 
 
 def _in_short(changes: Sequence[Change], profile: Profile) -> tuple[str, str]:
-    """``batch 64`` and ``32 × 2``: a batch is told with what is accumulated of it."""
+    """``batch 64`` and ``32 × 2``: a batch is shown with how often it is accumulated."""
 
     def of(role: str) -> Change | None:
         named = profile.roles.get(role)
@@ -167,7 +167,7 @@ def _in_short(changes: Sequence[Change], profile: Profile) -> tuple[str, str]:
 
 
 def newest_rehearsal(run: RunDir) -> Rehearsed | None:
-    """What the newest attempt showed, where it was a rehearsal and has ended; else None."""
+    """What the newest attempt showed, if it was a rehearsal and has ended; otherwise None."""
     number = max(run.attempt_numbers(), default=0)
     folder = run.attempt(number)
     launched, ended = storage.read_or_none(LaunchRecord, folder.launch), storage.read_or_none(ExitRecord, folder.exit)
@@ -199,7 +199,7 @@ def _failure(run: RunDir, number: int, ended: ExitRecord) -> str:
 
 
 def _shown(run: RunDir, number: int, metrics: Path) -> Shown:
-    """What an attempt's reports, else its output and its exit record, tell of it."""
+    """What an attempt's reports, or else its output and its exit record, say about it."""
     folder = run.attempt(number)
     beat, ended = heartbeat.read(folder.heartbeat()), storage.read_or_none(ExitRecord, folder.exit)
     launched = storage.read_or_none(LaunchRecord, folder.launch)
@@ -247,7 +247,7 @@ def _losses_in_output(path: Path) -> Mapping[int, float]:
 
 
 def _pace(points: Mapping[int, tuple[float, float]]) -> float | None:
-    """Steps a second: the median, since the first steps are slow everywhere."""
+    """Steps per second: the median, since the first steps are slow everywhere."""
     steps = sorted(points)
     paces = [
         (after - before) / (points[after][0] - points[before][0])

@@ -1,4 +1,4 @@
-"""The fields of a launch form that have a scheduler start the run, and what is asked of that."""
+"""The fields of a launch form for a scheduler that starts the run, and for what is asked of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE = "none"
 
 
 def schedulers_here() -> tuple[str, ...]:
-    """Those whose command is found on this machine; what they offer is asked of them meanwhile."""
+    """Schedulers whose command is found on this machine; their offers are asked for in the meantime."""
     found = tuple(name for name in ENGINES if shutil.which(engine_named(name).program))
     for name in found:
         ask_aside(name)
@@ -37,10 +37,10 @@ def require_scheduler(choice: LaunchChoice) -> None:
 
 
 def scheduler_fields(choice: LaunchChoice, offered: Sequence[str]) -> tuple[Field, ...]:
-    """Which scheduler starts it, and the usual options of each; none where there is none to choose.
+    """Which scheduler starts it, and the usual options of each; none if there is none to choose.
 
     Args:
-        offered: schedulers beside those that the profile names.
+        offered: schedulers in addition to those that the profile names.
     """
     jobs = choice.profile.jobs
     found = engine_of(jobs, choice.on, choice.job)
@@ -62,7 +62,7 @@ def scheduled(values: Mapping[str, str], choice: LaunchChoice) -> dict[str, Any]
     """``on`` and ``job`` of the launch that a form describes.
 
     Raises:
-        UsageError: an option of the profile is left out, which no option of a launch can do.
+        UsageError: an option of the profile is left out, which a launch cannot do.
     """
     if ENGINE not in values:
         return {"on": choice.on, "job": choice.job}

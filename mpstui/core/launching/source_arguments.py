@@ -1,4 +1,4 @@
-"""The arguments that a program's source names, where the program cannot be asked: it needs a GPU, or a module."""
+"""The arguments that a program's source names, if the program cannot be asked: it needs a GPU, or a module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING = ("help", "version")
 def arguments_in(text: str) -> list[dict[str, Any]]:
     """What each ``add_argument`` with a plain name in a script would tell its parser, as rows of an answer.
 
-    Only what is written out is known: a default that is computed is none.
+    Only literals are known: a computed default counts as none.
     """
     try:
         tree = ast.parse(text)
@@ -57,7 +57,7 @@ def _told(call: ast.Call) -> Iterator[dict[str, Any]]:
 
 
 def _plain(value: ast.expr) -> Any:
-    """What a literal says; None for what is computed."""
+    """The value of a literal; None for what is computed."""
     try:
         found = ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

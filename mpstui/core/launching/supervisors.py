@@ -1,4 +1,4 @@
-"""The start of supervisors: of one run, or of many from one process."""
+"""Starting supervisors: for one run, or for many from one process."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
 def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = PROGRAM) -> None:
     """Start a supervisor and return once it holds the run (some tens of milliseconds).
 
-    Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
-    more, so that its parent is init and the one we wait for leaves no zombie.
+    Safe at any time and on any run: if there is one already, the second leaves at once. The process forks once more, so
+    that its parent is init and the one we wait for leaves no zombie.
 
     Args:
-        environ: the caller's. What marks the caller itself as part of a run stays behind: a training may launch
+        environ: the caller's. Whatever marks the caller itself as part of a run is removed: a training may launch
             another one, which must not be found, and ended, as one of its own processes.
 
     Raises:
-        OperationError: it could not take the run; its own words are in ``supervisor.log``.
+        OperationError: it could not take over the run; its own words are in ``supervisor.log``.
     """
     require_trust(run)
     command = [sys.executable, "-I", "-S", str(program), str(run.path)]
@@ -58,18 +58,18 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
     deadline = time.monotonic() + READY_SECONDS
     while (code := child.poll()) is None and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-    # None: a machine so slow that the run's own record must say how it goes on.
+    # None: a machine so slow that the run's own record must tell the rest.
     if code not in (0, ALREADY_SUPERVISED, None):
         raise _gave_up(run, code)
 
 
 class Supervisors:
-    """Starts the supervisors of many runs, in the order they are named, from one process that reads their program once.
+    """Starts the supervisors of many runs, in the given order, from one process that reads their program once.
 
-    They share its memory and start in a fraction of the time. On Linux alone: elsewhere, and where a run's environment
-    is not that of the first, each is started by itself. A context; leaving it waits until all are under way.
+    They share its memory and start in a fraction of the time. Only on Linux: elsewhere, and if a run's environment
+    differs from that of the first, each is started separately. A context; leaving it waits until all have started.
 
-    Raises (on leaving): OperationError: one could not take its run; the others did.
+    Raises (on leaving): OperationError: one could not take over its run; the others did.
     """
 
     def __init__(self, runs: Path) -> None:
@@ -82,7 +82,7 @@ class Supervisors:
         return self
 
     def start(self, run: RunDir, environ: Mapping[str, str]) -> None:
-        """See :func:`start_supervisor`, whose answer is not waited for here."""
+        """See :func:`start_supervisor`; does not wait for its answer."""
         require_trust(run)
         if self._process is None and sys.platform == "linux":
             self._begin(environ)
@@ -90,11 +90,11 @@ class Supervisors:
             start_supervisor(run, environ)
             return
         self._asked.append(run)
-        with contextlib.suppress(OSError):  # it has died: each is started by itself in the end
+        with contextlib.suppress(OSError):  # it has died: in the end each is started separately
             self._process.stdin.write(os.fsencode(run.path) + b"\0")
 
     def _begin(self, environ: Mapping[str, str]) -> None:
-        # Each supervisor puts its own run where the folder of all runs stands now, with room for any run's id.
+        # Each supervisor replaces the folder of all runs by its own run here, so leave room for any run's id.
         folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len(f"{EACH} "))
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
@@ -117,7 +117,7 @@ class Supervisors:
         answers, failures = self._process.stdout.fileno(), []
         for run in self._asked if error is None else ():
             if not select.select([answers], [], [], READY_SECONDS)[0]:
-                break  # a machine so slow that the runs' own records must say how they go on
+                break  # a machine so slow that the runs' own records must tell the rest
             code = os.read(answers, 1)
             if not code:
                 start_supervisor(run, self._environ)
@@ -131,7 +131,7 @@ class Supervisors:
 
 
 def require_trust(run: RunDir) -> None:
-    """Nothing is started on a run that another user could write.
+    """Refuse to start anything on a run that another user can write to.
 
     Raises:
         OperationError: another user can.

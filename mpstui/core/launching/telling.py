@@ -1,4 +1,4 @@
-"""A launch as it is told before it is started: in the form, by ``--dry-run``, and from one machine to another."""
+"""How a launch is described before it is started: in the form, by ``--dry-run``, and between machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(made: LaunchPlan) -> dict[str, Any]:
 
 
 def script_of(runs: Sequence[Mapping[str, Any]]) -> str:
-    """What :func:`told` says of runs as one shell script, with what a scheduler is asked for as a comment."""
+    """The runs described by :func:`told` as one shell script, with what is asked of a scheduler as a comment."""
     jobs = [one["job"] for one in runs if one["job"]]
     asked = shlex.join(f"{key}={value}" if value else key for key, value in jobs[0]["options"].items()) if jobs else ""
     note = f"# each is a job of {jobs[0]['engine']}: {asked}".rstrip(": ") + "\n" if jobs else ""
@@ -42,7 +42,7 @@ def script_of(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def preview_of(runs: Sequence[Mapping[str, Any]]) -> Preview:
-    """The preview of a form, of what :func:`told` says of each run."""
+    """The preview of a form, for runs described by :func:`told`."""
     first = runs[0]
     return Preview(
         command=command_line(first["command"]),

@@ -1,4 +1,4 @@
-"""Values that cannot be right, refused before anything starts: a choice that there is not, a missing file."""
+"""Values that cannot be right, refused before anything starts: an invalid choice, a missing file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .arguments import Argument, known_arguments
 _READ = re.compile(
     r"(?:^|_)(?:annotations|bed|config|csv|fasta|init|input|load|npz|pretrained|tokenizer|train|val|valid|vocab)(?:_|$)"
 )
-"""Words of arguments whose file is read: one that may be written, or is read if it is there, is no mistake."""
+"""Words in names of arguments whose file is read: files written, or read only if they exist, may be missing."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|dest|export|log|logdir|logs|out|output|results|save|tmp|write)(?:_|$)")
 _DATA = re.compile(r"(?:^|_)(?:data|dataset|root)(?:_|$)")
 _FOLDER = re.compile(r"(?:^|_)(?:base|dir|directory|folder|home|path|prefix|root)(?:_|$)")
@@ -32,15 +32,15 @@ def require_values(
     *,
     ask: bool = False,
 ) -> None:
-    """Refuse values that the program could only fail of; a folder of data may be one that it makes itself.
+    """Refuse values with which the program could only fail; a folder of data may be one that it creates itself.
 
-    Nothing is refused where the program's own folder is not there yet, as before its code is sent there.
+    Nothing is refused while the program's own folder does not exist, as before its code is sent there.
 
     Args:
-        ask: have the program name its arguments where that is not known yet; it may take some seconds.
+        ask: have the program name its arguments if they are not known yet; it may take some seconds.
 
     Raises:
-        UsageError: a value is none of the program's choices or no number, or a file that it reads is not there.
+        UsageError: a value is not one of the program's choices or not a number, or a file that it reads is missing.
     """
     if not cwd.is_dir():
         return
@@ -63,7 +63,7 @@ def require_values(
 
 
 def _may_be_joined(name: str, known: Mapping[str, Argument], arguments: Mapping[str, ArgumentValue]) -> bool:
-    """Whether another argument names a folder, which the program may put before the path of this one."""
+    """Whether another argument names a folder, which the program may prepend to this one's path."""
     others = {*known, *map(folded, arguments)} - {name}
     return any(_FOLDER.search(one) and not _WRITTEN.search(one) and not _READ.search(one) for one in others)
 

@@ -1,6 +1,6 @@
-"""Parsers of command lines beside argparse, a file each, loaded by the program's own Python when it is asked.
+"""Parsers of command lines other than argparse, one file each, loaded by the program's own Python when it is asked.
 
-A file has ``PACKAGES``, what a program imports that has such a parser, and ``look(package, keep)``: see to it that
+A file has ``PACKAGES``, which programs with such a parser import, and ``look(package, keep)``, which makes sure that
 ``keep`` is called with the arguments, as dictionaries of ``arguments.Argument``, before the program would train.
 Standard library only, in the syntax of Python 3.9.
 """

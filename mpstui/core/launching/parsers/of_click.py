@@ -1,4 +1,4 @@
-"""click, and typer, which is made of it or has a copy of its own."""
+"""click, and typer, which is built on it or has its own copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KINDS = {"integer": "int", "int": "int", "float": "float"}
 
 
 def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Tell the options of each command that is entered, and let none of them begin."""
+    """Report the options of each command that is entered, and let none of them begin."""
     command = package.Command
     enter, begin = command.make_context, command.invoke
 

@@ -1,4 +1,4 @@
-"""tyro, which makes its arguments of dataclasses and functions."""
+"""tyro, which derives its arguments from dataclasses and functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MADE_FROM = ("prog", "description", "default", "use_underscores", "config")
 
 
 def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Tell what the first ``tyro.cli`` would take, and let nothing begin behind it."""
+    """Report what the first ``tyro.cli`` would take, and let nothing after it begin."""
     parser_of = package.extras.get_parser
 
     def cli(made_of: Any, *args: Any, **options: Any) -> Any:
@@ -26,7 +26,7 @@ def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
 
 
 def _told(one: Any) -> dict[str, Any]:
-    """Its defaults and types are words of the help."""
+    """Its defaults and types are words of the help text."""
     text = " ".join(str(one.help or "").replace("%%", "%").split())
     default = _DEFAULT.search(text)
     metavar = str(one.metavar or "")
