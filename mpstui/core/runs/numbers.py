@@ -15,8 +15,8 @@ from .step_rate import StepRate
 NEWEST_RECORDS = 240
 FEWEST_COMPARED = 10
 """Two counts that are still this low may agree by chance."""
-_MOST_APART_SECONDS = 3.0
-"""At most so long between a beat and a printed line that are compared."""
+_MOST_APART_SECONDS = 6.0
+"""At most so long between a beat and a printed line that are compared: on a busy machine beats are late."""
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)

@@ -77,6 +77,14 @@ def test_an_epoch_of_which_every_step_is_printed_says_how_many_there_are(
     assert (numbers.step, numbers.steps, numbers.epoch, numbers.epochs) == (40, steps, 4, 40)
 
 
+@pytest.mark.parametrize("step", [26, 30, 40, 44])
+def test_the_total_of_short_epochs_stands_still_while_a_beat_is_late(home: Home, step: int) -> None:
+    printed = "".join(f"loss in epoch {n // 10} iteration {n % 10}: 1.{n}\n" for n in range(10, 50))
+    told = {"accumulate": 1, "steps_per_second": 3.5}
+    numbers = shown(home, "python main.py --num_epochs 40", printed, step=step, **told).numbers
+    assert (numbers.step, numbers.steps) == (step, 400)
+
+
 @pytest.mark.parametrize(
     ("argv", "totals"),
     [
