@@ -1,4 +1,4 @@
-"""Other machines: the same core runs there, and what it knows comes here over one line.
+"""Other machines: the same core runs there, and what it knows is sent here over one connection, the line.
 
 ======================  ===============================================================================================
 the line                ``ssh`` opens it, ``line`` is it; ``bundle`` is what is sent, ``arrival`` unpacks and starts

@@ -1,7 +1,7 @@
-"""The program that a far machine is sent: our own sources, all but the screen, and the two packages they need.
+"""The program that is sent to a far machine: our own sources, all but the screen, and the two packages they need.
 
-Two machines with the same sources make the same bytes, so that its SHA-256 is its name there: ``arrival.py`` keeps one
-folder for each. Byte code is left to the Python that will run it.
+Two machines with the same sources make the same bytes, so the bundle's SHA-256 serves as its name over there:
+``arrival.py`` keeps one folder for each. Byte code is left to the Python that will run it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ..profiles.library import shipped_folder
 from .arrival import ARRIVING
 
 START = "mpstui/core/hosts/__main__.py"
-"""What is run of it."""
+"""The file in it that is run."""
 _SOURCES = Path(__file__).resolve().parents[3]
 _STAYS = frozenset({"ui", "__pycache__", "profiles"})
-"""Parts of the package that stay here; profiles are found by another way."""
+"""Parts of the package that are not sent; profiles are found in another way."""
 _OTHERS = ("tomlkit", "platformdirs")
-"""They lie apart from ours: a training that is shown our trainers must not be shown these."""
+"""Kept apart from our own: a training that may import our trainers must not be able to import these."""
 _LEVEL = 9
 
 
 class Bundle(NamedTuple):
-    """One version of it."""
+    """One version of the bundle."""
 
     digest: str
     """SHA-256 of :attr:`archive`, in hexadecimal."""
@@ -46,19 +46,19 @@ class Bundle(NamedTuple):
     """How many files, and their bytes."""
 
     def packed(self) -> bytes:
-        """As it travels (0.2 s of processor time): its length in eight bytes, and zlib's stream."""
+        """As it is sent (0.2 s of processor time): its length in eight bytes, then zlib's stream."""
         stream = zlib.compress(self.archive, _LEVEL)
         return len(stream).to_bytes(8, "big") + stream
 
 
 @cache
 def bundle() -> Bundle:
-    """Of the sources that this process runs (60 ms)."""
+    """Made from the sources that this process runs (60 ms)."""
     out, count, total = io.BytesIO(), 0, 0
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, path in sorted(_files()):
             data = storage.read_bytes(path)
-            entry = tarfile.TarInfo(name)  # neither owner, mode nor time: the same bytes everywhere
+            entry = tarfile.TarInfo(name)  # without owner, mode and time: the same bytes everywhere
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
             count, total = count + 1, total + len(data)
@@ -66,7 +66,7 @@ def bundle() -> Bundle:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """Every file under the name it has there, which is that of an installed mpstui."""
+    """Every file under the name that it gets there, which is that of an installed mpstui."""
     yield from _below(_SOURCES / "mpstui", "mpstui", _STAYS)
     yield from _below(shipped_folder(), "mpstui/profiles", frozenset())
     yield from _below(_SOURCES / trainer_module(), INSTALLED_TRAINER, frozenset({"__pycache__"}))
@@ -91,9 +91,9 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 
 
 def remove_old(home: Home, now: float, cache: Path = _SOURCES.parent) -> None:
-    """In the bundle that has just arrived: take away those nobody has used for 30 days, and halves that were cut.
+    """Called in the bundle that has just arrived: remove those unused for 30 days, and incomplete ones.
 
-    What a run was started from stays as long as the run: its agent lies there, and its restarts need it.
+    The bundle from which a run was started stays as long as the run: its agent lies there, and its restarts need it.
     """
     if not _NAME.fullmatch(_SOURCES.name) and cache == _SOURCES.parent:
         return  # not in a bundle
@@ -107,7 +107,7 @@ def remove_old(home: Home, now: float, cache: Path = _SOURCES.parent) -> None:
 
 def _names(run: RunDir, name: str) -> bool:
     try:
-        job = storage.read_bytes(run.job) if run.job.exists() else b""  # which may wait for days
+        job = storage.read_bytes(run.job) if run.job.exists() else b""  # it may wait for days
         return name.encode() in storage.read_bytes(run.spec) + job
     except OSError:
-        return True  # nobody knows
+        return True  # unknown, so keep it

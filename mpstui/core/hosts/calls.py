@@ -1,8 +1,9 @@
-"""What was asked of this machine from another one, kept so that it is done once, however often it is asked.
+"""What another machine asked of this one, recorded so that it is done once, however often it is asked.
 
-A line may die between a wish and its answer. Whoever wished asks again under the same id: what was done is told again,
-what is being done is waited for, and what was called off is never begun, however late it arrives. What was begun by a
-process that died is gone on with: whatever acts leaves its call's id in what it makes, and looks for that first.
+A line may break between a request and its answer. Whoever asked asks again under the same id: what was done is
+answered again, what is being done is waited for, and what was cancelled is never begun, however late it arrives. What
+was begun by a process that died is continued: whatever acts leaves the call's id in what it makes, and looks for that
+first.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ CALLED_OFF = "it had been called off"
 
 
 class Call(NamedTuple):
-    """One wish, as whoever acts on it gets it."""
+    """One request, as it is passed to what acts on it."""
 
     id: str
     again: bool = False
-    """It was begun by a process that has died: how far it got has to be seen."""
+    """It was begun by a process that has died: how far that got must be found out."""
 
 
 class CallBook:
@@ -38,10 +39,10 @@ class CallBook:
         self._folder = folder
 
     def once(self, call: str, work: Callable[[Call], dict[str, Any]]) -> dict[str, Any]:
-        """Do it unless it was done; what came of it either way.
+        """Do it unless it was done already; returns its result either way.
 
         Raises:
-            OperationError: it was called off.
+            OperationError: it was cancelled.
         """
         with self.holding(call):
             kept = storage.read_json(self._record(call))
@@ -55,10 +56,10 @@ class CallBook:
             return came
 
     def call_off(self, call: str) -> dict[str, Any] | None:
-        """What came of a call that nobody waits for any more.
+        """Cancel a call that nobody waits for any more, or return its result.
 
-        None: it was not begun, and never will be. Empty: it was begun, and what did it has died; to ask again is to
-        know.
+        None: it was not begun, and never will be. Empty: it was begun by a process that has died; asking again tells
+        the result.
         """
         with self.holding(call):
             kept = storage.read_json(self._record(call))
@@ -70,7 +71,7 @@ class CallBook:
             return dict(kept.get("came", {}))
 
     def forget(self) -> None:
-        """Drop what is so old that nobody asks again."""
+        """Drop calls so old that nobody will repeat them."""
         with contextlib.suppress(OSError):
             for path in self._folder.iterdir():
                 if time.time() - path.stat().st_mtime > KEPT_SECONDS:
@@ -78,10 +79,10 @@ class CallBook:
 
     @contextlib.contextmanager
     def holding(self, call: str) -> Iterator[None]:
-        """As the only one who acts on a call.
+        """Be the only one who acts on a call.
 
         Raises:
-            OperationError: somebody else still does.
+            OperationError: somebody else is still acting on it.
         """
         if not _ID.fullmatch(call):
             raise OperationError("a call without an id of ours")

@@ -1,7 +1,7 @@
-"""What is known on one side and looked at on the other: values whose changes travel, no faster than is agreed.
+"""What is known on one side and looked at on the other: values whose changes are sent, no faster than agreed.
 
-A channel holds one value of one type. What has changed since it was told last goes as one patch, and the next one waits
-as long as this one was long. Nothing piles up: whatever happens meanwhile is in the next patch, or cancels itself out.
+A channel holds one value of one type. What has changed since it was last sent goes as one patch, and the next patch
+waits for as long as this one took. Nothing piles up: whatever happens meanwhile is in the next patch, or cancels out.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from .forms import Known, Malformed, Rules
 from .outbox import Outbox
 
 TOLD = Rules(digits=7)
-"""More than any screen shows."""
+"""More digits than any screen shows."""
 _FIRST_SECONDS = 1.0
-"""What a value that is told for the first time costs at most: it is no change."""
+"""The longest wait after sending a value for the first time, which is no change."""
 
 
 @dataclass(slots=True)
 class _Channel:
     known: Known[Any] | None = None
     waits: bool = False
-    """Its last patch is still on its way out."""
+    """Its last patch has not been sent completely."""
     first: bool = True
     next_at: float = 0.0
 
 
 class Teller:
-    """Tells the values of channels. For one thread, apart from what the outbox reports."""
+    """Sends the values of channels. For one thread, except for what the outbox reports."""
 
     def __init__(self, outbox: Outbox, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._outbox, self._monotonic = outbox, monotonic
         self._channels: dict[str, _Channel] = {}
 
     def may_tell(self, name: str) -> bool:
-        """Whether a change of this channel would travel now."""
+        """Whether a change of this channel could be sent now."""
         channel = self._channels.get(name)
         return channel is None or (not channel.waits and self._monotonic() >= channel.next_at)
 
     def told(self, name: str) -> Any:
-        """The value as the other side has it, or will have; None: nothing was told."""
+        """The value as the other side has it, or will have it; None: nothing was sent."""
         channel = self._channels.get(name)
         return channel.known.value if channel is not None and channel.known is not None else None
 
     def tell(self, name: str, kind: Any, value: Any, bytes_a_second: float, *, urgent: bool = False) -> bool:
-        """Tell a value where it has changed, it is its turn, and the last change has left; whether it was told."""
+        """Send a value if it has changed, it is its turn, and the last change has left; returns whether it was sent."""
         channel = self._channels.setdefault(name, _Channel())
         if channel.waits or (not urgent and self._monotonic() < channel.next_at):
             return False
@@ -77,17 +77,17 @@ class Teller:
 
 
 class Hearer:
-    """The values of channels, as they are told."""
+    """The values of channels, as they are received."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._known: dict[str, Known[Any]] = {}
 
     def hear(self, name: str, kind: Any, patch: Any) -> Any:
-        """The value that a patch makes.
+        """The value that results from a patch.
 
         Raises:
-            Malformed: it is no value of this channel.
+            Malformed: it is not a value of this channel.
         """
         known = self._known.get(name)
         try:
@@ -99,5 +99,5 @@ class Hearer:
         return value
 
     def drop(self, name: str) -> None:
-        """Nothing more is told of it."""
+        """This channel will get no more values."""
         self._known.pop(name, None)

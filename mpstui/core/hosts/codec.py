@@ -1,8 +1,9 @@
 """Values of our own types as plain JSON and back, by their annotations: dataclasses, named tuples and what is in them.
 
-One rule serves every class. What equals its default is left out, so that a value costs what it says. Both directions
-can be given what was encoded or decoded before: parts that are the same stay the same object, which makes a small
-change cheap to encode, to compare and to decode. Whatever does not fit its annotation is refused, and where it stands.
+One rule serves every class. Fields that equal their defaults are left out, so that the size depends on what a value
+says. Both directions can be given what was encoded or decoded before: unchanged parts remain the same objects, which
+makes small changes cheap to encode, to compare and to decode. Whatever does not fit its annotation is refused, and the
+error names the place.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ from .forms import (
 DERIVED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     SeriesView: {"smooth": lambda view: debiased_average(view.mean, view.smoothing)}
 }
-"""Fields that do not travel: they follow from the others, and all of them would change with each new point."""
+"""Fields that are not sent: they follow from the others, and would change completely with each new point."""
 MOMENTS: Mapping[type, frozenset[str]] = {one: frozenset({"time"}) for one in (Heartbeat, CheckpointNote, Ack, Request)}
-"""Moments in records whose annotations are read by a program that knows nothing of us."""
+"""Moments in records whose annotations are read by programs that do not know us."""
 NAMED: dict[str, Any] = {}
-"""Types that a module names in its annotations and does not import, by name."""
+"""Types that a module names in its annotations without importing them, by name."""
 FIELD = "."
-"""Before the name of a field, which tells a record from a table: the order of its keys means nothing."""
+"""Prefix of field names, which distinguishes a record from a table: the order of its keys means nothing."""
 _MISSING: Any = object()
 
 
 @lru_cache(None)
 def form_of(kind: Any) -> Form[Any]:
-    """The form of a type, told from the type alone.
+    """The form of a type, derived from the type alone.
 
     Raises:
-        TypeError: values of it cannot be told.
+        TypeError: its values cannot be encoded.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -116,10 +117,10 @@ def _worth(known: Known[Any] | None) -> Known[Any] | None:
 
 
 class _Union(Form[Any]):
-    """Several types: the first that a value is of. Where JSON does not tell them apart, its number stands before it."""
+    """Several types: the first that a value has. If JSON cannot tell them apart, its number comes before it."""
 
     def __init__(self, forms: tuple[Form[Any], ...], *, tagged: bool, optional: bool) -> None:
-        # What is written as text goes before a float, and a bool before an int: both are what they are not alone.
+        # What is written as text precedes a float, and a bool precedes an int: each also counts as the latter.
         self._forms, self._tagged, self._optional = forms, tagged, optional
 
     def accepts(self, value: object) -> bool:
@@ -151,13 +152,13 @@ class _Union(Form[Any]):
 
 
 class _Record(Form[Any]):
-    """A dataclass or a named tuple: its fields by name, those left out that equal their defaults."""
+    """A dataclass or a named tuple: its fields by name, except those that equal their defaults."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._derive = DERIVED.get(kind, {})
         self._forms: dict[str, Form[Any]] | None = None
-        """Made when it is first needed: a class may hold itself."""
+        """Created when first needed: a class may contain itself."""
         if dataclasses.is_dataclass(kind):
             told_fields = [one for one in dataclasses.fields(kind) if one.init]
             self._names = tuple(one.name for one in told_fields)
@@ -238,7 +239,7 @@ class _Tuple(Form[Any]):
 
 
 class _Many(Form[Any]):
-    """Any number of values of one type; a set is told in order, so that it is the same whenever it is told."""
+    """Any number of values of one type; a set is sent in order, so that it is the same each time."""
 
     def __init__(self, of: Form[Any], made: Callable[[Any], Any]) -> None:
         self._of, self._made = of, made
@@ -267,7 +268,7 @@ def _pairs(known: Known[Any] | None) -> Callable[[int], Known[Any] | None]:
 
 
 class _Floats(Form[Sequence[float]]):
-    """A column of numbers, whatever holds it."""
+    """A column of numbers, in whatever container."""
 
     def __init__(self, of: Form[float]) -> None:
         self._of = of

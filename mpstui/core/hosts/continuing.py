@@ -1,4 +1,4 @@
-"""How a run that arrives goes on here: its launch as this machine makes it, and the records that say so."""
+"""How an arriving run continues here: its launch as this machine makes it, and the records that say so."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .parcel import HINT
 from .relocation import Places, relocated
 
 _ITS_OWN = ("run", "name", "created", "by", "profile", "profile_path", "branch")
-"""What a run's record keeps wherever it is; secrets of a profile are found again where its file is."""
+"""What a run's record keeps wherever it is; secrets of a profile are found again if its file is there."""
 
 
 def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[str, str]) -> LaunchPlan:
-    """The launch on the device that was asked for, else on the best one that it can use.
+    """The launch on the device that was asked for, or else on the best one that it can use.
 
     Args:
-        asked: ``launch``, ``places``, ``run``; ``device``, ``on`` and ``job`` where they were asked for; ``cwd`` once
-            the code is there, so that what must exist can be looked for.
+        asked: ``launch``, ``places``, ``run``; ``device``, ``on`` and ``job`` if they were asked for; ``cwd`` once the
+            code is there, so that what must exist can be looked for.
         cwd: where it runs.
 
     Raises:
@@ -47,7 +47,7 @@ def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[
     check = bool(asked["cwd"])
     if asked.get("device"):
         return plan(replace(choice, device=str(asked["device"])), environ=environ, machine=machine, check=check)
-    # Of a scheduler's job nobody here knows what its nodes have.
+    # For a scheduler's job, nobody here knows what its nodes have.
     best = "auto" if choice.on not in (None, LOCAL) else accelerator("auto", environ, machine)
     with suppress(UsageError):
         return plan(replace(choice, device=best), environ=environ, machine=machine, check=check)
@@ -55,10 +55,10 @@ def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[
 
 
 def _as_before(choice: LaunchChoice, run: RunDir) -> LaunchChoice:
-    """With the interpreter that the run had when it was here."""
+    """With the interpreter that the run had when it was last here."""
     if not run.moved.exists():
         return choice
-    with suppress(OperationError):  # its record cannot be read any more
+    with suppress(OperationError):  # its record can no longer be read
         before, (first, *rest) = recorded_choice(run).profile, choice.profile.command
         command = (before.command[0] if first == "{python}" else first, *rest)
         return replace(choice, profile=replace(choice.profile, python=before.python, command=command))
@@ -66,10 +66,10 @@ def _as_before(choice: LaunchChoice, run: RunDir) -> LaunchChoice:
 
 
 def write_records(asked: Mapping[str, Any], run: RunDir, made: LaunchPlan, home: Home, now: float) -> None:
-    """Make the records of ``run``, which has not taken its place yet, those of this machine; the last is ``arrived``.
+    """Turn the records of ``run``, which is not in its place yet, into this machine's; the last one is ``arrived``.
 
     Args:
-        asked: ``token``, ``from``, ``attempt``, and ``ahead``: how far this clock is ahead of that of the records.
+        asked: ``token``, ``from``, ``attempt``, and ``ahead``: how far this clock is ahead of the records' clock.
 
     Raises:
         OperationError: the run's own record did not arrive. OSError: the disk is full.
@@ -82,7 +82,7 @@ def write_records(asked: Mapping[str, Any], run: RunDir, made: LaunchPlan, home:
     spec |= {name: before[name] for name in _ITS_OWN if name in before}
     spec["secret_env"] = sorted({*spec["secret_env"], *before.get("secret_env", ())})
     place, then = str(home.runs / run.run), (before.get("origin") or {}).get("folder")
-    if spec["branch"] and then:  # the checkpoint that it began from may have been brought into its own folder
+    if spec["branch"] and then:  # the checkpoint that it began from may have been copied into its own folder
         moved = Places([(then, place)]).moved(spec["branch"]["checkpoint"])
         spec["branch"] = {**spec["branch"], "checkpoint": moved}
     spec["origin"] = {**spec["origin"], "folder": place}
@@ -97,7 +97,7 @@ def write_records(asked: Mapping[str, Any], run: RunDir, made: LaunchPlan, home:
 
 
 def _tell_in_our_time(run: RunDir, ahead: float) -> None:
-    """Move the times in its records to this clock: by them a checkpoint is told from those of other runs."""
+    """Convert the times in its records to this clock: they tell its checkpoints from those of other runs."""
     for number in run.attempt_numbers():
         for path in (run.attempt(number).launch, run.attempt(number).exit):
             if (record := storage.read_json(path)) is not None:

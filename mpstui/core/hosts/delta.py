@@ -1,8 +1,7 @@
-"""What has changed between two trees of JSON, as a tree of JSON: what a patch costs is what is new.
+"""The difference between two trees of JSON, as a tree of JSON: the size of a patch depends on what is new.
 
-A list keeps what it begins with, whatever it ends with: a curve that has grown costs its last columns, the end of a log
-its new lines. Nothing that is
-patched is changed: parts that stay are the same objects in the old tree and in the new one.
+A list keeps its common beginning, however it ends: a curve that has grown costs its last columns, the end of a log its
+new lines. Patching changes nothing in place: unchanged parts are the same objects in the old tree and in the new one.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from .codec import FIELD
 from .forms import Tree
 
 SAME: Any = object()
-"""There is nothing to tell."""
+"""There is nothing to send."""
 _PUT, _TABLE, _LIST, _SLIDE = 0, 1, 2, 3
 _SHORT = 4
-"""A list of as many entries as before, of which at most a quarter differs or at most so many, tells those alone."""
+"""If a list of the same length differs in at most a quarter of its entries, or at most so many, only those are sent."""
 
 
 class DoesNotFit(ValueError):
-    """A patch of some other tree."""
+    """A patch for some other tree."""
 
 
 def difference(old: Tree, new: Tree) -> Tree:
@@ -64,7 +63,7 @@ def _list_difference(old: list[Tree], new: list[Tree]) -> Tree:
 
 
 def _ends(old: list[Tree], new: list[Tree]) -> tuple[int, int]:
-    """How many entries are the same at the beginning, and of the rest at the end."""
+    """How many entries are the same at the beginning, and how many of the rest at the end."""
     shared = min(len(old), len(new))
     begin = next((place for place in range(shared) if old[place] != new[place]), shared)
     most = shared - begin
@@ -72,16 +71,16 @@ def _ends(old: list[Tree], new: list[Tree]) -> tuple[int, int]:
 
 
 def _slid(old: list[Tree], new: list[Tree]) -> int:
-    """How many entries have gone at the beginning, where nothing else has but come at the end; 0: it is otherwise."""
+    """How many entries were dropped at the beginning, if the only other change is additions at the end; otherwise 0."""
     starts = (place for place in range(1, len(old)) if old[place] == new[0]) if new else iter(())
     return next((start for start in starts if old[start:] == new[: len(old) - start]), 0)
 
 
 def patched(tree: Tree, patch: Tree) -> Tree:
-    """The tree that a patch makes of another, which stays as it is.
+    """The tree that results from applying a patch to another, which stays unchanged.
 
     Raises:
-        DoesNotFit: it is no patch of this one.
+        DoesNotFit: it is no patch for this tree.
     """
     try:
         kind = patch[0]

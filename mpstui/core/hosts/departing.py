@@ -1,8 +1,8 @@
-"""A run that leaves this machine: it saves and ends, its files are listed, and then it is given away or kept.
+"""A run that leaves this machine: it saves and ends, its files are listed, and then it is handed over or kept.
 
-From its end to the decision this process holds the run's supervisor lock: nobody can start it meanwhile, and when this
-process dies the run is what it is without it, an ended run that can go on here. ``moved.json`` is the decision: once it
-is written, durably, the run goes on only where it names.
+From its end to the decision this process holds the run's supervisor lock: nobody can start it meanwhile, and if this
+process dies the run is what it would be anyway, an ended run that can continue here. ``moved.json`` is the decision:
+once it has been written durably, the run continues only on the machine that it names.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from .talk import Ends
 
 SAVE_SECONDS = 180.0
 END_SECONDS = 600.0
-"""What a training may take to save and to end."""
+"""How long a training may take to save and to end."""
 _POLL_SECONDS = 0.1
 _LOCK_POLL_SECONDS = 0.01
-"""A restart that somebody asks for is not to come in between."""
+"""Short, so that no requested restart gets in between."""
 
 
 class Departure:
-    """The moves of one line; at most one run at a time."""
+    """The moves over one line; at most one run at a time."""
 
     def __init__(self, home: Home, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         self._home, self._clock = home, clock
         self._actions = Actions(environ, clock)
         self._lock: int | None = None
-        """That of the supervisor."""
+        """The supervisor's lock."""
         self._mark: Mark | None = None
         self._held: str | None = None
         """The run that has ended, or is about to, for a move."""
@@ -55,7 +55,7 @@ class Departure:
         self._files: tuple[tuple[Item, Path], ...] = ()
 
     def answers(self) -> dict[str, Callable[[dict[str, Any], Ends], Mapping[str, Any]]]:
-        """What :func:`.talk.serve` answers with."""
+        """The answers for :func:`.talk.serve`."""
         return {
             "survey": lambda asked, ends: self.survey(str(asked["run"])),
             "source": lambda asked, ends: self._send_source(asked, ends),
@@ -67,7 +67,7 @@ class Departure:
         }
 
     def survey(self, name: str) -> dict[str, Any]:
-        """What there is to move, and what stands against it; changes nothing.
+        """What there is to move, and what prevents it; changes nothing.
 
         Raises:
             UsageError: there is no such run.
@@ -129,10 +129,10 @@ class Departure:
             )
 
     def depart(self, name: str, to: str, require_wanted: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Have it save and end, and list its files; it goes on here if that fails.
+        """Have it save and end, and list its files; if that fails it continues here.
 
         Args:
-            require_wanted: called all the while; where it raises, the run is as it is then, for :meth:`stay`.
+            require_wanted: called again and again; if it raises, the run stays as it is then, for :meth:`stay`.
 
         Raises:
             OperationError: it did not end, or left no checkpoint.
@@ -152,14 +152,14 @@ class Departure:
             self._tell(MoveStep.LIST)
             return self._listed(run, to, require_wanted)
         except (OSError, OperationError) as error:
-            self._was_told_to_end = False  # where it did not end by then, nobody waits for that once more
+            self._was_told_to_end = False  # if it did not end by then, nobody waits for that again
             self.stay(name)
             if isinstance(error, OperationError):
                 raise
             raise OperationError(f"{snapshot.name} is not moved: {error}") from error
 
     def _begin(self, run: RunDir, to: str, step: str) -> None:
-        """Become the one who moves it, unless we are; of several only the first one does."""
+        """Become the one who moves it, unless we are already; of several, only the first succeeds."""
         if self._mark is not None and self._mark.run == run:
             return self._tell(step)
         self._mark = Mark(run, Leaving(to, step, self._clock()))
@@ -190,10 +190,10 @@ class Departure:
         }
 
     def leave(self, name: str, move: Move) -> dict[str, Any]:
-        """Give it away: from here on it may only be started where it went.
+        """Hand it over: from now on it may only be started on its new machine.
 
         Raises:
-            OperationError: it is not held, so somebody may have started it; or the disk is full, and it is kept.
+            OperationError: we do not hold it, so somebody may have started it; or the disk is full, and it is kept.
         """
         run = find_run(self._home, name)
         if self._lock is None or self._held != run.run:
@@ -202,14 +202,14 @@ class Departure:
             storage.write_json(run.moved, storage.to_json(move), durable=True)
         except OSError as error:
             with suppress(OSError):
-                run.moved.unlink()  # it may be there, and not last
+                run.moved.unlink()  # it may exist without being durable
             raise OperationError(f"{run.moved} cannot be written: {error.strerror}") from error
         self._held, self._was_active, self._was_told_to_end = None, False, False
         self._release()
         return {}
 
     def stay(self, name: str) -> dict[str, Any]:
-        """Keep it after all, and let it go on if it ran; not where it still runs, or has finished by itself."""
+        """Keep it after all, and continue it if it was running; not if it still runs, or has finished by itself."""
         run, was_active, is_ending = find_run(self._home, name), self._was_active, self._was_told_to_end
         self._held, self._was_active, self._was_told_to_end = None, False, False
         deadline = time.monotonic() + END_SECONDS
@@ -228,7 +228,7 @@ class Departure:
         return {}
 
     def close(self) -> None:
-        """The line has ended: what was neither given away nor kept is kept."""
+        """The line has ended: a run that was neither handed over nor kept is kept."""
         if self._held is not None:
             self.stay(self._held)
         self._release()
@@ -240,7 +240,7 @@ class Departure:
         return saves_when_stopped(snapshot) or availability(snapshot, "save").ok
 
     def _ask(self, snapshot: RunSnapshot, action: str, seconds: float, meanwhile: Callable[[], None]) -> None:
-        """Send a request and wait for its answer; without a save, an older checkpoint has to do."""
+        """Send a request and wait for its answer; if it cannot save, an older checkpoint has to do."""
         request = self._actions.send(snapshot, action)
         deadline = time.monotonic() + seconds
         while (answer := self._actions.answer(snapshot.dir, request.id)) is None:
@@ -268,7 +268,7 @@ class Departure:
             raise OperationError(f"{run.run} is not moved: processes of it still run", "`mpstui kill` ends them")
 
     def _make_way(self) -> None:
-        """Leave the supervisor's place."""
+        """Give up the supervisor's place."""
         if self._lock is not None:
             liveness.release(self._lock)
         self._lock = None
@@ -298,7 +298,7 @@ def _moved(run: RunDir) -> Move | None:
     """Where it was moved to.
 
     Raises:
-        OperationError: there is a record of it that nobody can read, so that it may be anywhere.
+        OperationError: there is a record of a move that nobody can read, so that it may be anywhere.
     """
     try:
         return storage.read(Move, run.moved)
@@ -312,22 +312,22 @@ def _require_here(run: RunDir) -> None:
 
 
 def _newest(snapshot: RunSnapshot) -> Checkpoint | None:
-    """The checkpoint that the next attempt would begin from: of this run, whole, the newest."""
+    """The checkpoint from which the next attempt would begin: this run's newest complete one."""
     return max(own_checkpoints(snapshot), key=lambda one: (one.time, one.step or 0), default=None)
 
 
 def _files(snapshot: RunSnapshot) -> Iterator[tuple[str, Path]]:
-    """Everything of the run that is worth having there; of its checkpoints the newest and the best.
+    """Everything of the run that is useful over there; of its checkpoints the newest and the best.
 
     Raises:
-        OperationError: its newest checkpoint lies where nobody would look for it there.
+        OperationError: its newest checkpoint lies where nobody would look for it over there.
     """
     newest = _newest(snapshot)
     kept = [one.path for one in snapshot.checkpoints if one == newest or (one.best and one.complete)]
     left = [one.path for one in snapshot.checkpoints if one.path not in kept]
     for path in below(snapshot.dir):
         where = path.relative_to(snapshot.dir)
-        if any(path.is_relative_to(one) for one in kept):  # whole: torch keeps the list of its parts in .metadata
+        if any(path.is_relative_to(one) for one in kept):  # completely: torch keeps the list of its parts in .metadata
             yield where.as_posix(), path
         elif where.parts[0] in STAYS or where.name in STAYS or where.name.startswith((".", "reserve")):
             continue

@@ -1,7 +1,7 @@
-"""Everything that can be asked of a machine from another one. Each method is a question; its annotations say how it
-travels.
+"""Everything that another machine can ask of this one. Each method is a question; its annotations define how it is
+encoded.
 
-What changes something is marked: it is done once however often the same call arrives (:mod:`.calls`).
+Questions that change something are marked: each is done once, however often the same call arrives (:mod:`.calls`).
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from .view import Counted, FormFace, FormRecipe, Found, LogEnd, Piece, RunRef
 F = TypeVar("F", bound=Callable[..., Any])
 WINDOW_SECONDS = 20.0
 END_BYTES = 4096
-"""Of the end of a log that travel as it grows; what is between two such ends is fetched when somebody looks there."""
+"""Bytes at the end of a log that are sent as it grows; what lies between two such ends is fetched when needed."""
 AROUND_BYTES = 1 << 13
 MOST_BYTES = 1 << 17
-"""Of a log in one answer."""
+"""The most bytes of a log in one answer."""
 _HELD_LOGS = 4
 
 
 def acts(method: F) -> F:
-    """A question that changes something; with the same call a second time it changes nothing more."""
+    """Mark a question that changes something; repeating the same call changes nothing more."""
     method.acts = True  # type: ignore[attr-defined]
     return method
 
 
 class Signature(NamedTuple):
-    """How the arguments and the answer of a question travel."""
+    """How the arguments and the answer of a question are encoded."""
 
     arguments: tuple[tuple[str, Form[Any]], ...]
     answer: Form[Any]
@@ -71,10 +71,10 @@ class Signature(NamedTuple):
 
 @lru_cache(None)
 def signature_of(name: str) -> Signature:
-    """Of a method of :class:`Desk`.
+    """The signature of a method of :class:`Desk`.
 
     Raises:
-        OperationError: there is none.
+        OperationError: there is no such method.
     """
     method = getattr(Desk, name, None)
     if name.startswith("_") or not inspect.isfunction(method):
@@ -86,14 +86,14 @@ def signature_of(name: str) -> Signature:
 
 
 class Logs:
-    """The logs that are looked at, each read by one thread at a time."""
+    """The logs being looked at, each read by one thread at a time."""
 
     def __init__(self) -> None:
         self._documents: OrderedDict[Path, tuple[Lock, LogDocument, dict[str, Tally]]] = OrderedDict()
         self._lock = Lock()
 
     def of(self, path: Path) -> tuple[Lock, LogDocument, dict[str, Tally]]:
-        """A log with its lock and the counts of what is looked for in it."""
+        """A log with its lock and the counts for each search in it."""
         with self._lock:
             if path not in self._documents:
                 self._documents[path] = Lock(), LogDocument(path), {}
@@ -103,7 +103,7 @@ class Logs:
             return self._documents[path]
 
     def end(self, path: Path) -> LogEnd:
-        """What is told of a log as it grows."""
+        """What is sent of a log as it grows."""
         lock, document, _ = self.of(path)
         with lock:
             document.refresh()
@@ -138,13 +138,13 @@ class Desk:
 
     @acts
     def act(self, call: Call, run: RunRef, action: str, options: Mapping[str, Any]) -> Request:
-        """Send a request, whose id is that of the call: it exists once."""
+        """Send a request whose id is that of the call, so that it exists only once."""
         snapshot = self._run(run)
         return self._sent(call, snapshot) or self._acting(call).send(snapshot, action, **options)
 
     @acts
     def go_on(self, call: Call, run: RunRef) -> Request:
-        """Start for real what the newest rehearsal has tried."""
+        """Start for real what the newest rehearsal has tried out."""
         snapshot = self._run(run)
         return self._sent(call, snapshot) or self._acting(call).go_on(snapshot)
 
@@ -196,7 +196,7 @@ class Desk:
         return Piece(document.restarts, start, document.bytes_between(start, end), lines)
 
     def log_search(self, path: Path, wanted: str, offset: int, backwards: bool, seconds: float) -> Found:
-        """The next line that is wanted; see :meth:`.LogDocument.search`."""
+        """The next matching line; see :meth:`.LogDocument.search`."""
         lock, document, _ = self.logs.of(path)
         with lock:
             document.refresh()
@@ -207,7 +207,7 @@ class Desk:
             return Found(line.offset, None, around)
 
     def log_count(self, path: Path, wanted: str, seconds: float) -> Counted:
-        """Count on how many lines are wanted."""
+        """Continue counting the matching lines."""
         lock, document, tallies = self.logs.of(path)
         with lock:
             document.refresh()
@@ -218,13 +218,13 @@ class Desk:
             return Counted(tally.count, tally.complete)
 
     def log_number(self, path: Path, wanted: str, offset: int) -> int | None:
-        """Which of the lines that are wanted begins at an offset."""
+        """The number, among the matching lines, of the one that begins at an offset."""
         lock, document, tallies = self.logs.of(path)
         with lock:
             return document.number_in(tallies[wanted], offset) if wanted in tallies else None
 
     def log_at_line(self, path: Path, number: int) -> Piece | None:
-        """What begins with a line, by its number."""
+        """The text from a line on, by its number."""
         lock, document, _ = self.logs.of(path)
         with lock:
             document.refresh()

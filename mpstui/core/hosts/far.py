@@ -1,4 +1,4 @@
-"""Other machines as a screen sees them: one list of the runs of all, and whatever is asked, asked of the right one.
+"""Other machines as a screen sees them: one list of everybody's runs, and each question goes to the right machine.
 
 A run of another machine is called ``host:run``, its paths ``host:/path``, as ``scp`` writes them.
 """
@@ -40,32 +40,32 @@ class FarHost:
         self.name, self.link = name, link
         self.view = View()
         self.profiles: Sequence[ProfileEntry] | None = None
-        """As they were told last."""
+        """As last received."""
         self._seen: dict[str, tuple[RunSnapshot, tuple[float, str], RunSnapshot]] = {}
-        """Of each run what its snapshot was made from."""
+        """For each run, what its snapshot was made from."""
 
     def look(self, **at: Any) -> None:
-        """Look at something else beside what is looked at already."""
+        """Look at something else in addition to what is already looked at."""
         self.view = replace(self.view, **at)
         self.link.look(self.view)
 
     def key(self, run: str) -> str:
-        """What a run of it is called here."""
+        """The name used here for one of its runs."""
         return f"{self.name}:{run}"
 
     def has(self, key: str | Path) -> bool:
-        """Whether a run or a path of this name is there."""
+        """Whether a run or a path of this name is on that machine."""
         return str(key).startswith(f"{self.name}:")
 
     def there(self, key: str | Path) -> str:
-        """What a run or a path is called there."""
+        """The name used there for a run or a path."""
         return str(key)[len(self.name) + 1 :]
 
     def ref(self, snapshot: RunSnapshot) -> RunRef:
         return RunRef(self.there(snapshot.run), snapshot.attempt)
 
     def snapshots(self, closely: Collection[str]) -> list[RunSnapshot]:
-        """Its runs, newest first; in full those that are looked at closely, as far as they were told."""
+        """Its runs, newest first; those that are looked at closely are complete, as far as they have been received."""
         listing: Listing | None = self.link.values.get("list")
         heard, current = self.link.heard_at, self.link.current
         found = []
@@ -76,11 +76,11 @@ class FarHost:
         return found
 
     def seen_here(self, one: RunSnapshot) -> RunSnapshot:
-        """One that was asked for."""
+        """A snapshot that was asked for."""
         return self._here(one, self.link.heard_at, self.link.current)
 
     def _here(self, one: RunSnapshot, heard: float | None, current: bool) -> RunSnapshot:
-        """A snapshot as it is seen from here; the very same one as long as nothing has changed."""
+        """A snapshot as seen from here; the very same one as long as nothing has changed."""
         age = "" if current or heard is None else duration(time.time() - heard)
         moment = float(int(heard or 0.0)) if one.state.active or one.seen == 0.0 else 0.0
         at = (moment if one.state.active else 0.0, age)
@@ -106,7 +106,7 @@ class FarHost:
 
 
 class HostsMonitor:
-    """All runs of all machines, this one among them where it is asked for; see :class:`.Monitor`."""
+    """All runs of all machines, including this one if requested; see :class:`.Monitor`."""
 
     def __init__(self, hosts: Sequence[FarHost], local: Monitor | None) -> None:
         self._hosts, self._local = hosts, local
@@ -131,7 +131,7 @@ class HostsMonitor:
         known = {one.run for one in found} | {f"{LOCAL}:{one.run}" for one in found if not one.host}
         shown = (
             one for one in found if f"{one.moved_to}:{_created(one)}" not in known
-        )  # where it goes on it is one row
+        )  # it is one row, on the machine where it continues
         looked_at = {focus, *selected, *compared}
         return tuple(sorted(_once(shown, looked_at), key=_created, reverse=True))
 
@@ -148,9 +148,9 @@ class HostsMonitor:
 
 
 def _once(snapshots: Iterable[RunSnapshot], looked_at: Collection[str | None]) -> list[RunSnapshot]:
-    """Of machines that share a home each run is told by one: a run is known by its id and when it was started.
+    """Of machines that share a home, only one reports each run, which is identified by its id and its start time.
 
-    What somebody looks at stays; else it is told by a machine where it still is, is heard of, and lives.
+    What somebody looks at stays; otherwise a machine is preferred that still has it, answers, and on which it is alive.
     """
     found: dict[Any, tuple[tuple[bool, ...], RunSnapshot]] = {}
     for one in snapshots:
@@ -168,7 +168,7 @@ def _created(snapshot: RunSnapshot) -> str:
 
 
 class HostsActions:
-    """What sends requests to the machine that a run is on; see :class:`.Actions`."""
+    """Sends requests to the machine that a run is on; see :class:`.Actions`."""
 
     def __init__(self, host_of: Callable[[str | Path], FarHost | None], local: Any) -> None:
         self._host_of, self._local = host_of, local
@@ -187,7 +187,7 @@ class HostsActions:
         return self._asked(host, snapshot, "restart", "restart", Desk.go_on)
 
     def asked(self, host: FarHost, snapshot: RunSnapshot, method: Any, **arguments: Any) -> Request:
-        """Send a restart by way of a form."""
+        """Send a restart from a form."""
         return self._asked(host, snapshot, "restart", "restart", method, **arguments)
 
     def _asked(
@@ -211,7 +211,7 @@ class HostsActions:
 
 
 class FarWindow:
-    """A part of a run's curves, read there at once; see :class:`.WindowReader`."""
+    """A part of a run's curves, read over there in one go; see :class:`.WindowReader`."""
 
     def __init__(self, host: FarHost, snapshot: RunSnapshot, window: Window) -> None:
         self.window, self._host, self._snapshot = window, host, snapshot
@@ -225,7 +225,7 @@ class FarWindow:
 
 
 class FarGhosts:
-    """The best earlier run, as it is found there; see :class:`.GhostFinder`."""
+    """The best earlier run, as found over there; see :class:`.GhostFinder`."""
 
     def __init__(self, host_of: Callable[[str | Path], FarHost | None], local: Any) -> None:
         self._host_of, self._local = host_of, local
@@ -250,10 +250,10 @@ class FarGhosts:
 
 
 class FarMachine:
-    """A machine's readings as they are told; see :class:`.Sampler`."""
+    """A machine's readings as received; see :class:`.Sampler`."""
 
     def __init__(self, hosts: Sequence[FarHost], local: Any) -> None:
-        """``local`` makes a sampler of this machine; None: it is not shown."""
+        """``local`` creates a sampler of this machine; None: it is not shown."""
         self._hosts, self._local = hosts, local() if local is not None else None
         self._recorded: str | None = None
 
@@ -279,11 +279,11 @@ class FarMachine:
         return Snapshot(replace(reading.system, host=host.name), told)
 
     def record(self, run: str) -> None:
-        """Somebody looks at this run."""
+        """Somebody is looking at this run."""
         self._recorded = run
 
     def forget(self) -> None:
-        """Nobody looks at a run any more."""
+        """Nobody is looking at a run any more."""
         self._recorded = None
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class FarMachine:
 
 
 class FarRecorder:
-    """What is known there of a run's telemetry; noted there, by whoever looks first."""
+    """The telemetry of a run that is known over there; recorded there by the first screen that looks."""
 
     def __init__(self, machine: FarMachine, host: FarHost) -> None:
         self._machine, self._host = machine, host

@@ -32,13 +32,13 @@ class FarLauncher:
         self.asks = host.name
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """Those that are known are told at once, and asked for again beside that.
+        """Known profiles are returned at once, and requested again in the background.
 
         Args:
-            waits: where none are known, for an answer; else none are told.
+            waits: wait for an answer if none are known; otherwise return none.
 
         Raises:
-            OperationError: none are known, and there is no line.
+            OperationError: none are known, and there is no connection.
         """
         if self._entries is None:
             if self._host.profiles is None and waits:
@@ -84,7 +84,7 @@ class FarDraft:
         return replace(found, host=self._host.name)
 
     def close(self) -> None:
-        """The line stays: it is the screen's."""
+        """The line stays open: it belongs to the screen."""
 
     def launches(self, values: Mapping[str, str]) -> Launches:
         """The same for another machine."""

@@ -1,4 +1,4 @@
-"""How single values travel: numbers, moments, words, members of an enumeration; and the rules that all of them keep."""
+"""How single values are encoded: numbers, moments, words, members of an enumeration; and the rules common to all."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class Malformed(ValueError):
-    """Something that is not what its annotation says, and where it stands."""
+    """Something does not match its annotation; says where."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """How values are told."""
+    """How values are encoded."""
 
     digits: int | None = None
     """Significant digits of a float; None: all of them."""
     ahead: float = 0.0
-    """Seconds by which the other side's clock is ahead of ours: its moments are told in our time, ours in its."""
+    """Seconds by which the other side's clock is ahead of ours: its moments are converted to our time, ours to its."""
 
 
 EXACT = Rules()
@@ -34,7 +34,7 @@ EXACT = Rules()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known(Generic[T]):
-    """A value and its tree, as they were before."""
+    """A value and its tree, as previously encoded or decoded."""
 
     value: T
     tree: Tree
@@ -44,23 +44,23 @@ class Form(Generic[T]):
     """How values of one type become trees and back."""
 
     def encode(self, value: T, rules: Rules, known: Known[T] | None = None) -> Tree:
-        """The tree of a value; where it is the very value that was known, the very tree."""
+        """The tree of a value; for the very value that was known, the very same tree."""
         if known is not None and value is known.value:
             return known.tree
         return self._encode(value, rules, known)
 
     def decode(self, tree: Tree, rules: Rules, known: Known[T] | None = None) -> T:
-        """The value of a tree; where it is the very tree that was known, the very value.
+        """The value of a tree; for the very tree that was known, the very same value.
 
         Raises:
-            Malformed: it is no tree of this type.
+            Malformed: it is not a tree of this type.
         """
         if known is not None and tree is known.tree:
             return known.value
         return self._decode(tree, rules, known)
 
     def accepts(self, value: object) -> bool:
-        """Whether a value is of this type, as far as a union has to know."""
+        """Whether a value has this type, as far as a union needs to know."""
         raise NotImplementedError
 
     def _encode(self, value: T, rules: Rules, known: Known[T] | None) -> Tree:
@@ -110,7 +110,7 @@ class Scalar(Form[Any]):
 
 
 class MomentForm(Form[float]):
-    """Unix seconds: three digits behind the point, moved from one clock to the other."""
+    """Unix seconds: three decimals, converted from one clock to the other."""
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)

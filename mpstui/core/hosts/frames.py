@@ -10,16 +10,16 @@ from threading import Lock
 from .forms import Tree
 
 MOST_BYTES = 1 << 26
-"""Of one message: whatever says that it is longer is none of ours."""
+"""The most bytes of one message: a longer one cannot be ours."""
 _MOST_SHIFT = 35
-"""Bits of a length: seven a byte, and empty bytes without end are no length."""
+"""The most bits of a length: seven per byte; endless empty bytes are not a length."""
 _READ_BYTES = 1 << 16
 _FLUSHED = b"\x00\x00\xff\xff"
-"""What a flush ends with, which therefore does not travel."""
+"""What every flush ends with, which is therefore not sent."""
 
 
 class Garbled(ValueError):
-    """What came over the line is none of our messages."""
+    """What was received is none of our messages."""
 
 
 class Frames:
@@ -29,18 +29,18 @@ class Frames:
         """A side of a line.
 
         Args:
-            read: gives what has come, so many bytes at most and at least one; nothing when the line has ended.
-            write: sends all of what it is given; raises OSError or OperationError when the line is broken.
+            read: returns what was received, at most so many bytes and at least one; nothing when the line has ended.
+            write: sends everything it is given; raises OSError or OperationError if the line is broken.
         """
         self._read, self._write = read, write
         self._sending = Lock()
         self._packer, self._unpacker = zlib.compressobj(9, zlib.DEFLATED, -15), zlib.decompressobj(-15)
         self._unread = b""
         self.sent = self.received = 0
-        """Bytes, as they travel."""
+        """Bytes, compressed."""
 
     def send(self, message: Tree) -> int:
-        """Send a message; the bytes it took.
+        """Send a message; returns the bytes it took.
 
         Raises:
             OSError, OperationError: the line is broken.
@@ -91,7 +91,7 @@ class Frames:
 
 
 def _length(size: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
+    """Seven bits per byte, the lowest first."""
     out = bytearray()
     while size > 0x7F:
         out.append(size & 0x7F | 0x80)

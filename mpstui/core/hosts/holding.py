@@ -1,4 +1,4 @@
-"""A checkpoint of another machine, kept here until a run begins from it; the run's directory has it from then on."""
+"""A checkpoint of another machine, kept here until a run begins from it; from then on it is in the run's directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..model.home import Home, require_own
 from .parcel import HINT, Item, below, digest_of, has, items_of, unpack
 
 _STAGE = ".held-"
-"""No run is called so. What nothing began from goes with the next one that comes a day later."""
+"""No run has such a name. What no run began from is removed when the next one arrives a day later."""
 _KEPT_SECONDS = 86_400.0
 
 
@@ -37,7 +37,7 @@ def checkpoint_files(checkpoint: Path) -> tuple[tuple[Item, Path], ...]:
 
 
 def held(manifest: Mapping[str, Any], home: Home) -> Path | None:
-    """Where exactly these files are already: in the directory of a run that began from them."""
+    """A place that already has exactly these files: the directory of a run that began from them."""
     for path in home.runs.glob(f"*/brought/{BROUGHT}"):
         with suppress(OSError, storage.UnreadableRecord):
             known = storage.read_json(path) or {}
@@ -47,10 +47,10 @@ def held(manifest: Mapping[str, Any], home: Home) -> Path | None:
 
 
 def hold(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
-    """Take the files in, whole or not at all; the folder they are in then.
+    """Receive the files, completely or not at all; returns the folder that they are in.
 
     Raises:
-        OperationError: something is missing or is not what it should be, or the disk is full; nothing is left behind.
+        OperationError: a file is missing or not as it should be, or the disk is full; nothing is left behind.
     """
     files = items_of(manifest)
     try:
@@ -85,7 +85,7 @@ def _fill(stage: Path, files: Sequence[Item], new: Mapping[str, Path]) -> None:
 
 
 def let_go(folder: Path) -> None:
-    """A run has it: what was kept for that goes."""
+    """A run has its own copy: remove what was kept for it."""
     if folder.name.startswith(_STAGE):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Everything that a screen asks, of several machines at once: whatever is asked goes to the one that the run is on."""
+"""Everything that a screen asks, for several machines at once: each question goes to the machine that has the run."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from ..sharing.export import Table
 
 MOST_PIXELS = 24_000
-"""Of an image that comes over a line: as many as a window of 160 x 75 cells shows in half blocks."""
+"""The most pixels of an image sent over a line: as many as a window of 160 x 75 cells shows in half blocks."""
 IMAGE_PATIENCE = 20.0
 
 
 class Way(NamedTuple):
-    """To one machine."""
+    """The way to one machine."""
 
     connect: Connect
     knock: Knock = unknown
 
 
 class JoinedServices(LocalServices):
-    """What :class:`.LocalServices` is for one machine. The list and the settings are those of this one."""
+    """What :class:`.LocalServices` is for one machine. The list and the settings are those of this machine."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class JoinedServices(LocalServices):
         hosts: Mapping[str, Way],
         local: bool = False,
     ) -> None:
-        """``hosts``: how a line to each is opened; ``local``: this machine is one of them."""
+        """``hosts``: how to open a line to each; ``local``: this machine is one of them."""
         super().__init__(home, environ, cwd, clock)
         self.notices = deque()
         self.hosts = [
@@ -127,7 +127,7 @@ class JoinedServices(LocalServices):
 
     @cached_property
     def recovery(self) -> Any:
-        """Each machine looks after its own."""
+        """Each machine looks after its own runs."""
         from ..launching.actions import Actions, SupervisorRecovery
 
         local = Actions(self.environ, self.clock)
@@ -258,13 +258,13 @@ class JoinedServices(LocalServices):
 def connections(
     names: Sequence[str], settings: Any, environ: Mapping[str, str], watching: str | None = None
 ) -> dict[str, Way]:
-    """How a line to each of these machines is opened.
+    """How to open a line to each of these machines.
 
     Args:
-        watching: what is there and mpstui did not start, shown beside the runs.
+        watching: what is over there and was not started by mpstui, shown besides the runs.
 
     Raises:
-        UsageError: no machine can be called so.
+        UsageError: no machine can have such a name.
     """
     from .ssh import Knocking, connect, require_name
 

@@ -32,17 +32,17 @@ class HostError(OperationError):
     """
 
     exit_code = SSH_FAILED
-    """As of ssh itself, so that a script can tell it from a command that failed there."""
+    """The same as ssh's, so that a script can tell it from a command that failed over there."""
 
     def __init__(self, host: str, kind: str, sentence: str, hint: str = "") -> None:
         super().__init__(f"{host}: {sentence}", hint, field="host")
         self.host, self.kind = host, kind
         self.why = sentence
-        """The sentence without the machine."""
+        """The sentence without the machine's name."""
 
 
 class _Told(NamedTuple):
-    """One thing ssh says in its own words; it has no others, and no language but English."""
+    """One thing that ssh says in its own words; it has no other codes, and no language but English."""
 
     pattern: re.Pattern[str]
     kind: str
@@ -87,7 +87,7 @@ _TELLS = tuple(
 
 
 def told_by_ssh(host: str, text: str) -> HostError | None:
-    """What ssh's standard error says of a line it could not open; None where nothing known stands there."""
+    """What ssh's standard error says about a line it could not open; None if nothing known is in it."""
     words = {"host": host, "last": _last_line(text), "place": ""}
     if place := re.search(r"Offending \S+ key in (\S+)", text):
         words["place"] = f" ({place[1]})"
@@ -103,9 +103,9 @@ def _last_line(text: str) -> str:
 
 
 class Line:
-    """A far process that runs: bytes to it, bytes from it, and why it ended. Closing the line ends the process.
+    """A running far process: bytes to it, bytes from it, and why it ended. Closing the line ends the process.
 
-    Whoever speaks over it must notice a line that hangs: both ends say something now and then.
+    Whoever uses it must notice a line that hangs: both ends say something now and then.
     """
 
     def __init__(self, host: str, process: subprocess.Popen[bytes]) -> None:
@@ -115,15 +115,15 @@ class Line:
         self.facts: dict[str, Any] = {}
         """What the far program said of itself: python (version, executable, system), bundle, fresh (sent just now)."""
         self.clock_ahead = 0.0
-        """Seconds that the far clock is ahead of ours, too little by the way of one word."""
+        """Seconds that the far clock is ahead of ours, too few by the travel time of one message."""
         self.writes: IO[bytes] = process.stdin
-        """Unbuffered: a write may take a part of what it is given."""
+        """Unbuffered: a write may accept only a part of what it is given."""
         self.reads: IO[bytes] = process.stdout
         """Unbuffered: a read returns what is there, and nothing at the end."""
         self._process = process
         self._said: deque[bytes] = deque(maxlen=32)
         self._is_heard = False
-        # A shared connection that stays behind keeps ssh's standard error open: nobody waits for its end.
+        # A shared connection that stays open keeps ssh's standard error open: do not wait for its end.
         self._listener = threading.Thread(target=self._listen, daemon=True, name=f"ssh {host}")
         self._listener.start()
 
@@ -134,7 +134,7 @@ class Line:
                 self._said.append(said)
 
     def send(self, data: bytes) -> None:
-        """All of it.
+        """Send all of it.
 
         Raises:
             HostError: the line is cut.
@@ -147,10 +147,10 @@ class Line:
             raise self.failure() from error
 
     def failure(self) -> HostError:
-        """Why nothing comes any more, after the end of :attr:`reads` or a write that failed."""
+        """Why nothing is received any more, after the end of :attr:`reads` or a failed write."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
-        self._listener.join(0.05 if self.facts else 1.0)  # the last words come by another pipe
+        self._listener.join(0.05 if self.facts else 1.0)  # the last words are sent through another pipe
         text = b"".join(self._said).decode(errors="replace")
         code = self._process.returncode
         if not self.facts and code == SSH_FAILED and (known := told_by_ssh(self.host, text)):
@@ -165,7 +165,7 @@ class Line:
         return HostError(self.host, "failed", f"the far program ended: {_last_line(text)}")
 
     def close(self, patience: float = 1.0) -> None:
-        """End the far process by the end of what it reads.
+        """End the far process by closing its input.
 
         Args:
             patience: seconds for it to end; then the line is cut from here, which ends it as well.
@@ -183,14 +183,14 @@ class Line:
         self.reads.close()
 
     def speaks_within(self, seconds: float) -> bool:
-        """Whether anything comes, be it noise or the end."""
+        """Whether anything is received in that time, even noise or the end."""
         return bool(select.select([self.reads], [], [], seconds)[0])
 
     def arrive(self, marker: str, bundle: Bundle, patience: float, sending: Callable[[int], None]) -> None:
-        """Wait for the far program, and send it the bundle where it has none.
+        """Wait for the far program, and send it the bundle if it has none.
 
         Args:
-            sending: told the number of bytes before they are sent.
+            sending: called with the number of bytes before they are sent.
 
         Raises:
             HostError: it could not begin.
@@ -198,7 +198,7 @@ class Line:
         deadline = time.monotonic() + patience
         word, fields = self._heard(marker, deadline)
         if word == "send":
-            # A megabyte: what a line of 9,600 baud takes for them is nobody's patience, and still no failure.
+            # A megabyte: at 9,600 baud it takes longer than anybody's patience, and is still no failure.
             packed = bundle.packed()
             sending(len(packed))
             self.send(packed)
@@ -210,7 +210,7 @@ class Line:
         raise _refusal(self.host, word, fields)
 
     def _heard(self, marker: str, deadline: float | None) -> tuple[str, dict[str, Any]]:
-        """The next line behind the marker. No byte beyond it is read, and what stands before it is noise."""
+        """The next line after the marker. No byte beyond it is read, and what precedes it is noise."""
         start, noise = f"\n{marker} ".encode(), bytearray()
         while not noise.endswith(start):
             missing = next(n for n in range(1, len(start) + 1) if noise.endswith(start[: len(start) - n]))

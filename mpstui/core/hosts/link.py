@@ -1,8 +1,8 @@
-"""The near end of a line: one line at a time to one machine, opened again whenever it breaks; what is known there.
+"""The near end of a line: one line at a time to one machine, reopened whenever it breaks; and what is known there.
 
-What was told stays as it was when the line breaks, and says since when nothing has been heard. A call that waits for
-its answer is sent again on the next line under the same id; one that nobody waits for any more is called off, and what
-came of it is told. So whatever happens to a line, a key acts once or not at all, and it is known which.
+When the line breaks, what was received stays, with the time since which nothing was heard. A call that waits for its
+answer is sent again on the next line under the same id; one that nobody waits for any more is cancelled, and its
+result is reported. So whatever happens to a line, a key acts once or not at all, and it is known which.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .view import KINDS, Greeting, View
 T = TypeVar("T")
 PING_SECONDS = 2.0
 LATE_SECONDS = 5.0
-"""After so long without a word what is known is shown with its age."""
+"""After so long without a message, what is known is shown with its age."""
 CUT_SECONDS = 12.0
 """And after so long the line is given up."""
 LOOK_PATIENCE, ACT_PATIENCE = 8.0, 20.0
-"""Seconds that a question waits for its answer, and that something to be done waits for a line."""
+"""How many seconds a question waits for its answer, and an action for a line."""
 AWAKE_SECONDS = 2.0
-"""After this machine slept, for the line to be heard again."""
+"""How long a line may take to be heard again after this machine slept."""
 CLOCKS_AGREE_SECONDS = 2.0
-"""Clocks that differ by less are held to be the same: a moment on a line is not known better."""
+"""Clocks that differ by less count as equal: times on a line are not known any better."""
 
 
 Connect = Callable[[], LineLike]
@@ -67,23 +67,23 @@ class Link:
         """``news`` is called, from any thread, when something has changed."""
         self.host, self._connect, self.news, self._clock = host, connect, news, clock
         self.values: dict[str, Any] = {}
-        """What each channel holds, as it was told last."""
+        """The value of each channel, as last received."""
         self.greeting: Greeting | None = None
         self.ahead = 0.0
         """Seconds by which the clock there is ahead of ours."""
         self.notices: deque[str] = deque(maxlen=20)
-        """What came of calls that nobody waits for any more."""
+        """Results of calls that nobody waits for any more."""
         self.trouble = ""
         """Why there is no line, in a sentence; empty while there is one."""
         self._heard_at: float | None = None
-        """When something was heard last, Unix seconds."""
+        """When something was last heard, Unix seconds."""
         self._session: NearSession | None = None
         self._greeted = False
         self._view = View()
         self._lock = Lock()
         self._calls: dict[str, _Call] = {}
         self._left: dict[str, _Call] = {}
-        """Calls whose end nobody waits for, and nobody knows."""
+        """Calls that nobody waits for any more, and whose result is unknown."""
         self._stopped, self._reopening = Event(), Reopening(knock, clock)
         self._thread = Thread(target=self._run, name=f"mpstui-link {host}", daemon=True)
 
@@ -105,19 +105,19 @@ class Link:
 
     @property
     def live(self) -> bool:
-        """Whether the machine is heard from."""
+        """Whether the machine can be heard."""
         session = self._session
         return session is not None and self._greeted and time.monotonic() - session.heard_at < LATE_SECONDS
 
     @property
     def current(self) -> bool:
-        """Whether what is known of its runs is of now: a line may be back, or answer, while nobody there reads them."""
+        """Whether its runs are up to date: a line may be back, or answer, while nothing over there reads the runs."""
         session = self._session
         return session is not None and session.told_list and session.behind_seconds < LATE_SECONDS and self.live
 
     @property
     def heard_at(self) -> float | None:
-        """When what is known of its runs was so, as far as we were told, Unix seconds; None: nothing is known."""
+        """The time of what is known about its runs, as far as we were told, Unix seconds; None: nothing is known."""
         session = self._session
         if session is not None and session.told_list:
             return self._clock() - (time.monotonic() - session.heard_at) - session.behind_seconds
@@ -125,7 +125,7 @@ class Link:
 
     @property
     def sentence(self) -> str:
-        """What is wrong with the line now, with its age; empty where nothing is."""
+        """What is wrong with the line now, and for how long; empty if nothing is."""
         if self.current:
             return ""
         heard, session = self.heard_at, self._session
@@ -148,7 +148,7 @@ class Link:
             session = self._session
             if session is not None and self._greeted:
                 session.send(["view", form_of(View).encode(view, Rules())])
-            self._reopening.hurry()  # somebody looks there
+            self._reopening.hurry()  # somebody is looking there
             looked_at = {
                 *(f"log:{path}" for path in view.logs),
                 *(f"run:{run}" for run in (view.focus, *view.compared)),
@@ -165,14 +165,14 @@ class Link:
         call: str = "",
         **arguments: Any,
     ) -> T:
-        """Ask one of the questions of :class:`.desk.Desk`; waits for the answer.
+        """Ask one of the questions of :class:`.desk.Desk`, and wait for the answer.
 
         Args:
             about: what it does, for a sentence: ``stop of resnet``.
-            call: its id, where it has one already.
+            call: its id, if it has one already.
 
         Raises:
-            ReportedError: it could not be done, or the line died; the sentence says which.
+            ReportedError: it could not be done, or the line broke; the sentence says which.
         """
         signature = signature_of(method.__name__)
         acting = signature.acts
@@ -202,7 +202,7 @@ class Link:
         raise OperationError(sentence, "what is on its way is called off")
 
     def _answer_to(self, call: _Call) -> dict[str, Any] | None:
-        """What came of a call; None: nothing yet, and what it would have done is left to be found out."""
+        """The result of a call; None: none yet, and what it would have done must still be found out."""
         with self._lock:
             self._calls.pop(call.id, None)
             if call.answer is None and call.signature.acts:
@@ -263,7 +263,7 @@ class Link:
         if what == "came":
             self._came(rest[0], rest[1])
         elif session is not self._session:
-            return  # a line that was given up may speak on for a moment, of what was before
+            return  # a line that was given up may send old messages for a moment
         elif what == "told" and session.hearer is not None:
             name, patch = rest
             self.values[name] = session.hearer.hear(name, KINDS[name.partition(":")[0]], patch)
@@ -281,10 +281,10 @@ class Link:
                 session.answered_at = session.heard_at
                 self._begin(session, ahead, taken)
             elif abs(ahead - session.clocks_apart) > max(CLOCKS_AGREE_SECONDS, taken) + CLOCKS_AGREE_SECONDS:
-                session.end(f"{self.host}: one of the two clocks was set")  # all times are told anew
+                session.end(f"{self.host}: one of the two clocks was set")  # all times are sent again
 
     def _begin(self, session: NearSession, ahead: float, taken: float) -> None:
-        """The first answer: how the clocks differ is known, and what is looked at here can be told there."""
+        """The first answer: the clocks' difference is known now, so the other side can be told what to look at."""
         session.clocks_apart = ahead
         self.ahead = ahead if abs(ahead) > max(CLOCKS_AGREE_SECONDS, taken) else 0.0
         session.hearer = Hearer(Rules(ahead=self.ahead))

@@ -1,4 +1,4 @@
-"""A log on another machine: its end follows by itself, other parts are fetched when somebody looks there, never all."""
+"""A log on another machine: its end follows automatically, other parts are fetched when needed, never all of it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ BLOCK_BYTES = 1 << 13
 """Fetched at a time: some hundred lines."""
 MOST_KEPT_BYTES = 1 << 21
 PATIENCE_SECONDS = 2.5
-"""For bytes that somebody looks at; after that the view waits for them where it is."""
+"""How long to wait for bytes that somebody wants to see; after that the view waits for them where it is."""
 _GLANCE_SECONDS = 0.02
 _FAR_SECONDS = 0.5
-"""What the other machine spends on a search before it says how far it has got."""
+"""How long the other machine searches before it says how far it has got."""
 
 
 class Stretches:
-    """The parts of a file that are here."""
+    """The parts of a file that have been fetched."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, bytes]] = []
         """In order, none of them touching the next."""
 
     def put(self, start: int, data: bytes) -> None:
-        """What is known now; it counts where something else was known before."""
+        """Add bytes; they replace what was known there before."""
         end, kept = start + len(data), list[tuple[int, bytes]]()
         for at, part in self._parts:
             if at + len(part) < start or at > end:
@@ -54,7 +54,7 @@ class Stretches:
         self._parts = sorted(kept)
 
     def get(self, start: int, end: int) -> bytes | None:
-        """Bytes that are all here."""
+        """Bytes, if all of them have been fetched."""
         place = bisect_right(self._parts, start, key=lambda one: one[0]) - 1
         if place < 0:
             return None
@@ -73,7 +73,7 @@ class _FarFinder(PieceFinder):
 
 
 class _Pending:
-    """A question that is asked on a thread of its own, so that nobody waits for the line between two keys."""
+    """A question asked on a thread of its own, so that nobody waits for the line between two keys."""
 
     def __init__(self, key: object, ask: Any) -> None:
         self.key = key
@@ -94,7 +94,7 @@ class FarLog(LogDocument):
     """One log over there."""
 
     def __init__(self, path: Path, link: Link) -> None:
-        """``path`` as it is there."""
+        """``path`` as it is named there."""
         super().__init__(path)
         self._link = link
         self._stretches = Stretches()
@@ -128,10 +128,10 @@ class FarLog(LogDocument):
         return self._end.lines if self._end is not None else None
 
     def fetched(self, start: int, end: int) -> bytes:
-        """Bytes, from the other machine where they are not here.
+        """Bytes, from the other machine if they are not here.
 
         Raises:
-            OSError: they do not come.
+            OSError: they cannot be had.
         """
         found = self._stretches.get(start, end)
         if found is not None:
@@ -191,7 +191,7 @@ class FarLog(LogDocument):
         return self.window(piece.start, rows)
 
     def find(self, wanted: Wanted, offset: int, *, backwards: bool, seconds: float) -> LogLine | None:
-        """Searched there; what is not found yet goes on where :attr:`search_stopped_at` says."""
+        """Searched over there; an unfinished search continues at :attr:`search_stopped_at`."""
         key, self.search_stopped_at = (wanted.name, offset, backwards), None
         if self._finder is None or not wanted.name:
             return None

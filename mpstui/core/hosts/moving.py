@@ -1,6 +1,6 @@
 """Moving a run between two machines: who does what, and what happens when a line breaks.
 
-In this order, and every step may be the last one:
+The steps, in this order; any of them may be the last one:
 
 =========  ==========================================================================================
 survey     both sides say whether it can be done, before anything changes
@@ -11,8 +11,8 @@ leave      its machine gives it away: the decision, written durably there
 accept     the other machine takes it over and starts it; asked again until it has said so
 =========  ==========================================================================================
 
-Until *leave* the run goes on where it was, also when this program or a line dies. After it the run can only be started
-where it went. So there are never two of it, and never none: `mpstui move` once more finishes what was interrupted.
+Until *leave* the run continues where it was, even if this program or a line dies. After it the run can only be started
+at its destination. So there are never two of it, and never none: another `mpstui move` finishes what was interrupted.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from .talk import PAUSE_SECONDS, SILENT_SECONDS, TRIES, Place, opened_again
 
 _CHUNK_BYTES = 1 << 16
 LET_GO_SECONDS = 2 * SILENT_SECONDS
-"""Until then the far end of a line that broke has let go of the run."""
+"""By then the far end of a broken line has let go of the run."""
 SAME_TIME_SECONDS = 2.0
-"""Clocks that differ by less are taken for the same."""
+"""Clocks that differ by less count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class MovePlan:
     step: int | None
     active: bool
     costs: str
-    """The work that is in no checkpoint and will be done again, the beginning of a sentence; empty: none."""
+    """The work that is in no checkpoint and must be repeated, as the beginning of a sentence; empty: none."""
     device: str
-    """What it is trained on there."""
+    """What it will be trained on there."""
     code_files: int
-    """How many files of its code are sent, and how large they are."""
+    """How many files of its code are sent, and their size."""
     code_bytes: int
     run_bytes: int
     """Its records, curves, logs and checkpoints, before they are compressed."""
@@ -69,7 +69,7 @@ class MovePlan:
     code: Mapping[str, Any]
 
     def sentences(self, to: str) -> list[str]:
-        """What would travel, and what it costs."""
+        """What would be sent, and what it costs."""
         later = " or later" if self.active else ""
         step = f" from step {whole(self.step)}{later}" if self.step is not None else ""
         files = f"{self.code_files} file{'' if self.code_files == 1 else 's'}"
@@ -88,11 +88,11 @@ class MovePlan:
 
 
 def mover(source: str, target: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Mover:
-    """One between two machines, by their names.
+    """A mover between two machines, by their names.
 
     Raises:
         UsageError: they are the same.
-        HostError: one of them is not reached.
+        HostError: one of them cannot be reached.
     """
     if source == target:
         raise UsageError(f"it is on {target} already", "name another machine", field="to")
@@ -105,12 +105,12 @@ def _place(name: str, hosts: HostsSettings, environ: Mapping[str, str]) -> Place
 
 
 def _called(name: str) -> str:
-    """A name that means this machine on the other one too."""
+    """A name for this machine that the other one understands too."""
     return platform.node() if name == LOCAL else name
 
 
 def paths_between(source: str, target: str, hosts: HostsSettings) -> list[tuple[str, str]]:
-    """Where folders of the one machine lie on the other: by what settings say of each beside this machine."""
+    """Where folders of one machine lie on the other, according to the settings of each relative to this machine."""
     here_there = hosts.named.get(target, HostSettings()).paths
     if is_local(source):
         return list(here_there.items())
@@ -143,9 +143,9 @@ class Mover:
         self._wish, self._meter = Wish(), Meter()
 
     def cancel(self) -> None:
-        """Have a move that is being carried out by another thread, or below a signal handler, end.
+        """End a move that another thread is carrying out, or that runs below a signal handler.
 
-        The run goes on where it was. Not any more once that has been decided; :attr:`.Progress.can_cancel` says so.
+        The run continues where it was. Impossible once that has been decided; :attr:`.Progress.can_cancel` says so.
         """
         self._wish.take_back()
 
@@ -157,11 +157,11 @@ class Mover:
     def plan(
         self, name: str, device: str | None = None, on: str | None = None, job: Mapping[str, str] | None = None
     ) -> MovePlan | dict[str, Any]:
-        """What a move would do; of one that was interrupted after the decision, its answer once it is finished.
+        """What a move would do; for one interrupted after the decision, its answer once it is finished.
 
         Args:
             device: what to train on there; None: the best there is.
-            on: the scheduler that starts it there; None: as it was launched, where that scheduler is there too.
+            on: the scheduler that starts it there; None: as it was launched, if that scheduler is there too.
             job: options of the scheduler.
 
         Raises:
@@ -199,13 +199,13 @@ class Mover:
         )
 
     def carry_out(self, planned: MovePlan, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
-        """Do it; ``run``, ``attempt`` and ``step`` of where it goes on.
+        """Carry it out; returns ``run``, ``attempt`` and ``step`` of where it continues.
 
         Args:
-            tell: told how far it is, by the thread that calls this.
+            tell: called with the progress, by the thread that calls this.
 
         Raises:
-            OperationError: it goes on, or can go on, where it was; the sentence says which.
+            OperationError: it continues, or can continue, where it was; the sentence says which.
         """
         self._meter = Meter(tell)
         token, survey, run = token_hex(8), planned.survey, planned.run
@@ -232,12 +232,12 @@ class Mover:
         return {**self._accept(run, token), "step": listed["step"]}
 
     def _settle(self, listed: Mapping[str, Any], asked: dict[str, Any]) -> None:
-        """Have the run put together there, with its times by the clock there.
+        """Have the run assembled over there, with its times by that machine's clock.
 
-        A line to there that breaks is opened again: the files go on where they were.
+        If the line to that machine breaks it is opened again: the files continue where they were.
 
         Raises:
-            HostError: it breaks again and again, and nothing arrives; or that to the run's machine broke.
+            HostError: it breaks again and again, and nothing arrives; or the line to the run's machine broke.
         """
         asked |= {key: listed[key] for key in ("files", "times", "attempt")}
         sizes = {one.digest: one.size for one in items_of(listed)}
@@ -259,7 +259,7 @@ class Mover:
                 self._meter.begin(f"the line to {error.host} is cut, and opened again")
                 self._target = opened_again(self._target, self._opened_if_wanted, self._pause)
                 self._target.cancel_by(self._wish.require)
-                # Its far end may not have seen yet that the line ended.
+                # The far end may not have noticed yet that the line ended.
                 asked["patience"] = SILENT_SECONDS
             else:
                 return
@@ -269,7 +269,7 @@ class Mover:
         return self._open_target()
 
     def _leave(self, planned: MovePlan, move: Move) -> None:
-        """Decide; where the line broke over it, ask what was decided."""
+        """Decide; if the line breaks meanwhile, ask what was decided."""
         try:
             self._source.ask("leave", {"run": planned.run, "move": move._asdict()})
         except OperationError as error:
@@ -287,7 +287,7 @@ class Mover:
         return str(told["folder"])
 
     def _relay(self, what: str, fields: Mapping[str, Any], to: str, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Hand files from the one machine straight to the other."""
+        """Pass files straight from one machine to the other."""
         answer: dict[str, Any] = {}
 
         def take(reads: BinaryIO) -> None:
@@ -303,7 +303,7 @@ class Mover:
     def _has_left(self, run: str, token: str) -> bool:
         """Whether the decision was written before the line to the run's machine broke.
 
-        Its far process may hang on to the run, and to our request, for as long as it does not see that the line ended.
+        Its far process may hold on to the run, and to our request, until it notices that the line ended.
         """
         deadline = time.monotonic() + LET_GO_SECONDS
         self._source = self._again(self._source, self._open_source, run)
@@ -323,26 +323,26 @@ class Mover:
         )
 
     def _kept(self, planned: MovePlan, error: ReportedError, *, is_leaving: bool = True) -> OperationError:
-        """Leave the run where it was; what is to be said of it."""
+        """Leave the run where it was; returns what to say about it."""
         told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it goes on where it was" * planned.active
         kind = Cancelled if isinstance(error, Cancelled) else OperationError
         later = ", and goes on there as soon as it has ended" * (planned.active and is_leaving)
         self._meter.begin(f"it stays where it was{later}", can_cancel=False)
         self._source.cancel_by(_nobody)
         self._target.cancel_by(_nobody)
-        with suppress(ReportedError):  # else it is forgotten there in time
+        with suppress(ReportedError):  # otherwise it is dropped there in time
             self._target.ask("forget", {"run": planned.run})
         try:
             self._source.ask("stay", {"run": planned.run})
             return kind(told + goes_on, error.hint)
-        except HostError:  # its machine keeps it by itself
+        except HostError:  # its machine keeps it anyway
             later = goes_on and goes_on + ", as soon as that machine sees the line end" * is_leaving
             return kind(told + later, error.hint)
         except OperationError as worse:
             return kind(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` goes on")
 
     def _accept(self, run: str, token: str) -> dict[str, Any]:
-        """After the decision: until the other machine has said that it took the run over."""
+        """After the decision: repeat until the other machine has said that it took the run over."""
         for _ in range(TRIES):
             try:
                 return self._target.ask("accept", {"run": run, "token": token})

@@ -1,4 +1,4 @@
-"""What a launch takes along from the machine it comes from, to another one: its code, looked at and then sent."""
+"""What a launch on another machine takes along from the machine it comes from: its code, inspected and then sent."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .talk import Ends, Place
 
 
 class Launches(NamedTuple):
-    """Runs to be launched together, as one machine tells another."""
+    """Runs to be launched together, as one machine describes them to another."""
 
     told: Sequence[Mapping[str, Any]]
-    """Each as :func:`.choice_message` has it; none: a checkpoint alone is wanted."""
+    """Each in the form of :func:`.choice_message`; none: only a checkpoint is wanted."""
     cwd: str
     """Where they would run on the machine that they come from."""
     on: str | None = None
-    """The scheduler that is to start them; None: as their profile says, where that scheduler is there."""
+    """The scheduler that shall start them; None: as their profile says, if that scheduler is there."""
     job: Mapping[str, str] = {}
     """Options of the scheduler."""
     branch: Sequence[Any] | None = None
-    """The :class:`.Branch` that they begin from, whose checkpoint lies on the machine that they come from."""
+    """The :class:`.Branch` they begin from, whose checkpoint lies on the machine that they come from."""
 
 
 def launches_of(
@@ -53,7 +53,7 @@ class Offer:
     """What there is to send; nothing has been sent yet."""
 
     root: str = ""
-    """The folder that travels; empty: none, since its program is mpstui's own, which is everywhere."""
+    """The folder to send; empty: none, since its program is mpstui's own, which is everywhere."""
     code: Mapping[str, Any] | None = None
     """As :func:`.manifest_of` has it."""
     staying: Sequence[Staying] = ()
@@ -69,14 +69,14 @@ class Source(Protocol):
     """The machine that a launch comes from."""
 
     def offer(self, launches: Launches) -> Offer:
-        """Look at what would travel.
+        """Look at what would be sent.
 
         Raises:
-            OperationError: it cannot be sent, or its script is among what stays.
+            OperationError: it cannot be sent, or its script is among the files that stay.
         """
 
     def send(self, lacking: Sequence[str], out: BinaryIO) -> None:
-        """Write what the other machine lacks of what was offered last, code and checkpoint."""
+        """Write what the other machine lacks of the last offer, code and checkpoint."""
 
     def branch(self, asked: Mapping[str, Any]) -> Launches:
         """The launch of a branch of a run that is there.
@@ -96,10 +96,10 @@ class Offering:
         self._home = home
         self._files: tuple[tuple[Item, Path], ...] = ()
         self._weights: tuple[object, tuple[tuple[Item, Path], ...]] = None, ()
-        """Of the checkpoint that was offered last: it may be large, and is read through once."""
+        """Of the last checkpoint that was offered: it may be large, and is read only once."""
 
     def answers(self) -> dict[str, Callable[[dict[str, Any], Ends], Mapping[str, Any]]]:
-        """What :func:`.talk.serve` answers with."""
+        """The answers for :func:`.talk.serve`."""
         return {
             "offer": lambda asked, ends: _written(self.offer(Launches(*asked["launches"]))),
             "offered": lambda asked, ends: self._send(asked, ends),

@@ -1,7 +1,7 @@
-"""What the far side has to say, in the order of its urgency, and never more of it on its way than the line can carry.
+"""What the far side has to say, in order of urgency, and never more of it in transit than the line can carry.
 
-Buffers between two machines hold megabytes: what is put into them cannot be overtaken. So at most as much is on its way
-as came through within a moment before, long messages go in pieces, and between these goes what must be prompt.
+Buffers between two machines hold megabytes: what is in them cannot be overtaken. So no more is in transit than got
+through within a moment before, long messages are sent in pieces, and what is urgent goes between these.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .forms import Tree
 from .frames import Frames
 
 PIECE = 4096
-"""Characters of a message that is cut into pieces; compressed they are a third or so."""
+"""Characters per piece of a long message; compressed to a third or so."""
 FEWEST_BYTES, FIRST_BYTES, MOST_BYTES = 1 << 11, 1 << 14, 1 << 18
-"""On their way at once: on the slowest line, at first, on the fastest."""
+"""In transit at once: on the slowest line, at first, on the fastest."""
 PROMPT_SECONDS, LATE_SECONDS = 0.5, 1.2
-"""What is heard of within the first may be more next time; what takes longer than the second was too much."""
+"""What is confirmed within the first may be more next time; what takes longer than the second was too much."""
 Sent = Callable[[int], None]
 
 
@@ -43,14 +43,14 @@ class Outbox:
         self._window = FIRST_BYTES
         self._confirmed = 0
         self._sent: deque[tuple[int, float]] = deque()
-        """Of what is not confirmed: all bytes sent until its end, and when."""
+        """For each unconfirmed message: all bytes sent up to its end, and when."""
         self._numbered = 0
         self._closed = False
         self._thread = Thread(target=self._run, name="mpstui-outbox", daemon=True)
         self._thread.start()
 
     def put(self, message: Tree, done: Sent | None = None, *, urgent: bool = False) -> None:
-        """Send a message; ``done`` is told how many bytes it took. Urgent ones are short and go first."""
+        """Send a message; ``done`` is called with the bytes it took. Urgent ones are short and go first."""
         pieces = [_Piece(message, done)] if urgent else self._pieces(message, done)
         with self._changed:
             if urgent:
@@ -60,7 +60,7 @@ class Outbox:
             self._changed.notify()
 
     def confirm(self, received: int) -> None:
-        """So many bytes have arrived there, of all that was ever sent."""
+        """So many bytes have arrived there, of all that were ever sent."""
         now = time.monotonic()
         with self._changed:
             self._confirmed = max(self._confirmed, received)
@@ -99,7 +99,7 @@ class Outbox:
         ]
 
     def _next(self) -> _Piece | None:
-        """What may be sent now: of long messages one piece each in turn."""
+        """What may be sent now: one piece of each long message in turn."""
         if self._urgent:
             return self._urgent.popleft()
         if not self._bulk or self._frames.sent - self._confirmed >= self._window:
@@ -131,7 +131,7 @@ class Outbox:
 
 
 class Pieces:
-    """Puts together what came in pieces."""
+    """Reassembles what was received in pieces."""
 
     def __init__(self) -> None:
         self._begun: dict[int, list[str]] = {}

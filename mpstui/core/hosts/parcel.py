@@ -1,7 +1,7 @@
-"""Files on their way between two machines: listed with their digests first, so that only what is missing travels.
+"""Files on their way between two machines: listed with their digests first, so that only missing ones are sent.
 
-A file that changes meanwhile, is cut or arrives as something else is found by its digest. Nothing is held in memory
-whole: a checkpoint may be larger than that.
+A file that changes meanwhile, is cut or arrives damaged is detected by its digest. Nothing is held in memory
+completely: a checkpoint may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..model.errors import OperationError
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ENTRY = re.compile(r"([0-9a-f]{64})(?:\+([0-9]{1,18}))?")
 PART = ".part-"
-"""Files that have not arrived whole are called so, and by their digest."""
+"""Prefix of the names of incomplete files, before their digest."""
 _CHUNK_BYTES = 1 << 20
 _MOST_STEPS = 1000
 _LARGE_BYTES = 8 << 20
-"""Larger files are weights: they do not shrink, and to try takes longer than most lines take for them."""
+"""Larger files are weights: they hardly compress, and trying takes longer than most lines take to send them."""
 HINT = "nothing was changed here; try again, with the same mpstui on both sides"
 BESIDE = ".cwd"
-"""Names of a run's files that lie in the training's working folder, and not in the run's, begin so."""
+"""Prefix of the names of a run's files that lie in the training's working folder instead of the run's."""
 STAYS = frozenset(
     {
         "requests",
@@ -42,14 +42,14 @@ STAYS = frozenset(
         "stack_signal",
     }
 )
-"""Of a run's files, those that belong to its machine: never sent, and refused where they arrive."""
+"""Files of a run that belong to its machine: never sent, and refused on arrival."""
 
 
 class Item(NamedTuple):
     """One file, or a link to one of the same folder."""
 
     name: str
-    """Below its folder, with ``/``."""
+    """Relative to its folder, with ``/``."""
     digest: str
     """SHA-256 in hexadecimal; empty for a link."""
     size: int = 0
@@ -59,10 +59,10 @@ class Item(NamedTuple):
 
 
 def items_of(manifest: Mapping[str, Any]) -> tuple[Item, ...]:
-    """The files of a list that another machine made, checked: each stays inside its folder.
+    """The files of a list made by another machine, checked: each must stay inside its folder.
 
     Raises:
-        OperationError: it does not.
+        OperationError: one does not.
     """
     try:
         items = tuple(Item(*row) for row in manifest["files"])
@@ -93,7 +93,7 @@ def _is_sound(one: Item) -> bool:
 
 
 def _leads_out(name: str, links: Mapping[str, str]) -> bool:
-    """Whether a link leaves the folder, itself or by other links of the list; so does one that leads round for ever."""
+    """Whether a link leaves the folder, directly or through other links of the list; an endless loop counts too."""
     here, left = list(PurePosixPath(name).parts[:-1]), list(PurePosixPath(links[name]).parts)
     for _ in range(_MOST_STEPS):
         if not left:
@@ -111,7 +111,7 @@ def _leads_out(name: str, links: Mapping[str, str]) -> bool:
 
 
 def _folders_of(one: Item) -> Iterator[str]:
-    """What it lies in: none of them may be a file or a link of the same list, which would lead elsewhere."""
+    """Its parent folders: none may be a file or a link of the same list, which would lead elsewhere."""
     return (str(folder) for folder in PurePosixPath(one.name).parents)
 
 
@@ -160,7 +160,7 @@ def pack(
     """Write the files whose digests are ``wanted``, each content once, under its digest.
 
     Args:
-        begun: how many bytes of a file are there already; it is sent from there on.
+        begun: how many bytes of a file have arrived already; it is sent from there on.
 
     Raises:
         OperationError: a file has changed since it was listed.
@@ -182,16 +182,16 @@ def pack(
                     with storage.open_file(path) as file:
                         file.seek(start)
                         archive.addfile(entry, file)
-                except OSError as error:  # also where it has become shorter
+                except OSError as error:  # also if it has become shorter
                     raise OperationError(f"{one.name} was changed while it was sent: {error}", HINT) from error
 
 
 def unpack(reads: BinaryIO, folder: Path) -> dict[str, Path]:
-    """The files of a parcel by their digests, in ``folder``; what was cut or is another content is not there.
+    """The files of a parcel by their digests, in ``folder``; cut or damaged ones are left out.
 
     Raises:
-        OSError, tarfile.TarError, EOFError: the disk is full, or the stream ended early; what was whole by then stays,
-            and so does the beginning of the file that was not (:func:`begun_in`).
+        OSError, tarfile.TarError, EOFError: the disk is full, or the stream ended early; what was complete stays,
+            and so does the beginning of an incomplete file (:func:`begun_in`).
     """
     storage.make_private_folder(folder)
     found: dict[str, Path] = {}
@@ -216,16 +216,16 @@ def unpack(reads: BinaryIO, folder: Path) -> dict[str, Path]:
 
 
 def begun_in(folder: Path) -> dict[str, int]:
-    """How many bytes of files are there whose parcel was cut, by their digests."""
+    """How many bytes of incomplete files have arrived, by their digests."""
     parts = folder.glob(f"{PART}*")
     return {path.name.removeprefix(PART): size for path in parts if (size := path.stat().st_size)}
 
 
 def _begun(path: Path, start: int, seen: Callable[[bytes], object]) -> BinaryIO:
-    """A file to be written on from ``start``; what it holds is told to ``seen``.
+    """A file to be continued from ``start``; its present content is passed to ``seen``.
 
     Raises:
-        tarfile.TarError: it does not hold so much.
+        tarfile.TarError: it is shorter than that.
     """
     if not start:
         return storage.create_file(path)

@@ -1,4 +1,4 @@
-"""Pieces on a line: a letter that says what it is, a length, and so many bytes."""
+"""Pieces on a line: a letter for the kind, a length, and so many bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Pieces:
         self._unread = b""
 
     def next(self) -> tuple[bytes, bytes] | None:
-        """A piece, which is waited for; None at the end of the line, and where nothing can be read in time."""
+        """Wait for a piece; None at the end of the line, and if nothing can be read in time."""
         while (found := self._whole()) is None:
             part = self._read(_PART)
             if not part:

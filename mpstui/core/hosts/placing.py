@@ -1,7 +1,7 @@
-"""The launch form of a screen that knows other machines: one field more, for where the run starts.
+"""The launch form of a screen that knows other machines: it has one more field, for where the run starts.
 
-Where that is the machine that the profile lies on, the form is that machine's own. Anywhere else its code is sent, and
-what it would start is what that machine says.
+If that is the machine that has the profile, the form is that machine's own. Otherwise the code is sent there, and the
+other machine says what it would start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Connecting = Callable[[str, str], Sender]
 
 
 class PlacedLauncher:
-    """The profiles of this machine, and those of another one where a run of it is selected; see :class:`.Launcher`."""
+    """The profiles of this machine, or those of another one while a run there is selected; see :class:`.Launcher`."""
 
     def __init__(self, near: Any, far: Any, names: Sequence[str], at: str, connecting: Connecting) -> None:
         """A launcher over two.
@@ -50,7 +50,7 @@ class PlacedLauncher:
         self.asks: str = at if far is not None else ""
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """Of this machine its own alone where those of another one are shown: both have what ships with mpstui."""
+        """This machine's profiles, or only those of another one if they are shown: both have what ships with mpstui."""
         near: Sequence[ProfileEntry] = self._near.entries()
         if self._far is None:
             return near
@@ -73,11 +73,11 @@ class PlacedLauncher:
         return self._placed(self._far.draft(there), self._at)
 
     def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> Any:
-        """The form of a new attempt: it begins where the run is."""
+        """The form of a new attempt: it starts where the run is."""
         return self._of(snapshot).draft_of(snapshot, cure)
 
     def branch_of(self, snapshot: RunSnapshot, step: float) -> Any:
-        """A form of a new run that leaves another one at a step.
+        """A form for a new run that branches off another one at a step.
 
         Raises:
             OperationError: it cannot, and why.
@@ -98,7 +98,7 @@ class PlacedDraft:
     """One launch that is being filled in, and where it starts; see :class:`.Draft`."""
 
     def __init__(self, inner: Any, source: str, names: Sequence[str], at: str, connecting: Connecting) -> None:
-        """``source``: the machine that the profile lies on; ``at``: where it starts unless the form says otherwise."""
+        """``source``: the machine that has the profile; ``at``: where it starts unless the form says otherwise."""
         self._inner, self._source, self._at, self._connecting = inner, source, at, connecting
         self._names = names
         first, *others = inner.fields
@@ -109,38 +109,38 @@ class PlacedDraft:
         self.description: str = inner.description
         self._sender: Sender | None = None
         self._talking = RLock()
-        """One question at a time goes over its line."""
+        """Only one question at a time goes over its line."""
         self._to = ""
         self._shipment: tuple[dict[str, str], Shipment] | None = None
         self._unsure: tuple[dict[str, str], Shipment] | None = None
-        """What may have been launched when its line broke: the same once more is the same launch."""
+        """What may have been launched when its line broke: repeating it is the same launch."""
 
     def _where(self, values: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-        """The machine that it is sent to, None where it lies there already; and the values without that."""
+        """The machine that it is sent to, None if it is there already; and the values without that field."""
         chosen = LOCAL if values[MACHINE] == HERE else values[MACHINE]
         rest = {key: text for key, text in values.items() if key != MACHINE}
         return None if chosen == self._source else chosen, rest
 
     def asking_the_program(self, values: Mapping[str, str]) -> PlacedDraft:
-        """See :class:`.Draft`: the program is asked where it lies."""
+        """See :class:`.Draft`: the program is asked on the machine that has it."""
         _, rest = self._where(values)
         at = LOCAL if values[MACHINE] == HERE else values[MACHINE]
         inner = self._inner.asking_the_program(rest)
         return PlacedDraft(inner, self._source, self._names, at, self._connecting)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
-        """What these values would start; of another machine :meth:`examine` knows."""
+        """What these values would start; for another machine, :meth:`examine` knows."""
         to, rest = self._where(values)
         if to is None:
             return self._inner.preview(rest)  # type: ignore[no-any-return]
         if self._shipment is not None and self._shipment[0] == dict(values):
             return self._told(self._shipment[1])
-        if self._source == LOCAL:  # else it has to be asked
+        if self._source == LOCAL:  # otherwise it has to be asked
             self._launches(rest)
         return Preview("", host=HERE if to == LOCAL else to)
 
     def examine(self, values: Mapping[str, str]) -> Preview:
-        """Ask the other machine, which may take some seconds, what of the code is new there and what it would start.
+        """Ask the other machine, which may take some seconds, what it lacks of the code and what it would start.
 
         Raises:
             OperationError, UsageError: it cannot be started there.
@@ -180,15 +180,15 @@ class PlacedDraft:
         return launches_from(self._inner.choices(values), values)
 
     def cancel(self) -> None:
-        """Have a launch that another thread carries out end: nothing is launched."""
+        """End a launch that another thread is carrying out: nothing is launched."""
         if (sender := self._sender) is not None:
             sender.cancel()
 
     def launch(self, values: Mapping[str, str], tell: Callable[[Progress], None] = lambda now: None) -> str:
-        """Start all its runs, and return the first one's id, ``HOST:RUN`` of another machine.
+        """Start all its runs, and return the first one's id, ``HOST:RUN`` on another machine.
 
         Args:
-            tell: told how far it is with what is sent.
+            tell: called with the progress of sending.
 
         Raises:
             Cancelled: nothing was launched.
@@ -218,7 +218,7 @@ class PlacedDraft:
         raise NotImplementedError
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
-        """Keep the values as a profile, without the machine."""
+        """Save the values as a profile, without the machine."""
         return self._inner.save(self._where(values)[1], name)  # type: ignore[no-any-return]
 
     def completed(self, key: str, text: str) -> str | None:
@@ -234,7 +234,7 @@ class PlacedDraft:
 
 
 def launches_from(choices: Sequence[LaunchChoice], values: Mapping[str, str]) -> Launches:
-    """What a form asks of another machine: its scheduler, where the form names one, and not that of the profile."""
+    """What a form asks of another machine: its scheduler if the form names one, not the profile's."""
     if ENGINE not in values:
         return launches_of(choices)
     return launches_of(choices, LOCAL if values[ENGINE] == NONE else values[ENGINE], choices[0].job)

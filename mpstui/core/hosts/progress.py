@@ -1,4 +1,4 @@
-"""How far something is that travels: what is done, how much has arrived, how fast; and that it may be cancelled."""
+"""The progress of a transfer: what is being done, how much has arrived, how fast; and whether it may be cancelled."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from ..model.errors import OperationError
 from ..present import duration, size
 
 _WINDOW_SECONDS = 10.0
-"""The rate is that of the last seconds: a line gets slower and faster."""
+"""The rate is that of the last seconds: lines get slower and faster."""
 _TELL_SECONDS = 0.2
 _GZIP = 31
 
 
 class Cancelled(OperationError):
-    """Whoever asked for it has taken that back."""
+    """Whoever asked for it has changed their mind."""
 
     exit_code = 130
-    """As of whatever ends by ctrl+c."""
+    """As for whatever ctrl+c ends."""
 
 
 class Wish:
-    """Something that was asked for and takes its time, until whoever asked takes that back."""
+    """Something that was asked for and takes time, until it is withdrawn."""
 
     def __init__(self, sentence: str = "it was cancelled") -> None:
-        """``sentence``: what is said of it then."""
+        """``sentence``: what is said about it then."""
         self._sentence, self._is_over = sentence, Event()
 
     def take_back(self) -> None:
-        """From another thread than the one that carries it out, or below a signal handler."""
+        """Withdraw it, from another thread than the one that carries it out, or below a signal handler."""
         self._is_over.set()
 
     def require(self) -> None:
-        """Go on only where it is still wanted.
+        """Continue only if it is still wanted.
 
         Raises:
-            Cancelled: it was taken back.
+            Cancelled: it was withdrawn.
         """
         if self._is_over.is_set():
             raise Cancelled(self._sentence)
@@ -55,24 +55,24 @@ class Progress:
     doing: str
     """What is being done, as in *sending the code*."""
     done_bytes: int = 0
-    """Arrived, by this try and by earlier ones."""
+    """Arrived, in this attempt and earlier ones."""
     total_bytes: int = 0
-    """0: nothing travels at this step."""
+    """0: nothing is sent in this step."""
     rate: float | None = None
-    """Bytes a second; None: not known yet."""
+    """Bytes per second; None: not known yet."""
     can_cancel: bool = True
-    """Not any more once the run has been given away, or the launch been asked for."""
+    """False once the run has been handed over, or the launch requested."""
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Of this step; None: not known."""
+        """For this step; None: unknown."""
         if not self.rate or not self.total_bytes:
             return None
         return max(self.total_bytes - self.done_bytes, 0) / self.rate
 
     @property
     def counts(self) -> str:
-        """How much has arrived, how fast, and what it still takes; empty where nothing travels."""
+        """How much has arrived, how fast, and how long it still takes; empty if nothing is sent."""
         if not self.total_bytes:
             return ""
         told = [f"{size(self.done_bytes)} of {size(self.total_bytes)}"]
@@ -89,7 +89,7 @@ class Progress:
 
 
 class Meter:
-    """Measures what passes and tells of it, not too often."""
+    """Measures what passes and reports it, not too often."""
 
     def __init__(
         self, tell: Callable[[Progress], None] = lambda now: None, monotonic: Callable[[], float] = time.monotonic
@@ -101,11 +101,11 @@ class Meter:
         self._unpacked = zlib.decompressobj(_GZIP)
 
     def begin(self, doing: str, total_bytes: int = 0, done_bytes: int = 0, *, can_cancel: bool = True) -> None:
-        """Another step begins.
+        """Begin another step.
 
         Args:
-            total_bytes: what travels by its end, before it is compressed.
-            done_bytes: what an earlier try has sent of it.
+            total_bytes: what will have been sent by its end, before compression.
+            done_bytes: how much of that an earlier attempt has sent.
         """
         self._now = Progress(doing, done_bytes, total_bytes, None, can_cancel)
         self._passed = deque([(self._monotonic(), done_bytes)])
@@ -113,10 +113,10 @@ class Meter:
         self._tell(self._now)
 
     def passes(self, data: bytes) -> None:
-        """A part of a parcel, which is unpacked here only to know how much of the files it is."""
+        """A part of a parcel, which is decompressed here only to know how much of the files it contains."""
         try:
             unpacked = len(self._unpacked.decompress(data))
-        except zlib.error:  # what was being written was broken off: its end comes after a gap
+        except zlib.error:  # the writing was broken off: its end comes after a gap
             return
         now, done = self._monotonic(), self._now.done_bytes + unpacked
         self._passed.append((now, done))
@@ -124,22 +124,22 @@ class Meter:
             self._passed.popleft()
         (then, before), total = self._passed[0], self._now.total_bytes
         rate = (done - before) / (now - then) if now - then > 1.0 else None
-        # Names and fillings of the archive are counted too.
+        # Names and padding of the archive are counted too.
         self._now = Progress(self._now.doing, min(done, total), total, rate, self._now.can_cancel)
         if now - self._told_at >= _TELL_SECONDS:
             self._told_at = now
             self._tell(self._now)
 
     def sink(self, out: BinaryIO, wish: Wish) -> BinaryIO:
-        """A file that hands on what is written to it as long as that is wanted, and measures it."""
+        """A file that passes on what is written to it as long as that is wanted, and measures it."""
         return cast(BinaryIO, _Sink(self, out, wish))
 
     def tap(self, reads: BinaryIO, wish: Wish) -> BinaryIO:
-        """The same of a file that is read."""
+        """The same for a file that is read."""
         return cast(BinaryIO, _Tap(self, reads, wish))
 
     def all_passed(self) -> None:
-        """The parcel has been handed over; what has arrived is looked at now."""
+        """The parcel has been handed over; now the arrived files are inspected."""
         self._tell(self._now)
 
 

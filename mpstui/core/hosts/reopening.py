@@ -1,9 +1,9 @@
-"""When a line that broke is opened again: soon after it can be, without wearing the other machine out.
+"""When to reopen a line that broke: as soon as possible, without wearing the other machine out.
 
-A line that held for a moment is opened again at once. One that cannot be opened is tried after pauses that grow; but
-where nothing answers at all, as while a network is away, its port is knocked at instead: a packet a second, which costs
-the machine nothing and nobody a login, and tells that it is back within that second. So does a clock that went on while
-we did not: this machine slept, and its network is another one.
+A line that held for a moment is reopened at once. One that cannot be opened is retried after growing pauses; but if
+nothing answers at all, as when a network is away, its port is knocked at instead: a packet per second costs the
+machine nothing and causes no login, and shows within that second that it is back. So does a clock that went on while
+we did not: this machine slept, and its network may be another one.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from typing import Protocol
 
 FIRST_BACKOFF, MOST_BACKOFF, REFUSED_BACKOFF = 0.5, 15.0, 60.0
 HELD_SECONDS = 2.0
-"""A line that was spoken over for so long is no failed try."""
+"""A line that was used for this long does not count as a failed attempt."""
 REFUSED = frozenset({"login", "key_changed", "key_unknown", "python"})
 """Reasons that last until somebody does something; a machine may shut out whoever knocks too often."""
 AWAY = frozenset({"unreachable", "name", "frozen"})
-"""Reasons that a network has which is away: a laptop without one knows no names either."""
+"""Reasons given when the network is away: a laptop without one cannot resolve names either."""
 KNOCK_EVERY, RARELY_EVERY = 1.0, 5.0
 OFTEN_SECONDS = 600.0
-"""For so long somebody may wait for it; after that it is knocked at rarely."""
+"""Somebody may be waiting for it for this long; after that it is knocked at rarely."""
 SLEPT_SECONDS = 5.0
-"""Between two looks a moment apart: we were not there."""
+"""A gap this long between two looks a moment apart: we were asleep."""
 _LOOK_SECONDS = 0.25
 
 
 class Knock(Protocol):
-    """Whether the machine takes a connection, asked at the lowest price; None: that cannot be known from here."""
+    """Whether the machine accepts a connection, asked at the lowest cost; None: that cannot be known from here."""
 
     def __call__(self, seconds: float) -> bool | None: ...
 
 
 def unknown(seconds: float) -> bool | None:
-    """What a :class:`Knock` says where nothing can be asked but ssh."""
+    """The :class:`Knock` where only ssh can ask."""
     return None
 
 
 class Wakefulness:
-    """Tells when this process, or the machine with it, has slept."""
+    """Notices when this process, or the machine with it, has slept."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._seen = clock(), time.monotonic()
         self.unseen = 0.0
-        """How much longer it was than the monotonic clock tells, which may stand still meanwhile."""
+        """How much longer that was than the monotonic clock says, which may stop meanwhile."""
 
     def slept(self) -> bool:
-        """Whether it has since the last call."""
+        """Whether it has slept since the last call."""
         (wall, steady), self._seen = self._seen, (self._clock(), time.monotonic())
         passed, ticked = self._seen[0] - wall, self._seen[1] - steady
         self.unseen = max(0.0, passed - ticked)
@@ -57,18 +57,18 @@ class Wakefulness:
 
 
 class Reopening:
-    """The pauses of one line. For one thread, :meth:`hurry` apart."""
+    """The pauses of one line. For one thread, except :meth:`hurry`."""
 
     def __init__(self, knock: Knock = unknown, clock: Callable[[], float] = time.time) -> None:
         self._knock, self._clock = knock, clock
         self.backoff = FIRST_BACKOFF
-        """Seconds of the next pause, where nothing shortens it."""
+        """Seconds of the next pause, unless something shortens it."""
         self._kind = ""
         self._away_since: float | None = None
         self._hurried, self._over = Event(), Event()
 
     def hurry(self) -> None:
-        """Somebody waits for the line: try now."""
+        """Somebody is waiting for the line: try now."""
         self._hurried.set()
 
     def stop(self) -> None:
@@ -77,7 +77,7 @@ class Reopening:
         self._hurried.set()
 
     def ended(self, spoken_seconds: float, kind: str = "") -> None:
-        """A line has ended, which was spoken over for so long: not at all, where it could not be opened; and why."""
+        """A line has ended: how long it was used, 0 if it could not be opened; and why."""
         self._kind = kind
         if spoken_seconds > 0.0:
             self._away_since = None
@@ -87,7 +87,7 @@ class Reopening:
             self.backoff = REFUSED_BACKOFF
 
     def pause(self, most: float = OFTEN_SECONDS) -> None:
-        """Wait as long as it makes sense, and so many seconds at most."""
+        """Wait as long as makes sense, but at most so many seconds."""
         began, awake, was_away = time.monotonic(), Wakefulness(self._clock), self._away_since is not None
         until = began + min(most, self.backoff)
         knock_at = began if self._kind in AWAY else float("inf")
@@ -98,7 +98,7 @@ class Reopening:
                 break
             if now >= knock_at:
                 answers = self._knock(KNOCK_EVERY)
-                awake.slept()  # that was waiting for an answer
+                awake.slept()  # waiting for an answer does not count
                 now = time.monotonic()
                 if answers is False and not was_away:
                     was_away, self._away_since = True, now
@@ -108,7 +108,7 @@ class Reopening:
                 often = self._away_since is None or now - self._away_since < OFTEN_SECONDS
                 knock_at = now + (KNOCK_EVERY if often else RARELY_EVERY) if answers is not None else float("inf")
                 if answers is False:
-                    # ssh would only wait there; but it knows at once where there is no name, and may know others
+                    # ssh would only wait here; but it knows at once if a name does not exist, and may know others
                     last = began + min(most, MOST_BACKOFF if self._kind == "name" else most)
                     until = min(max(until, now + KNOCK_EVERY), last)
             if now >= until:

@@ -1,4 +1,4 @@
-"""Launching on another machine: what travels, what it would start there, then the launch as that machine makes it."""
+"""Launching on another machine: what is sent, what it would start there, then the launch as that machine makes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .ssh import LOCAL, connect
 from .talk import TRIES, Place, opened_again
 
 _LET_GO_SECONDS = 3.0
-"""Whoever has called a launch off waits no longer for that."""
+"""Whoever has cancelled a launch waits no longer for the clean-up."""
 CALLED_OFF = "the launch was cancelled; nothing was launched"
 
 
@@ -40,19 +40,19 @@ class Shipment:
     launches: Launches
     offer: Offer
     runs: Sequence[Mapping[str, Any]]
-    """Of each run what :func:`mpstui.core.launching.telling.told` says there."""
+    """For each run what :func:`mpstui.core.launching.telling.told` says over there."""
     folder: str | None = None
-    """Where the same code lies there already."""
+    """Where the same code is there already."""
     lacking: Sequence[str] = ()
-    """Digests of the files that it lacks."""
+    """Digests of the missing files."""
     lacking_bytes: int = 0
-    """Of those, before they are compressed."""
+    """Their size before compression."""
     held: str | None = None
-    """Where the same checkpoint lies there already."""
+    """Where the same checkpoint is there already."""
     behind: str = "here"
-    """Where what is not sent stays."""
+    """Where the files that are not sent stay."""
     call: str = field(default_factory=lambda: rundir.new_request("launch", 0, time.time()).id)
-    """The id of this launch, which is done once however often it is asked for."""
+    """The id of this launch, which is done once however often it is requested."""
 
     @property
     def branch(self) -> Branch | None:
@@ -61,7 +61,7 @@ class Shipment:
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Of the checkpoint that it begins from; 0: there is none."""
+        """The size of the checkpoint that it begins from; 0: there is none."""
         return sum(Item(*one).size for one in (self.offer.checkpoint or {"files": ()})["files"])
 
     @property
@@ -71,7 +71,7 @@ class Shipment:
 
     @property
     def sentences(self) -> list[str]:
-        """What travels and what stays, a line each."""
+        """What is sent and what stays, one line each."""
         return [*self._of_checkpoint(), *self._of_code()]
 
     @property
@@ -131,7 +131,7 @@ def _counted(count: int, what: str) -> str:
 
 
 class Sender:
-    """Launches of one machine on another one, over a line that stays open. A context."""
+    """Launches from one machine on another, over a line that stays open. A context."""
 
     def __init__(
         self,
@@ -147,10 +147,10 @@ class Sender:
 
         Args:
             host: what the target is called here.
-            paths: where folders of the source lie on it.
+            paths: where folders of the source are on the target.
             places: further lines that end with this one.
             come_from: what the source is called there.
-            again: opens another line to the target, where one breaks over a launch.
+            again: opens another line to the target, if one breaks during a launch.
         """
         self._host, self._source, self._target, self._paths = host, source, target, paths
         self._come_from, self._behind = come_from or platform.node(), f"on {come_from}" if come_from else "here"
@@ -158,7 +158,7 @@ class Sender:
         self._wish, self._meter = Wish(CALLED_OFF), Meter()
 
     def look(self, launches: Launches) -> Shipment:
-        """What would travel, and what it would start there.
+        """What would be sent, and what it would start there.
 
         Raises:
             OperationError, UsageError: it cannot be sent, or not be started there. HostError: the line broke.
@@ -181,17 +181,17 @@ class Sender:
         return self._source.branch(asked)
 
     def cancel(self) -> None:
-        """Have a launch that is being carried out by another thread, or below a signal handler, end: none is begun.
+        """End a launch that another thread is carrying out, or that runs below a signal handler: none is begun.
 
-        Not any more once it was asked for; :attr:`.Progress.can_cancel` says so.
+        Impossible once it was requested; :attr:`.Progress.can_cancel` says so.
         """
         self._wish.take_back()
 
     def launch(self, found: Shipment, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
-        """Send what is missing and start the runs there; ``runs`` and ``warnings`` of the answer.
+        """Send what is missing and start the runs there; returns ``runs`` and ``warnings`` of the answer.
 
         Args:
-            tell: told how far it is, by the thread that calls this.
+            tell: called with the progress, by the thread that calls this.
 
         Raises:
             Cancelled: nothing was launched.
@@ -226,7 +226,7 @@ class Sender:
         raise _told(broken, "whether it was launched is not known", f"`mpstui ps --host {self._host}`")
 
     def _sent(self, found: Shipment) -> dict[str, Any]:
-        """What to ask for, once all that it needs has arrived."""
+        """The request to send, once everything that it needs has arrived."""
         folder = found.folder
         if folder is None and found.offer.code is not None:
             self._meter.begin("its code is sent", found.lacking_bytes)
@@ -239,7 +239,7 @@ class Sender:
         return {**asked, "held": held}
 
     def _let_go(self) -> None:
-        """Have what has arrived for nothing removed there; a day later that goes by itself."""
+        """Have what was sent in vain removed there; otherwise it is removed after a day."""
         until = time.monotonic() + _LET_GO_SECONDS
 
         def in_time() -> None:
@@ -251,7 +251,7 @@ class Sender:
             self._target.ask("let_go", {})
 
     def _handed(self, to: str, told: Mapping[str, Any], lacking: Sequence[str]) -> str:
-        """The folder there in which files of the source are by then."""
+        """The folder over there that then contains files of the source."""
 
         def hand(out: BinaryIO) -> None:
             self._source.send(lacking, self._meter.sink(out, self._wish))
@@ -290,14 +290,14 @@ def fetched(
     tell: Callable[[Progress], None],
     wish: Wish,
 ) -> Branch:
-    """A checkpoint of a run of another machine, brought here; ``asked`` as :meth:`.Source.branch` has it.
+    """Bring a checkpoint of another machine's run here; ``asked`` as in :meth:`.Source.branch`.
 
     Args:
-        tell: told how far it is.
-        wish: what takes it back ends it.
+        tell: called with the progress.
+        wish: withdrawing it ends this.
 
     Raises:
-        Cancelled: it was taken back.
+        Cancelled: it was withdrawn.
         UsageError: there is no such run. OperationError: it cannot be branched, or did not arrive.
     """
     source = FarOffering(place)
@@ -323,11 +323,11 @@ def fetched(
 def sender(
     source: str, target: str, hosts: HostsSettings, home: Home, environ: Mapping[str, str] = os.environ
 ) -> Sender:
-    """One between two machines, by their names; the files of this machine are those of ``home``.
+    """A sender between two machines, by their names; the files of this machine are those of ``home``.
 
     Raises:
         UsageError: they are the same.
-        HostError: one of them is not reached.
+        HostError: one of them cannot be reached.
     """
     if source == target:
         raise UsageError(f"it is on {target} already", "name another machine", field="on")

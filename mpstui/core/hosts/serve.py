@@ -1,6 +1,6 @@
-"""The far end of a line: a monitor of this machine's runs, which tells what changes and does what it is asked.
+"""The far end of a line: a monitor of this machine's runs, which sends what changes and does what it is asked.
 
-It lives as long as its line: when that ends, or nothing has been heard for a while, it ends too. Runs do not.
+It lives as long as its line: when that ends, or nothing has been received for a while, it ends too. Runs do not.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .outbox import Outbox
 from .view import COLUMNS, Answers, Greeting, Listing, LogEnd, MachineReading, Raced, View
 
 LIST_BYTES, RUN_BYTES = 800.0, 1700.0
-"""A second: what the list may take, and all that is told of what is on the screen beside it."""
+"""Per second: what the list may take, and what everything else on the screen may take."""
 SILENCE_SECONDS = 60.0
-"""Whoever is there says something more often; after so long there is nobody."""
+"""The other side says something more often; after this long there is nobody."""
 _TICK_SECONDS, _QUIET_SECONDS, _LOG_TICK_SECONDS = 0.25, 0.5, 0.1
 _READING_SHARE, _LONGEST_REST = 0.1, 1.0
 _SLICE_SECONDS = 0.03
@@ -57,16 +57,16 @@ class Session:
         self._book = CallBook(services.home.state / "calls")
         self._view = View()
         self._looked_at = False
-        """Nothing is told before it is known what is looked at: until then the other side does not know our clock."""
+        """Nothing is sent before it is known what is looked at: until then the other side does not know our clock."""
         self._calls: SimpleQueue[tuple[str, str, Any, bool]] = SimpleQueue()
         self._snapshots: tuple[RunSnapshot, ...] = ()
         self._listed: dict[str, tuple[RunSnapshot, RunSnapshot]] = {}
-        """Of each run the snapshot it was made from, and what is told of it in the list."""
+        """For each run the snapshot it was made from, and what the list shows of it."""
         self._new_curves = 0
-        """How many runs may come with a curve for the first time."""
+        """How many runs may be sent with a curve for the first time."""
         self._machine: MachineReading | None = None
         self._heard = self._changed = self._told_at = time.monotonic()
-        """When something was heard, when a run had changed, and when all runs had been looked at, last."""
+        """When something was last received, when a run had last changed, and when all runs had last been looked at."""
 
     def run(self) -> None:
         """Serve until the line ends."""
@@ -105,7 +105,7 @@ class Session:
         if what == "got":
             self._outbox.confirm(int(rest[0]))
         elif what == "ping":
-            behind = round(time.monotonic() - self._told_at, 2)  # a disk may hang, and answers come all the same
+            behind = round(time.monotonic() - self._told_at, 2)  # a disk may hang while answers still come
             self._outbox.put(["pong", rest[0], self._services.clock(), behind], urgent=True)
         elif what == "view":
             self._view, self._looked_at = form_of(View).decode(rest[0], EXACT), True
@@ -156,7 +156,7 @@ class Session:
     # -- what is told
 
     def _tell(self) -> None:
-        """Read and tell, over and over."""
+        """Read and send, over and over."""
         monitor = self._services.monitor(COLUMNS)
         ghosts, respawn_at, read_at, was_there = None, time.monotonic() + _RESPAWN_SECONDS, 0.0, False
         while not self._ended.is_set():
@@ -225,14 +225,14 @@ class Session:
         turned = turned or any(_turned(one, before[one.run]) for one in self._snapshots)
         if not turned and not self._teller.may_tell("list"):
             return
-        self._new_curves = 0 if told is None else _CURVES_AT_ONCE  # the rows first, then what is drawn in them
+        self._new_curves = 0 if told is None else _CURVES_AT_ONCE  # first the rows, then what is drawn in them
         runs = {one.run: self._in_list(one, told, one.run in closely) for one in self._snapshots}
         self._listed = {run: kept for run, kept in self._listed.items() if run in runs}
         listing = Listing(runs, self._services.paused_queues())
         self._teller.tell("list", Listing, listing, LIST_BYTES, urgent=turned)
 
     def _in_list(self, one: RunSnapshot, told: Listing | None, closely: bool) -> RunSnapshot:
-        """A run as the list tells it; of one that is told in full elsewhere only what has turned."""
+        """A run as the list shows it; one that is sent in full elsewhere only has its state here."""
         source, listed = self._listed.get(one.run, (None, None))
         if source is one and listed is not None:
             return listed
@@ -251,7 +251,7 @@ class Session:
         return made
 
     def _tell_run(self, one: RunSnapshot) -> None:
-        """A run in full; its curves come one after the other behind the rest of it."""
+        """A run in full; its curves follow one after the other."""
         told: RunSnapshot | None = self._teller.told(f"run:{one.run}")
         if told is None:
             one = replace(one, series={})
@@ -292,12 +292,12 @@ class Session:
 
 
 def _close(view: View) -> list[str]:
-    """Runs that are told in full."""
+    """Runs that are sent in full."""
     return list(dict.fromkeys([*([view.focus] if view.focus is not None else []), *view.compared]))
 
 
 def _turned(one: RunSnapshot, before: RunSnapshot) -> bool:
-    """Whether a run is somewhere else than it was: that is told at once, whatever else has to wait."""
+    """Whether the state of a run has changed: that is sent at once, whatever else has to wait."""
     told = (one.state, one.health, one.attempts, one.exit, one.name, one.note, one.tags, one.paused)
     return told != (
         before.state,
@@ -322,10 +322,10 @@ def _told_error(error: ReportedError) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Serve on standard input and output until they end; whatever else prints goes to standard error.
+    """Serve on standard input and output until they end; all other output goes to standard error.
 
     Args:
-        arguments: what to watch beside the runs, if anything.
+        arguments: what to watch besides the runs, if anything.
     """
     reads, writes = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -341,4 +341,4 @@ def main(arguments: Sequence[str] = ()) -> int:
 
     Session(services, Frames(lambda most: os.read(reads, most), write)).run()
     sys.stderr.flush()
-    os._exit(0)  # threads that wait for a disk or a source of telemetry must not keep it
+    os._exit(0)  # threads that wait for a disk or a source of telemetry must not keep it alive

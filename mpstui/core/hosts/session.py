@@ -1,4 +1,4 @@
-"""The near end of one line while it lasts: what is heard is handed on, what is to be said waits for nobody."""
+"""The near end of one line while it lasts: received messages are passed on, sending never blocks."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class NearSession:
         self.heard_at = time.monotonic()
         self.answered_at: float | None = None
         self.clocks_apart = 0.0
-        """Seconds that the far clock was ahead of ours at the first answer."""
+        """Seconds by which the far clock was ahead of ours at the first answer."""
         self.hung = self.told_list = False
         self.behind_seconds = 0.0
-        """How long before its last answer the far side had last been through its runs."""
+        """How long before its last answer the far side had last looked through its runs."""
         self.hearer: Hearer | None = None
-        """Made when it is known how the clocks differ."""
+        """Created once the difference of the clocks is known."""
         self._out: SimpleQueue[Tree] = SimpleQueue()
 
     def start(self) -> None:
@@ -52,7 +52,7 @@ class NearSession:
 
     @property
     def spoken_seconds(self) -> float:
-        """From the first answer to the last word."""
+        """From the first answer to the last message."""
         return 0.0 if self.answered_at is None else max(0.0, self.heard_at - self.answered_at)
 
     def send(self, message: Tree) -> None:

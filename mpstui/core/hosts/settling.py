@@ -1,7 +1,7 @@
-"""A run that arrives from another machine: put together apart, taken over in one step, and then started.
+"""A run that arrives from another machine: assembled in a place apart, taken over in one step, and then started.
 
-What arrives lies in a folder of its own that no list shows, so that it may arrive in parts and again. Only after the
-other machine has given the run away is it renamed into its place and started; both may be asked for again.
+What arrives is in a folder of its own that no list shows, so that it may arrive in parts and repeatedly. Only after the
+other machine has handed the run over is it renamed into its place and started; both may be requested again.
 
 ============ =========================================================================================
 ``new/``     files by their digests, as they came, the last one perhaps in part: what a next try need not send again
@@ -40,7 +40,7 @@ from .staging import is_taken, remove_abandoned, run_stage, take
 from .talk import Ends
 
 ACCEPT_SECONDS = 20.0
-"""What the far end of a line that was cut may take to see that, and to let go of what arrived over it."""
+"""How long the far end of a cut line may take to notice that, and to let go of what arrived over it."""
 
 
 class Arrival:
@@ -49,10 +49,10 @@ class Arrival:
     def __init__(self, home: Home, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         self._home, self._environ, self._clock = home, dict(environ), clock
         self._taken: tuple[str, int] | None = None
-        """The run that arrives, and the lock of its folder."""
+        """The arriving run, and the lock of its folder."""
 
     def answers(self) -> dict[str, Callable[[dict[str, Any], Ends], Mapping[str, Any]]]:
-        """What :func:`.talk.serve` answers with."""
+        """The answers for :func:`.talk.serve`."""
         return {
             "expect": lambda asked, ends: self.expect(asked),
             "lacks": lambda asked, ends: self.lacks(asked),
@@ -62,7 +62,7 @@ class Arrival:
         }
 
     def expect(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Whether a run could be taken over; changes nothing, but for what moves left that nobody will finish.
+        """Whether a run could be taken over; changes nothing, except for leftovers of moves that nobody will finish.
 
         Raises:
             OperationError, UsageError: why not.
@@ -77,10 +77,10 @@ class Arrival:
         return {"device": made.device, "warnings": list(made.warnings)}
 
     def lacks(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Digests of the files that are not here, from an earlier try or from when the run was here; and our time.
+        """Digests of the files that are missing here, whatever earlier attempts or stays have left; and our time.
 
         Args:
-            asked: ``patience``: seconds to wait for the far end of a line that broke, which holds what arrived over it.
+            asked: ``patience``: seconds to wait for the far end of a broken line, which holds what arrived over it.
 
         Raises:
             OperationError: the run is just arriving over another line.
@@ -89,16 +89,16 @@ class Arrival:
         self._take(name, float(asked.get("patience", 0.0)))
         wanted, new = {one.digest for one in items_of(asked)}, self._stage(name) / "new"
         for path in below(new):
-            if path.name.removeprefix(PART) not in wanted:  # of an earlier try: the run has saved anew since
+            if path.name.removeprefix(PART) not in wanted:  # from an earlier attempt: the run has saved again since
                 path.unlink(missing_ok=True)
         lacking = wanted - self._at_hand(asked).keys()
         return {"lacking": sorted(lacking), "begun": begun_in(new), "now": self._clock()}
 
     def settle(self, asked: Mapping[str, Any], ends: Ends) -> dict[str, Any]:
-        """Put the run together, apart from all others.
+        """Assemble the run, apart from all others.
 
         Raises:
-            OperationError, UsageError: it did not arrive whole, or cannot be started here.
+            OperationError, UsageError: it did not arrive completely, or cannot be started here.
         """
         name = str(asked["run"])
         self._require_free(name)
@@ -114,7 +114,7 @@ class Arrival:
         return {}
 
     def forget(self, name: str) -> dict[str, Any]:
-        """It stays where it was: what arrived is no run, and of use for the next try alone."""
+        """It stays where it was: what arrived is no run, and only useful for the next attempt."""
         if self._stage(name).exists():
             self._take(name)
             RunDir(self._stage(name) / name).arrived.unlink(missing_ok=True)
@@ -122,7 +122,7 @@ class Arrival:
         return {}
 
     def accept(self, name: str, token: str) -> dict[str, Any]:
-        """Take the run over and start it; done already, only say so (``begun``).
+        """Take the run over and start it; if that was done already, only say so (``begun``).
 
         Raises:
             OperationError: nothing of this move is here, or it cannot be started.
@@ -147,9 +147,9 @@ class Arrival:
 
     @contextmanager
     def _marked(self, place: RunDir, run: RunDir) -> Iterator[None]:
-        """From where it is first seen until it has begun it is about to begin; the mark goes with its folder."""
+        """While it is visible but has not begun, it counts as about to begin; the mark goes with its folder."""
         mark = None
-        with suppress(OperationError):  # a disk that is full: it looks stopped for a moment
+        with suppress(OperationError):  # on a full disk it looks stopped for a moment
             mark = Mark(place, Leaving(node(), MoveStep.ARRIVE, self._clock()))
         try:
             yield
@@ -159,24 +159,24 @@ class Arrival:
                 mark.release()
 
     def close(self) -> None:
-        """Let go of the run that arrives."""
+        """Let go of the arriving run."""
         if self._taken is not None:
             liveness.release(self._taken[1])
             self._taken = None
 
     def _begin(self, run: RunDir, move: Move) -> bool:
-        """Start the run where nobody has done so; whether somebody had."""
+        """Start the run if nobody has done so; returns whether somebody had."""
         snapshot, actions = unmoved(run), Actions(self._environ, self._clock)
         if snapshot.state.active or snapshot.attempt > move.attempt:
             return True
-        if restart_is_wished(run):  # by whoever asked first, and died before anybody could see to it
+        if restart_is_wished(run):  # by whoever asked first, and died before anybody could handle it
             actions.supervise(run)
             return True
         await_begin(actions, snapshot, actions.restart(snapshot, move.device))
         return False
 
     def _take_over(self, run: RunDir, stage: Path) -> None:
-        """Put everything into its place; may have been begun before."""
+        """Put everything into its place; an interrupted call may have begun that."""
         self._require_free(run.run)
         new, spec = stage / run.run, storage.read(Spec, RunDir(stage / run.run).spec)
         if spec is not None and (new / BESIDE).exists():
@@ -188,12 +188,12 @@ class Arrival:
             shutil.rmtree(new / BESIDE)
         if run.path.exists():
             run.path.rename(stage / "earlier")
-        for path in below(stage / "earlier"):  # checkpoints that did not travel, and what belongs to this machine
+        for path in below(stage / "earlier"):  # checkpoints that were not sent, and what belongs to this machine
             where = path.relative_to(stage / "earlier")
             there = storage.stat_of(new / where)
             if there is None:
                 is_kept = not _is_passing(where)
-            else:  # what people said of it meanwhile, here or there
+            else:  # its labels were changed meanwhile, here or there
                 is_kept = where.name == run.labels.name and path.stat().st_mtime > there.st_mtime
             if is_kept:
                 _into_place(path, new / where)
@@ -204,7 +204,7 @@ class Arrival:
         """Become the one over whose line the run arrives.
 
         Raises:
-            OperationError: another one is.
+            OperationError: somebody else is.
         """
         if self._taken is not None and self._taken[0] == name:
             return
@@ -223,7 +223,7 @@ class Arrival:
         return run_stage(self._home, name)
 
     def _require_free(self, name: str) -> None:
-        """Its place may be taken only by itself, from before it moved away."""
+        """Its place may only be taken by the same run, from before it moved away."""
         self._stage(name)
         run = RunDir(self._home.runs / name)
         if run.path.exists() and not run.moved.exists():
@@ -250,7 +250,7 @@ class Arrival:
                 raise OperationError(f"the list of files cannot be used: {one.name[:80]!r}", HINT)
             if one.name.startswith(f"{BESIDE}/"):
                 self._require_place(cwd / one.name.removeprefix(f"{BESIDE}/"), cwd, one, run.run)
-            if has(run.path, one):  # of an earlier try
+            if has(run.path, one):  # from an earlier attempt
                 (run.path / one.name).rename(new / one.digest)
         shutil.rmtree(run.path, ignore_errors=True)
         made = plan_here(asked, cwd, self._home, self._environ)
@@ -262,15 +262,15 @@ class Arrival:
             if source is None or not _put(source, path, one, moves=source.parent == new and not left[one.digest]):
                 raise OperationError(f"{one.name} did not arrive whole", HINT)
             moment = int(times[one.name]) + round(ahead * 1e9)
-            os.utime(path, ns=(moment, moment))  # the newest checkpoint is told by its time
+            os.utime(path, ns=(moment, moment))  # the newest checkpoint is recognised by its time
         _tell_times_of_folders(run.path)
         storage.make_private_folder(run.requests)
-        run.job.unlink(missing_ok=True)  # of another machine's scheduler
+        run.job.unlink(missing_ok=True)  # it belongs to another machine's scheduler
         write_records(asked, run, made, self._home, self._clock())
         shutil.rmtree(new, ignore_errors=True)
 
     def _require_place(self, path: Path, cwd: Path, one: Item, name: str) -> None:
-        """A checkpoint beside the run takes the place of no file but its own, from when the run was here before."""
+        """A checkpoint beside the run may only replace its own earlier file, from when the run was here before."""
         if not path.exists() or digest_of(path)[0] == one.digest:
             return
         before = storage.read_or_none(Spec, RunDir(self._home.runs / name).spec)
@@ -285,7 +285,7 @@ def _is_arriving(name: str) -> OperationError:
 
 
 def _tell_times_of_folders(top: Path) -> None:
-    """A folder is as old as the newest that is in it: a checkpoint may be one."""
+    """Give each folder the time of its newest file: a checkpoint may be a folder."""
     for base, folders, names in os.walk(top, topdown=False):
         if folders or names:
             newest = max(Path(base, name).lstat().st_mtime_ns for name in (*folders, *names))
@@ -293,7 +293,7 @@ def _tell_times_of_folders(top: Path) -> None:
 
 
 def _is_passing(where: Path) -> bool:
-    """Whether a file of a run that was here before meant something then alone."""
+    """Whether a file of a run that was here before was only meaningful then."""
     if where.parts[0] == "requests" or where.name == "stack_signal":
         return True
     is_record = len(where.parts) == 1 and where.name.startswith(
@@ -308,7 +308,7 @@ def _into_place(path: Path, target: Path) -> None:
 
 
 def _put(source: Path, path: Path, one: Item, *, moves: bool) -> bool:
-    """Whether it is what it should be, after the copy; what came just now was looked at when it did."""
+    """Whether the copied file is as it should be; one that has just arrived was checked on arrival."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if moves:
         source.rename(path)

@@ -1,8 +1,8 @@
-"""The code that a launch on another machine takes with it: which files of a folder travel, and which stay.
+"""The code that a launch on another machine takes along: which files of a folder are sent, and which stay.
 
-In a git repository: what git tracks and what it does not ignore, as it lies there now, uncommitted changes and all.
-Elsewhere: the folder without environments and caches. Secrets, checkpoints that nobody put under version control, large
-files and what is no regular file stay; each is named with the reason, before anything is sent.
+In a git repository: what git tracks and what it does not ignore, in its present state, including uncommitted changes.
+Elsewhere: the folder without environments and caches. Secrets, checkpoints that are not under version control, large
+files and special files stay; each is named with the reason, before anything is sent.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .parcel import Item, items_of
 from .relocation import needs_code
 
 MOST_FILE_BYTES = 32 << 20
-"""Larger ones are data or checkpoints: they have a place of their own there."""
+"""Larger files are data or checkpoints: they have a place of their own over there."""
 MOST_TREE_BYTES, MOST_FILES = 512 << 20, 20_000
 _SCANNED_BYTES = 1 << 20
-"""So much of a file is looked at for secrets."""
+"""How much of a file is searched for secrets."""
 LISTING_SECONDS = 20.0
 
 _SECRET_FILES = [
@@ -72,13 +72,13 @@ _SECRET_FILES = [
     "api_key*",
 ]
 _EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.pub", "secrets.py")
-"""Named like secrets, and kept in repositories on purpose."""
+"""Named like secrets, but kept in repositories on purpose."""
 _PLACES = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"})
 _PASSED_BY = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".ipynb_checkpoints"}
 )
 _WEIGHTS = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
-"""Of checkpoints. A launch that names one begins from it: that one travels."""
+"""Endings of checkpoints. One that a launch names is its starting point and is sent."""
 _PASSED_BY_SUFFIXES = ("_cache", ".egg-info", ".dist-info")
 
 
@@ -90,22 +90,22 @@ _REASONS = {
     "outside": "a link that leads out of the folder",
     "special": "no regular file",
 }
-"""Why a file stays, as people read it."""
+"""Why a file stays, in words for people."""
 _MOST_NAMED = 8
 
 
 class Staying(NamedTuple):
-    """One file that does not travel."""
+    """One file that is not sent."""
 
     name: str
     why: str
-    """secret, token, checkpoint, large, outside (a link that leads out of the folder) or special (no file)."""
+    """secret, token, checkpoint, large, outside (a link out of the folder) or special (not a file)."""
     line: int | None = None
     """Where the token is."""
 
 
 def stays(where: str, staying: Sequence[Staying], beside: Sequence[str] = ()) -> list[str]:
-    """What is not sent, in a line; none where there is nothing.
+    """What is not sent, in one line; none if there is nothing.
 
     Args:
         where: where it stays: ``here``, ``behind``.
@@ -121,7 +121,7 @@ def stays(where: str, staying: Sequence[Staying], beside: Sequence[str] = ()) ->
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A folder as it would travel."""
+    """A folder as it would be sent."""
 
     root: Path
     files: tuple[Item, ...]
@@ -135,26 +135,26 @@ class SourceTree:
         return sum(one.size for one in self.files)
 
     def paths(self) -> Iterator[tuple[Item, Path]]:
-        """Every file with where it lies."""
+        """Every file with its present place."""
         return ((one, self.root / one.name) for one in self.files)
 
     @property
     def digest(self) -> str:
-        """The same for the same files, wherever they lie."""
+        """The same for the same files, wherever they are."""
         return hashlib.sha256(storage.dump_bytes(list(self.files))).hexdigest()
 
 
 def code_of(
     profile: Profile, home: Home, sets: Mapping[str, str] = MappingProxyType({}), written: Collection[Path] = ()
 ) -> SourceTree | None:
-    """What travels of the code that a launch runs; None where its program is mpstui's own, which is everywhere.
+    """What is sent of the code that a launch runs; None if its program is mpstui's own, which is everywhere.
 
     Args:
         sets: arguments of this launch.
-        written: checkpoints that it has written, whether it names them or not.
+        written: checkpoints that it has written, whether or not it names them.
 
     Raises:
-        OperationError: it cannot be sent, or its script is among what stays.
+        OperationError: it cannot be sent, or its script is among the files that stay.
     """
     if not needs_code(profile):
         return None
@@ -175,7 +175,7 @@ def code_of(
 
 
 def _words(profile: Profile, sets: Mapping[str, str]) -> Iterator[str]:
-    """What a launch says: whatever of it is a path is no output of the training."""
+    """The words of a launch: a path among them is not an output of the training."""
     for value in (*profile.command, *profile.args.values(), *sets.values()):
         for one in value if isinstance(value, tuple) else (value,):
             text = str(one)
@@ -185,11 +185,11 @@ def _words(profile: Profile, sets: Mapping[str, str]) -> Iterator[str]:
 def source_tree(
     folder: Path, *, left_out: Iterable[Path] = (), saved: Collection[str] = (), named: Collection[str] = ()
 ) -> SourceTree:
-    """What of ``folder``, or of the repository that it belongs to, travels.
+    """What is sent of ``folder``, or of the repository that it belongs to.
 
     Args:
         left_out: folders of mpstui itself, should they lie inside.
-        saved: paths that a training writes; they travel with its run.
+        saved: paths that a training writes; they are sent with its run.
         named: paths that the launch names.
 
     Raises:
@@ -200,7 +200,7 @@ def source_tree(
     told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel") if brought is None else None
     root = brought or (Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder)
     listed = dict(_brought(root) if brought else _listed(root) if told else _walked(root))
-    # Code that was brought here lies in a folder of our own, and goes on from there.
+    # Code that was brought here is in a folder of our own, and is passed on from there.
     apart = [path.resolve() for path in left_out if not root.resolve().is_relative_to(path.resolve())]
     files: list[Item] = []
     staying: list[Staying] = []
@@ -234,7 +234,7 @@ def _is_saved(path: Path, saved: Collection[str]) -> bool:
 
 
 def _listed(root: Path) -> Iterator[tuple[Path, bool]]:
-    """What git knows (True), and what it does not ignore; repositories inside are asked themselves."""
+    """What git tracks (True), and what it does not ignore; repositories inside are asked separately."""
     told = ask_git(root, LISTING_SECONDS, "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
     if told is None:
         raise OperationError(f"git did not list the files of {root}", f"try `git -C {root} ls-files`")
@@ -243,14 +243,14 @@ def _listed(root: Path) -> Iterator[tuple[Path, bool]]:
         path = root / os.fsdecode(name)
         if not name or ".git" in path.relative_to(root).parts:
             continue
-        if path.is_dir() and not path.is_symlink():  # a submodule, or a repository that lies inside
+        if path.is_dir() and not path.is_symlink():  # a submodule, or a nested repository
             yield from _listed(path) if (path / ".git").exists() else ()
-        elif path.is_symlink() or path.exists():  # one that was deleted is still tracked
+        elif path.is_symlink() or path.exists():  # a deleted file is still tracked
             yield path, kind != b"?"
 
 
 def _brought(root: Path) -> Iterator[tuple[Path, bool]]:
-    """What another machine sent here, not what was written beside it since."""
+    """What another machine sent here, without what was written beside it since."""
     for one in items_of(storage.read_json(root / BROUGHT) or {}):
         if (root / one.name).is_symlink() or (root / one.name).exists():
             yield root / one.name, True
@@ -299,7 +299,7 @@ def _is_secret(name: PurePosixPath) -> bool:
 
 
 def manifest_of(tree: SourceTree) -> dict[str, Any]:
-    """What the far side is told before it is sent anything; :func:`mpstui.core.hosts.stowing.stow` reads it."""
+    """What the far side receives before any file is sent; :func:`mpstui.core.hosts.stowing.stow` reads it."""
     return {
         "name": tree.root.name,
         "digest": tree.digest,

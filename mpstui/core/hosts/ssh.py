@@ -1,4 +1,4 @@
-"""A line to another machine: the system's own ssh, the far program it starts, and why it could not.
+"""A line to another machine: the system's own ssh, the far program it starts, and why that failed.
 
 ssh is started with the user's own configuration, agent, jump hosts and shared connections; nothing is ever asked, and
 nothing forwarded. The far login shell, whichever it is, gets one command that all shells read alike: quotes around what
@@ -31,7 +31,7 @@ from .line import HostError, Line
 LOCAL = "local"
 """The host that is this machine; ``local:FOLDER`` is this machine with another home."""
 SHARED_SECONDS = 8.0
-"""Who has not said a word by then, over a connection that is there already, hangs with it."""
+"""Over an existing connection, silence until then means that the connection hangs."""
 PATIENCE_SECONDS = 30.0
 """From the call to the far program's first word."""
 _OPTIONS = (
@@ -39,7 +39,7 @@ _OPTIONS = (
     *("-oClearAllForwardings=yes", "-oRemoteCommand=none", "-oPermitLocalCommand=no", "-oEscapeChar=none"),
 )
 _RESOLVED_SECONDS = 5.0
-"""So long what ssh's configuration says of a machine is taken to be true: somebody may just be mending it."""
+"""How long the answer about a machine's ssh configuration is kept: somebody may just be fixing it."""
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f\-][^\s\x00-\x1f\x7f]*")
 _FIND = (  # Apple's own python3 opens a window where its tools are missing
     'm=$1; w=$2; a=$3; c=$4; f=; try() { q=$(command -v "$1" 2>/dev/null) || return 1; '
@@ -57,7 +57,7 @@ _FIND = (  # Apple's own python3 opens a window where its tools are missing
     'for n in python3 python3.14 python3.13 python3.12 python3.11; do try "${d:+$d/}$n"; done; done; fi; '
     'echo; echo "$m python$f"'
 )
-"""POSIX sh: $1 is the marker, $2 the Python that settings name, $3 what it is told and $4 the text it runs."""
+"""POSIX sh: $1 is the marker, $2 the Python that settings name, $3 its arguments and $4 the text it runs."""
 
 
 def connect(
@@ -78,8 +78,8 @@ def connect(
         sending: called before the bundle is sent, with its bytes: on a slow line that takes its time.
 
     Raises:
-        UsageError: no host can be called so.
-        HostError: why it is not reached.
+        UsageError: no host can have such a name.
+        HostError: why it cannot be reached.
     """
     require_name(name)
     if is_local(name):
@@ -102,7 +102,7 @@ def connect(
 
 
 class Knocking:
-    """Whether a machine takes a connection, asked without ssh; see :class:`.reopening.Knock`."""
+    """Whether a machine accepts a connection, asked without ssh; see :class:`.reopening.Knock`."""
 
     def __init__(self, name: str, hosts: HostsSettings, environ: Mapping[str, str]) -> None:
         self._called = ssh_command(name, hosts, "", environ)
@@ -111,7 +111,7 @@ class Knocking:
         self._asked_at: float | None = None
 
     def __call__(self, seconds: float) -> bool | None:
-        """None: it is this machine, or only ssh knows the way, over another machine or program."""
+        """None: it is this machine, or only ssh knows the way, through another machine or program."""
         now = time.monotonic()
         if self._asked_at is None or now - self._asked_at > _RESOLVED_SECONDS:
             self._place, self._asked_at = None if self._is_local else self._found(), now
@@ -132,7 +132,7 @@ class Knocking:
 
 
 def _resolved(called: list[str]) -> str:
-    """What ssh's configuration comes to for a call, a line for each option; empty where ssh does not tell it."""
+    """What ssh's configuration means for a call, one line per option; empty if ssh does not say."""
     *begun, end, address, _ = called
     asked = [*begun, "-G", end, address]
     try:
@@ -152,7 +152,7 @@ def _started(name: str, command: list[str], environ: Mapping[str, str], home: st
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # what is typed here, ctrl+c above all, is ours to pass on
+            start_new_session=True,  # keys typed here, above all ctrl+c, are ours to pass on
         )
     except OSError as error:
         raise HostError(
@@ -178,7 +178,7 @@ def is_local(name: str) -> bool:
 
 
 def require_name(name: str) -> None:
-    """Refuse what ssh would take for an option, or no machine can be called.
+    """Refuse what ssh would take for an option, and what no machine can be called.
 
     Raises:
         UsageError: naming it.

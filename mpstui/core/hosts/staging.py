@@ -1,4 +1,4 @@
-"""Hidden folders in which something arrives: one writer each, and removed once nobody can be writing there any more.
+"""Hidden folders in which something arrives: one writer each, removed once nobody can be writing there any more.
 
 Whoever writes there holds a lock in it, which the kernel drops when the writer dies.
 """
@@ -17,12 +17,12 @@ from ...wire.rundir import RunDir
 from ..model.home import Home
 
 ARRIVING = ".arriving-"
-"""Names of such folders begin so: no list of runs or of code shows them."""
+"""Prefix of such folders' names: no list of runs or of code shows them."""
 _LOCK = "arriving.lock"
 _BEGINNING_SECONDS = 60.0
-"""A folder that is younger may be about to be locked by whoever made it."""
+"""A younger folder may be about to be locked by its creator."""
 TRIED_AGAIN_SECONDS = 86_400.0
-"""So long what an interrupted move has sent is kept for the next try."""
+"""How long the files sent by an interrupted move are kept for the next attempt."""
 _POLL_SECONDS = 0.1
 
 
@@ -37,12 +37,12 @@ def code_folder(home: Home) -> Path:
 
 
 def is_taken(folder: Path) -> bool:
-    """Whether somebody writes there now."""
+    """Whether somebody is writing there now."""
     return liveness.is_held(folder / _LOCK)
 
 
 def take(folder: Path, patience: float = 0.0) -> int | None:
-    """Make the folder if it is missing, and become its writer; the lock to be released, or None: it has one.
+    """Create the folder if necessary, and become its writer; returns the lock to be released, or None if it has one.
 
     Args:
         patience: seconds to wait for another writer's end.
@@ -80,11 +80,11 @@ def remove_abandoned(home: Home) -> None:
 
 
 def _is_awaited(stage: Path) -> bool:
-    """Whether what arrived of a run may still become one, or spare the next try something."""
+    """Whether what arrived of a run may still become one, or save the next attempt some work."""
     name = stage.name.removeprefix(ARRIVING)
     run = RunDir(stage.with_name(name))
     if storage.read_or_none(Move, RunDir(stage / name).arrived) is not None:
-        # Only the other machine knows whether it gave the run away; not where the run is here by now.
+        # Only the other machine knows whether it handed the run over; no longer if the run is here by now.
         return not run.path.exists() or run.moved.exists()
     return time.time() - stage.stat().st_mtime < TRIED_AGAIN_SECONDS
 
@@ -94,6 +94,6 @@ def _is_beginning(folder: Path) -> bool:
 
 
 def _is_of(lock: int, folder: Path) -> bool:
-    """Whether the lock still lies there: who waited for one may get that of a folder that has just been removed."""
+    """Whether the lock is still in place: whoever waited for one may get that of a folder just removed."""
     found = storage.stat_of(folder / _LOCK)
     return found is not None and os.path.samestat(found, os.fstat(lock))

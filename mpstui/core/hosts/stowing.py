@@ -1,7 +1,7 @@
-"""Where the code of another machine arrives: a folder for each state of it, put there whole or not at all.
+"""Where another machine's code arrives: a folder for each state of it, put there completely or not at all.
 
-What an earlier state has already is not sent again. A folder that a program has changed since is left to the runs that
-use it, and the code gets a new one.
+What an earlier state already contains is not sent again. A folder that a program has changed since is left to the runs
+that use it, and the code gets a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .staging import ARRIVING, code_folder, remove_abandoned, take
 
 
 def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
-    """The folder that has exactly these files already; of a run that comes back the one that it was launched in."""
+    """The folder that already has exactly these files; for a returning run the one that it was launched in."""
     files = items_of(manifest)
     for folder in (*_launched_in(manifest, home), *_folders(manifest, home)):
         if all(has(folder, one) for one in files):
@@ -39,7 +39,7 @@ def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
 
 
 def _launched_in(manifest: Mapping[str, Any], home: Home) -> Iterator[Path]:
-    """Data, environments and secrets, which do not travel, lie there still."""
+    """Data, environments and secrets, which are never sent, are still there."""
     run = RunDir(home.runs / str(manifest.get("run") or "-"))
     spec = storage.read_or_none(Spec, run.spec) if run.moved.exists() else None
     below = str(manifest.get("below", ""))
@@ -53,19 +53,19 @@ def place_for(manifest: Mapping[str, Any], home: Home) -> Path:
 
 
 def lacking(manifest: Mapping[str, Any], home: Home) -> list[str]:
-    """Digests that no code which was sent before has, sorted."""
+    """Digests that no previously sent code contains, sorted."""
     here = _at_hand(home)
     return sorted({one.digest for one in items_of(manifest) if one.digest and one.digest not in here})
 
 
 def stow(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
-    """Put the files together from what is here and what is sent; the folder they are in then.
+    """Assemble the files from those here and those sent; returns the folder that they are in.
 
     Args:
         reads: what :func:`mpstui.core.hosts.parcel.pack` writes.
 
     Raises:
-        OperationError: something is missing or is not what it should be, or the disk is full; nothing is left behind.
+        OperationError: a file is missing or not as it should be, or the disk is full; nothing is left behind.
     """
     files, here, store = items_of(manifest), _at_hand(home), code_folder(home)
     try:
@@ -105,7 +105,7 @@ def stow(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
 
 def _placed(tree: Path, manifest: Mapping[str, Any], home: Home) -> Path:
     for folder in _names(manifest, home):
-        with suppress(OSError):  # it is there: of another state of its files, or just put there by another sender
+        with suppress(OSError):  # it exists: with its files in another state, or just put there by another sender
             tree.rename(folder)
             return folder
         if all(has(folder, one) for one in items_of(manifest)):
@@ -130,7 +130,7 @@ def _folders(manifest: Mapping[str, Any], home: Home) -> Iterator[Path]:
 
 
 def _at_hand(home: Home) -> dict[str, Path]:
-    """Files of what arrived earlier, by digest."""
+    """Files that arrived earlier, by digest."""
     found: dict[str, Path] = {}
     for path in sorted(code_folder(home).glob(f"*/{BROUGHT}")):
         try:

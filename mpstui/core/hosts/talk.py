@@ -1,8 +1,7 @@
 """Questions and answers over a line, one after the other, with files in between.
 
-Everything is a piece. Both ends give a sign of life every few seconds, the far
-one while an answer takes its time; a line that stays silent for longer hangs. Whoever sends files stops as soon as the
-other end says that it wants no more of them.
+Everything is a piece. Both ends give a sign of life every few seconds, the far one while it works on an answer; a line
+that is silent for longer hangs. Whoever sends files stops as soon as the other end says that it wants no more.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from .pieces import HEAD, piece
 
 SIGN_SECONDS = 5.0
 SILENT_SECONDS = 30.0
-"""Without a frame for so long, the line hangs: the far process ends then, and lets go of what it holds."""
+"""Without a frame for so long, the line hangs: the far process then ends, and lets go of what it holds."""
 TRIES, PAUSE_SECONDS = 5, 2.0
-"""How often a line that broke is opened again, and how long between."""
+"""How often a broken line is reopened, and the pause between attempts."""
 _LOOK_SECONDS = 0.1
-"""How often it is looked whether an answer is still wanted here."""
+"""How often to check whether an answer is still wanted."""
 _NOTHING = "nothing"
-"""A question whose answer ends what was on its way before."""
+"""A question whose answer marks the end of what was still in transit."""
 _MESSAGE, _DATA, _END, _SIGN = b"m", b"d", b"e", b"s"
 _CHUNK_BYTES = 1 << 16
 _MOST_FRAME_BYTES = 64 << 20
@@ -45,7 +44,7 @@ class _Answered(Exception):
     """A message came in the middle of files: the other end has given up on them."""
 
     def __init__(self, ends: Ends, message: dict[str, Any]) -> None:
-        """``ends``: of the line it came over; where files go from one line to another, both are being read."""
+        """``ends``: of the line it came over; when files go from one line to another, both are being read."""
         super().__init__("the files end early")
         self.ends, self.message = ends, message
 
@@ -58,11 +57,11 @@ class Ends(ABC):
 
     @abstractmethod
     def _read(self, count: int) -> bytes:
-        """Exactly so many bytes; raises EOFError or :class:`HostError` where the line ends."""
+        """Exactly so many bytes; raises EOFError or :class:`HostError` if the line ends."""
 
     @abstractmethod
     def _write(self, data: bytes) -> None:
-        """All of it."""
+        """Write all of it."""
 
     @abstractmethod
     def _has_come(self) -> bool:
@@ -74,10 +73,10 @@ class Ends(ABC):
             self._write(piece(kind, data))
 
     def get(self) -> _Frame:
-        """The next frame that is no sign.
+        """The next frame that is not a sign of life.
 
         Raises:
-            UnreadableRecord: what comes is no frame.
+            UnreadableRecord: what was received is no frame.
         """
         while True:
             self._await()
@@ -85,11 +84,11 @@ class Ends(ABC):
                 return frame
 
     def _await(self) -> None:
-        """Wait for the next frame; here anything may end the waiting, since none has been read in part."""
+        """Wait for the next frame; this may be interrupted by anything, since no frame has been read in part."""
         return
 
     def require_wanted(self) -> None:
-        """Whether the files that are being sent, or the answer that is being worked at, are still wanted.
+        """Require that the files being sent, or the answer being worked on, are still wanted.
 
         Raises:
             _Answered: they are not.
@@ -109,20 +108,20 @@ class Ends(ABC):
         self.put(_MESSAGE, storage.dump_bytes(message))
 
     def hear(self) -> dict[str, Any]:
-        """The next message; files nobody has read are passed over."""
+        """The next message; files that nobody has read are skipped."""
         while (frame := self.get()).kind != _MESSAGE:
             pass
         return storage.load_object(frame.data)
 
     @contextlib.contextmanager
     def sending(self) -> Iterator[BinaryIO]:
-        """A file whose content goes over the line; its end is told on leaving, and not where leaving was an error."""
+        """A file whose content is sent over the line; leaving sends its end, unless it is left by an error."""
         with io.BufferedWriter(_Sending(self), _CHUNK_BYTES) as out:
             yield out
         self.put(_END)
 
     def receiving(self) -> BinaryIO:
-        """The file that the other end sends."""
+        """The file that the other end is sending."""
         return io.BufferedReader(_Receiving(self), _CHUNK_BYTES)
 
 
@@ -181,7 +180,7 @@ class _Near(Ends):
         return bytes(found)
 
     def _write(self, data: bytes) -> None:
-        for start in range(0, len(data), select.PIPE_BUF):  # so much a pipe that is ready takes without waiting
+        for start in range(0, len(data), select.PIPE_BUF):  # a ready pipe accepts this much without waiting
             self._wait([], [self._line.writes])
             self._line.send(data[start : start + select.PIPE_BUF])
 
@@ -201,7 +200,7 @@ class _Near(Ends):
 
 
 class _Far(Ends):
-    """A process's own standard input and output, which nothing else uses from then on."""
+    """A process's own standard input and output, which nothing else uses from now on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,7 +233,7 @@ Answer = Callable[[dict[str, Any], Ends], Mapping[str, Any]]
 
 
 def serve(answers: Mapping[str, Answer]) -> None:
-    """Answer what is asked over this process's streams until the line ends; a failure is an answer too."""
+    """Answer questions from this process's streams until the line ends; a failure is an answer too."""
     ends = _Far()
     with contextlib.suppress(EOFError, BrokenPipeError):
         asked = ends.hear()
@@ -288,13 +287,13 @@ def _give_signs(ends: Ends, over: threading.Event) -> None:
 
 
 class Place:
-    """One machine that is asked things; with a limit to its silence, not to the time it takes."""
+    """One machine that can be asked; its silence is limited, not the time it takes."""
 
     def __init__(self, line: Line, silent_seconds: float = SILENT_SECONDS) -> None:
         self.host = line.host
         self._asked = 0
         self._is_unread = False
-        """Files that nobody wanted any more may still be on their way."""
+        """Files that nobody wanted any more may still be in transit."""
         self._line, self._ends, self._over = line, _Near(line, silent_seconds), threading.Event()
         threading.Thread(target=_give_signs, args=(self._ends, self._over), daemon=True).start()
 
@@ -308,12 +307,12 @@ class Place:
         """The answer to a question.
 
         Args:
-            send: writes the files that go along.
-            receive: reads the files that come before the answer.
+            send: writes the files that accompany the question.
+            receive: reads the files that precede the answer.
 
         Raises:
             OperationError, UsageError: it cannot be done there, and why.
-            HostError: the line broke; whether it was done is not known.
+            HostError: the line broke; it is unknown whether it was done.
         """
         try:
             if receive is not None and self._is_unread:
@@ -344,13 +343,13 @@ class Place:
             if early.ends is not self._ends:
                 raise
             told = early.message
-        while told.get("number") != self._asked:  # of a question that nobody waits for any more
+        while told.get("number") != self._asked:  # an answer that nobody waits for any more
             told = self._ends.hear()
         self._is_unread = False
         return told
 
     def cancel_by(self, require_wanted: Callable[[], None]) -> None:
-        """Have this called while an answer is waited for; what it raises ends the waiting, and the line goes on."""
+        """Call this while waiting for an answer; if it raises, the waiting ends and the line stays usable."""
         self._ends.require_wanted_here = require_wanted
 
     def close(self) -> None:
@@ -366,10 +365,10 @@ class Place:
 
 
 def opened_again(broken: Place, open_place: Callable[[], Place], pause_seconds: float = PAUSE_SECONDS) -> Place:
-    """Another line to a machine, for one that broke.
+    """Another line to a machine, in place of one that broke.
 
     Raises:
-        HostError: there is none, at the last try.
+        HostError: even the last attempt failed.
     """
     broken.close()  # one that only hung must not keep its far end waiting for us
     for _ in range(TRIES - 1):

@@ -34,7 +34,7 @@ def main(words: Sequence[str]) -> int:
     home = resolve_home(os.environ)
     arrival, departure = Arrival(home, os.environ), Departure(home, os.environ)
     kept: list[Path] = []
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as where the line ends: a run that is about to leave stays
+    for number in (signal.SIGTERM, signal.SIGHUP):  # like the end of the line: a run that is about to leave stays
         signal.signal(number, lambda *_: sys.exit())
     try:
         serve(
@@ -63,14 +63,14 @@ def _held(asked: dict[str, Any], ends: Ends, home: Home, kept: list[Path]) -> Pa
 
 
 def _let_go(kept: list[Path]) -> dict[str, Any]:
-    """No run will begin from what came over this line."""
+    """No run will begin from what arrived over this line."""
     while kept:
         let_go(kept.pop())
     return {}
 
 
 def _code(asked: dict[str, Any], home: Home) -> dict[str, Any]:
-    """Whether code is there already; else what of it is not."""
+    """Whether code is there already; otherwise which parts are missing."""
     folder = arrived(asked, home)
     items = items_of(asked)
     missing = set(lacking(asked, home)) if folder is None else set[str]()
@@ -80,7 +80,7 @@ def _code(asked: dict[str, Any], home: Home) -> dict[str, Any]:
 
 
 def _plans(asked: dict[str, Any], *, check: bool) -> list[LaunchPlan]:
-    """Launches as this machine would make them; unless ``check``, from code that may not have arrived yet."""
+    """Launches as this machine would make them; without ``check``, from code that may not have arrived yet."""
     cwd = Path(asked["cwd"]) if asked["cwd"] else Path.home()
     places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
     choices = [relocated(one, cwd, places) for one in asked["launches"]]
@@ -101,7 +101,7 @@ def _started_by(choice: LaunchChoice, on: str | None, job: Mapping[str, str]) ->
 
 
 def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:
-    """Start runs from code that has arrived, and from a checkpoint that has; by the same call only once."""
+    """Start runs from code, and perhaps a checkpoint, that has arrived; by the same call only once."""
 
     def work(call: Call) -> dict[str, Any]:
         try:

@@ -1,4 +1,4 @@
-"""What one side tells the other: what is looked at here, and what is known there of that."""
+"""What the two sides tell each other: what is looked at here, and what is known about it there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .codec import NAMED
 
 NAMED["EnvLine"] = EnvLine
 COLUMNS = 240
-"""Points of each curve at most: no chart is drawn finer, and a line is slower than a disk."""
+"""The most points per curve: no chart is drawn finer, and a line is slower than a disk."""
 
 
 class RunRef(NamedTuple):
@@ -30,7 +30,7 @@ class RunRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What somebody looks at: all of it is sent again when it changes, and when a line is new."""
+    """What somebody looks at: sent completely when it changes, and when a line is new."""
 
     focus: str | None = None
     """The run that is read in full."""
@@ -40,9 +40,9 @@ class View:
     logs: tuple[str, ...] = ()
     """Paths of logs whose ends are followed."""
     sampled: str | None = None
-    """The run whose processes are sampled, with the machine; empty: the machine alone; None: nobody looks."""
+    """The run whose processes are sampled, with the machine; empty: only the machine; None: nobody looks."""
     raced: str | None = None
-    """The live run whose best earlier one is looked for."""
+    """The live run for which the best comparable earlier one is looked for."""
     asked: tuple[tuple[str, str], ...] = ()
     """Requests whose answers are awaited: runs and ids."""
 
@@ -58,7 +58,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class MachineReading:
-    """A machine, and the processes of a run where one is looked at."""
+    """A machine, and the processes of a run if one is looked at."""
 
     run: str | None = None
     """The run that was looked at; empty: none."""
@@ -70,34 +70,34 @@ class MachineReading:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """The end of a log, and how it lies in the file."""
+    """The end of a log, and its place in the file."""
 
     there: bool = False
     size: int = 0
     restarts: int = 0
-    """How often it has been another file."""
+    """How often it was replaced by another file."""
     lines: int | None = None
     start: int = 0
     """Where the pieces begin in the file."""
     pieces: tuple[bytes, ...] = ()
-    """Its last bytes, cut behind each newline."""
+    """Its last bytes, cut after each newline."""
     encoding: str | None = None
     """UTF-16, if it is."""
     began: Moment | None = None
     ended: Moment | None = None
-    """Of the attempt whose output it is."""
+    """For the attempt whose output it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came of requests, by id."""
+    """The answers to requests, by id."""
 
     acks: Mapping[str, Ack] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Raced:
-    """The best earlier run like a live one; None: there is none, or it is still looked for."""
+    """The best earlier run comparable to a live one; None: there is none, or the search goes on."""
 
     ghost: Ghost | None = None
 
@@ -109,39 +109,39 @@ class Piece(NamedTuple):
     start: int
     data: bytes
     lines_before: int | None
-    """Newlines before them; None while they are not counted."""
+    """Newlines before them; None if not counted yet."""
 
 
 class Found(NamedTuple):
-    """Where a search has got."""
+    """How far a search has got."""
 
     offset: int | None
     """Of the line that was found."""
     stopped_at: int | None
-    """Where its time was over; None: it was finished."""
+    """Where its time ran out; None: it has finished."""
     around: Piece | None = None
 
 
 class Counted(NamedTuple):
-    """How many lines are wanted, so far."""
+    """How many lines match, so far."""
 
     lines: int
     complete: bool
 
 
 class FormRecipe(NamedTuple):
-    """How a launch form is made: it is made again wherever it is asked for anything."""
+    """How to make a launch form: it is made anew wherever it is asked for anything."""
 
     profile: str | None = None
     run: RunRef | None = None
     cured: bool = False
     branch_step: float | None = None
     values: Mapping[str, str] | None = None
-    """Those with which the program was asked for its arguments."""
+    """The values with which the program was asked for its arguments."""
 
 
 class FormFace(NamedTuple):
-    """What of a form is drawn."""
+    """The parts of a form that are drawn."""
 
     title: str
     description: str
@@ -166,4 +166,4 @@ KINDS: dict[str, Any] = {
     "race": Raced,
     "answers": Answers,
 }
-"""What each channel holds, by what stands before the colon of its name."""
+"""The type of each channel, by the part of its name before the colon."""
