@@ -343,7 +343,7 @@ class _Run:
         line = self._line(said, now, self.stamp)
         if line:
             self._lines.add(line, begun)
-        if self.count_beside is not None and "step" in said:
+        if self.count_beside is not None and said.get("step") is not None and "step" in self.counts:
             is_new = "epoch" in said and self.counts.get("epoch") != self._compared_epoch
             if is_new or now >= self._compare_at:
                 self._compare_at = now + BEAT_SECONDS

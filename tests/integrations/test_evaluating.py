@@ -192,7 +192,7 @@ def test_an_evaluation_disturbs_no_training(case: str, train: Callable[[str, str
     one = EVALUATED[case]
     program = ASKING.replace("ASK_AT", str(one.at)) + one.program
     training = train(one.module, program)
-    done = training.mpstui.wait_state(training.run, "finished", timeout=600)
+    done = training.mpstui.wait_state(training.run, "finished", timeout=1800)
     asked = training.mpstui.call("logs", training.run).stdout
 
     folder = training.mpstui.cwd / "alone"
@@ -200,7 +200,7 @@ def test_an_evaluation_disturbs_no_training(case: str, train: Callable[[str, str
     command = [python_with(one.module), str(training.mpstui.cwd / "train.py")]
     environ = training.mpstui.environment()
     ran = subprocess.run(
-        command, env=environ, cwd=folder, stdout=-1, stderr=subprocess.STDOUT, text=True, timeout=600, check=False
+        command, env=environ, cwd=folder, stdout=-1, stderr=subprocess.STDOUT, text=True, timeout=1800, check=False
     )
     assert _computed(asked) == _computed(ran.stdout), asked
     if one.prints:
@@ -215,7 +215,7 @@ def test_an_evaluation_disturbs_no_training(case: str, train: Callable[[str, str
 def test_who_has_nothing_to_evaluate_with_says_what_it_needs(train: Callable[[str, str], Training]) -> None:
     program = PPO.replace("GIVEN", "given, before = {}, []")
     training = train("stable_baselines3", ASKING.replace("ASK_AT", "(100,)") + program)
-    training.mpstui.wait_state(training.run, "finished", timeout=600)
+    training.mpstui.wait_state(training.run, "finished", timeout=1800)
     answer = "there is nothing to evaluate in: give it MpstuiCallback(eval_env=...)"
     assert f"answered {[answer]}" in training.mpstui.call("logs", training.run).stdout
 

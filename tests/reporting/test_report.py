@@ -531,6 +531,23 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Report, Repor
     return report, Reporter(RunDir(tmp_path), by="agent")
 
 
+@pytest.mark.parametrize("step", [None, math.nan, "four"])
+def test_a_step_that_is_none_is_not_compared_with_the_agents(
+    step: Any, both: tuple[Report, Reporter], tmp_path: Path
+) -> None:
+    """As Accelerate's tracker says it, where the loop gives its numbers no step."""
+    report, agent = both
+    agent.count = lambda: 4
+    report(epochs=3)
+    agent.beat("train", now=True, step=4, epoch=1)
+    report({"acc": 0.5, "epoch": 0}, step=step)
+    report(acc=0.75)
+    assert [one["acc"] for one in points(tmp_path) if "acc" in one] == [0.5, 0.75]
+    assert not [one for one in events(tmp_path) if "is off" in one["text"]]
+    agent.beat("train", now=True, step=5, epoch=1)
+    assert (beat(tmp_path).step, beat(tmp_path).epochs) == (5, 3)
+
+
 def test_the_agent_adds_what_the_program_does_not_say(both: tuple[Report, Reporter], tmp_path: Path) -> None:
     report, agent = both
     agent.count = lambda: 8  # two batches to a step, say
