@@ -343,7 +343,7 @@ class _Run:
         line = self._line(said, now, self.stamp)
         if line:
             self._lines.add(line, begun)
-        if self.count_beside is not None and said.get("step") is not None and "step" in self.counts:
+        if self.count_beside is not None and said.get("step" if "step" in self.counts else "epoch") is not None:
             is_new = "epoch" in said and self.counts.get("epoch") != self._compared_epoch
             if is_new or now >= self._compare_at:
                 self._compare_at = now + BEAT_SECONDS
@@ -434,7 +434,7 @@ class _Run:
 
     def _compare(self, counted: int, *, by_epoch: bool) -> None:
         """Note whether the agent counts the same: some programs tell of a step, or an epoch, at its end alone."""
-        self._counted_alike = abs(counted - self.counts["step"]) <= 1
+        self._counted_alike = abs(counted - self.counts.get("step", counted)) <= 1  # without a step the agent's is it
         if by_epoch:
             self._compared_epoch = self.counts.get("epoch")
             self._epochs_alike = self._epoch_beside(self.beside) == self.counts.get("epoch")
@@ -556,8 +556,8 @@ class _Run:
         """See :meth:`Report.requested`."""
         if action not in self.answers:
             self.takes((action,))
-        if action not in self.answers:
-            return False
+            if action not in self.answers:
+                return False
         now = time.monotonic()
         if now >= self._look_at and self.rank == 0:
             self._look_at = now + POLL_SECONDS

@@ -544,8 +544,8 @@ def test_a_step_that_is_none_is_not_compared_with_the_agents(
     report(acc=0.75)
     assert [one["acc"] for one in points(tmp_path) if "acc" in one] == [0.5, 0.75]
     assert not [one for one in events(tmp_path) if "is off" in one["text"]]
-    agent.beat("train", now=True, step=5, epoch=1)
-    assert (beat(tmp_path).step, beat(tmp_path).epochs) == (5, 3)
+    agent.beat("train", now=True, step=5, epoch=2)
+    assert (beat(tmp_path).step, beat(tmp_path).epoch, beat(tmp_path).epochs) == (5, 1, 3)  # of those from 0
 
 
 def test_the_agent_adds_what_the_program_does_not_say(both: tuple[Report, Reporter], tmp_path: Path) -> None:
