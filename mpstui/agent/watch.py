@@ -68,8 +68,7 @@ class Watch:
         self._written = saving.Written()
         self.saves_folder = False  # what is being saved is part of a checkpoint
         self._newest_memory = MemoryReading()
-        self._pace = Pace()
-        self._points = StepPoints()
+        self._pace, self._points = Pace(), StepPoints()
         self._fetching_at = 0.0
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
@@ -271,6 +270,7 @@ class Watch:
         """Before ``Module.eval``."""
         if self._eval_at is None:
             self._eval_at = self._monotonic()
+            self.steps.evaluates(self._eval_at)
             if self._awake is not None:
                 self._awake.start()
 

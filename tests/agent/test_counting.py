@@ -96,6 +96,24 @@ def test_a_network_is_begun_anew_also_where_half_of_it_is_written_past_the_count
     assert told == [1, 1, 2]
 
 
+def test_a_network_is_begun_anew_also_where_all_of_it_is_written_past_the_count() -> None:
+    """It was evaluated at the end of each fold; weights that stay as they are make no other training."""
+    steps, told = Steps(), []
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
+    for fold in range(4):
+        if fold in (1, 3):
+            for weight in net.parameters():
+                weight.data.uniform_(-1, 1)
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        steps.made(optimizer)
+        for _ in range(6):
+            steps.begins()
+            _step((net, optimizer), steps)  # type: ignore[arg-type]
+        steps.evaluates(float(fold))
+        told.append((steps.training, steps.count))
+    assert told == [(1, 6), (2, 12), (2, 18), (3, 24)]
+
+
 @pytest.mark.parametrize("weights_first", [True, False])
 def test_trainings_of_two_optimizers_that_share_a_network_begun_anew_are_two(weights_first: bool) -> None:
     """A wide part that is kept, and a deep one that is another each time; the first training tells nothing anew."""
