@@ -1,3 +1,3 @@
-"""`mpstui bench`: what devices, bf16, compile and loaders are worth here, by running the trainers themselves."""
+"""`mpstui bench`: what devices, bf16, compile and loaders gain here, measured by running the trainers themselves."""
 
 from __future__ import annotations

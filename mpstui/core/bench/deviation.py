@@ -1,4 +1,4 @@
-"""`--compare-devices`: the same steps on the CPU and on the device from one state, and what their difference means."""
+"""`--compare-devices`: the same steps on the CPU and on the device from one state, and what a difference means."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What the trainer found (:mod:`trainer.compare`), and once more at the step where the losses part, if they do."""
+    """What the trainer found (:mod:`trainer.compare`), and again at the step where the losses diverge, if they do."""
 
     question: Question
     first: Mapping[str, Any]
     again: Mapping[str, Any] | None = None
-    """The same from the reference's state right before the first step past tolerance; None when it was not needed."""
+    """The same from the reference's state right before the first step out of tolerance; None if it was not needed."""
 
     @property
     def parting_step(self) -> int | None:
-        """The first step whose loss is past tolerance; None when there is none."""
+        """The first step whose loss is out of tolerance; None if there is none."""
         return _parting_step(self.first, self.question.tolerance)
 
     @property
     def decisive(self) -> Mapping[str, Any]:
-        """The trace whose operations tell the most."""
+        """The trace whose operations say the most."""
         return self.first if self.again is None else self.again
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``drifts`` (losses part by rounding that grew) or ``wrong`` (something computes otherwise)."""
+        """``agrees``, ``drifts`` (rounding grew) or ``wrong`` (something is computed differently)."""
         traces = [trace for trace in (self.first, self.again) if trace is not None]
         if any(trace["operations"]["parted"] or trace["gradient_nearest_the_loss"] for trace in traces):
             return WRONG
@@ -81,7 +81,7 @@ class Comparison:
 def compare_devices(
     question: Question, *, python: str, environ: Mapping[str, str], watch: Callable[[str], None] = lambda doing: None
 ) -> Comparison:
-    """Run both devices one after the other, twice when the losses part though the first step agrees.
+    """Run both devices one after the other, and again if the losses diverge although the first step agrees.
 
     Raises:
         UsageError: the trainer knows no such task or argument.
@@ -125,7 +125,7 @@ def compare_devices(
 
 
 def explanation(found: Comparison) -> list[str]:
-    """What it means, in sentences, the most important first."""
+    """What the result means, in sentences, the most important first."""
     trace, device = found.decisive, found.question.device
     operations = trace["operations"]
     step = trace["traced_step"]

@@ -14,12 +14,12 @@ DEVICE_GROUP, LOADERS = "devices", "loaders"
 LOOK_SECONDS = 0.1
 _SHORTEST_LIMIT_SECONDS = 12.0
 _FIRST_SHARE = 0.4
-"""Of the budget, for the first configuration: it tells how fast this machine is, and the others are held against it."""
+"""Share of the budget for the first configuration: it shows how fast this machine is, and is the reference."""
 _FEWEST_STRETCHES = 2
 _MORE_TIME = "--budget gives every configuration more"
 _NEVER = "1000000"
 _WORKERS = {2: 1.25, 4: 1.5}
-"""Spawned processes, and the weight of a configuration that waits for so many of them to load torch."""
+"""Worker processes, and the weight of a configuration that waits for so many of them to load torch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +30,23 @@ class BenchConfig:
     group: str
     device: str
     precision: str = "fp32"
-    """``auto``: precision is the task's or, as compiling, what the plan's arguments say."""
+    """``auto``: the precision (or compilation) is the task's, or follows from the plan's arguments."""
     compile: str = "off"
     workers: int = 0
     """Processes that make batches, each of them spawned."""
     held_batches: int = 0
-    """Batches made once and taken again and again; 0: every batch is made when it is due."""
+    """Batches made once and used again and again; 0: every batch is made when it is needed."""
     processes: int = 1
-    """That train together; more than one are started by torchrun."""
+    """How many processes train together; more than one are started by torchrun."""
     threads: int | None = None
     """Of each process; None: as torch decides."""
     shard: bool = False
     weight: float = 1.0
-    """Share of the time against a plain one: compiling is slow, and so is bf16 on a CPU that has no such numbers."""
+    """Relative share of the time: compiling is slow, and so is bf16 on a CPU without bf16 arithmetic."""
     refusal: str | None = None
     """Why it cannot run here, in a sentence."""
     same_as: str | None = None
-    """The configuration that has run this very command already."""
+    """The configuration that has already run this very command."""
 
     def words(self) -> list[str]:
         words = ["--device", self.device]
@@ -62,7 +62,7 @@ def bench_configs(
     """What is worth comparing on ``device``: the CPU, the device, bf16, compile, and where batches come from.
 
     Args:
-        device: the best one this machine has; all is measured on the CPU where that is ``cpu``.
+        device: the best one of this machine; if that is ``cpu``, everything is measured on the CPU.
         refusals: devices one would expect here (``mps``, ``cuda``), and why they are missing.
         loaders: also compare ways to make batches.
     """
@@ -90,27 +90,27 @@ class BenchPlan:
     task: str
     configs: tuple[BenchConfig, ...]
     budget_seconds: float
-    """For all together; what one does not need is the next one's."""
+    """For all together; time that one configuration does not need goes to the next."""
     measure_seconds: float
     """Seconds of steps to time in each process, after its warm-up."""
     repeats: int = 1
     """Processes for each configuration; their stretches are pooled."""
     longest_step_seconds: float | None = None
-    """On the CPU, take as few samples a step as keep it that short; None: the task's own sizes."""
+    """On the CPU, use few enough samples per step to keep it that short; None: the task's own sizes."""
     arguments: tuple[str, ...] = ()
     """Further words for the trainer, the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Of one configuration. ``step_seconds`` None: not measured; then ``error`` says why."""
+    """The result for one configuration. If ``step_seconds`` is None, nothing was measured and ``error`` says why."""
 
     config: BenchConfig
     step_seconds: Spread | None = None
     samples_per_step: float | None = None
     memory_bytes: int | None = None
     seconds: float = 0.0
-    """All its processes took, loading and compiling included."""
+    """Time taken by all its processes, including loading and compiling."""
     limit_seconds: float | None = None
     runs: int = 0
     notes: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class Measurement:
 
     @property
     def samples_per_second(self) -> float | None:
-        """Of the median step; None also when the trainer never reported how many samples a step has."""
+        """At the median step; None also if the trainer never reported how many samples a step has."""
         speed = self.steps_per_second
         return speed * self.samples_per_step if speed and self.samples_per_step else None
 
@@ -150,7 +150,7 @@ def run_bench(
 ) -> Iterator[Measurement]:
     """Measure every configuration in turn; one that fails does not end the rest.
 
-    Yields a measurement whenever there is a new one: with repeats several for each configuration, the last counts.
+    Yields a measurement whenever there is a new one: with repeats several per configuration, of which the last counts.
 
     Raises:
         UsageError: the trainer knows no such task or argument.
@@ -172,7 +172,7 @@ def run_bench(
 
 @dataclass(slots=True)
 class _Tally:
-    """What the processes of one configuration gave so far."""
+    """The results so far of one configuration's processes."""
 
     stretches: list[Stretch] = field(default_factory=list)
     seconds: float = 0.0
@@ -203,7 +203,7 @@ class _Bench:
         return Measurement(config=config, error=f"the budget of {budget:.0f} s was spent before it; {_MORE_TIME}")
 
     def measure(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> Measurement:
-        """Run a configuration once more and add that to what was measured of it before."""
+        """Run a configuration once more and add that to its earlier measurements."""
         limit, began = self._limit(config, waiting), self.monotonic()
         with (
             tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder,
@@ -216,9 +216,9 @@ class _Bench:
         tally.runs += 1
         tally.memory_bytes = max(filter(None, (tally.memory_bytes, training.memory_bytes)), default=None)
         size = next((note["samples_per_step"] for note in training.notes if "samples_per_step" in note), None)
-        if config.device == "cpu" and not self.sizes and size:  # so that all on the CPU compare
+        if config.device == "cpu" and not self.sizes and size:  # so that all results on the CPU are comparable
             self.sizes = ["--batch-size", str(size), "--accumulate", "1"]
-        if not error:  # it may have trained otherwise than it was asked to, and says so
+        if not error:  # it may not have trained as it was asked to, and says so
             said = {note["unmet"]: note["text"] for note in training.notes if "unmet" in note}
             if config.precision != "auto" and training.precision not in (None, config.precision):
                 error = said.get("precision") or f"it trained in {training.precision}"
@@ -237,7 +237,7 @@ class _Bench:
         )
 
     def _limit(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> float:
-        """Its share of what is left of the budget, and at least what it takes to start on a machine this busy."""
+        """Its share of the remaining budget, but at least what it takes to start on a machine this busy."""
         left = self.ends - self.monotonic()
         share = left * config.weight / sum(other.weight for other in waiting)
         if not self.start_seconds:
@@ -251,18 +251,18 @@ class _Bench:
 
     def _command(self, config: BenchConfig) -> list[str]:
         plan = self.plan
-        # So many epochs would be compiled by themselves, which only who asks for it waits for.
+        # Compiling would be automatic with so many epochs, which only those who ask for it want to wait for.
         asked = ["--compile", "off", *plan.arguments] if config.precision == "auto" else plan.arguments
         words = trainer_command(self.python, plan.task, *asked, *config.words(), processes=config.processes)
         own_sizes = plan.longest_step_seconds is None or {"--batch-size", "--accumulate"} & set(plan.arguments)
         if config.device == "cpu" and not own_sizes:
-            # One process has found the size before several are asked: each of them might find another.
+            # Let one process find the size before several are started: each of them might find another one.
             fitted = ["--longest-step", str(plan.longest_step_seconds)] if config.processes == 1 else []
             words += self.sizes or fitted
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
 
     def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:
-        """Watch until enough was measured; the reason when nothing was."""
+        """Watch until enough was measured; returns the reason if nothing was."""
         began = self.monotonic()
         while True:
             code = training.poll()

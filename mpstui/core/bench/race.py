@@ -1,4 +1,4 @@
-"""`--profiles A B`: two profiles launched one after the other, and read like every run."""
+"""`--profiles A B`: two profiles launched one after the other, and read like any other run."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Entrant:
     step: int | None = None
     loss: float | None = None
     losses: tuple[tuple[float, float], ...] = ()
-    """The training loss by step (else by epoch, or by its own number)."""
+    """The training loss by step (or else by epoch, or by its own number)."""
     process_bytes: int | None = None
-    """The most its processes held together; on a Mac this holds what the GPU took too."""
+    """The most memory its processes held together; on a Mac this includes the GPU's."""
     device_bytes: int | None = None
-    """The most it held on the device by the device's own count."""
+    """The most memory it held on the device, by the device's own count."""
     mps_fallbacks: int | None = None
     """Lines that report an operator run on the CPU instead of MPS; torch reports the first one of a process only."""
     mps_fallback_operators: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Entrant:
 
 @dataclass(slots=True)
 class Race:
-    """Runs plans one after the other in the ordinary home, where they stay as runs like any other."""
+    """Runs plans one after the other in the ordinary home, where they stay like any other run."""
 
     home: Home
     environ: Mapping[str, str]
@@ -63,7 +63,7 @@ class Race:
     steps: int | None
     """End after so many steps instead, so that both reach the same one."""
     limit_seconds: float
-    """For all of one run, start and loading included."""
+    """For all of one run, including start and loading."""
     sampler: Sampler
     watch: Callable[[str], None]
     interrupted: bool = False
@@ -90,7 +90,7 @@ class Race:
         return _entrant(plan, self._end(run), record, why)
 
     def _follow(self, run: str, name: str, record: _Record) -> str:
-        """Poll it until it has shown enough; a sentence when it did not."""
+        """Poll it until it has shown enough; returns a sentence if it did not."""
         began = time.monotonic()
         sampled = float("-inf")
         while True:
@@ -112,7 +112,7 @@ class Race:
             time.sleep(_POLL_SECONDS)
 
     def _end(self, run: str) -> RunSnapshot:
-        """Stop it as anybody would, and wait until it has ended."""
+        """Stop it in the ordinary way, and wait until it has ended."""
         snapshot = self.monitor.snapshot(run)
         if not snapshot.state.active:
             return snapshot
@@ -153,7 +153,7 @@ class _Record:
         self.points.append({"time": snapshot.updated or snapshot.seen, "step": numbers.step, **speeds})
 
     def most(self, process: int | None, device: int | None) -> None:
-        """Note what its processes hold together and on the device, where it is more than before."""
+        """Note what its processes hold together and on the device, if it is more than before."""
         self.process_bytes = max(filter(None, (self.process_bytes, process)), default=None)
         self.device_bytes = max(filter(None, (self.device_bytes, device)), default=None)
 
@@ -191,7 +191,7 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
 
 
 def common_loss(entrants: Sequence[Entrant]) -> tuple[float, tuple[float, ...]] | None:
-    """The last step that all of them reached, and each one's loss there; None when one reported no loss."""
+    """The last step that all of them reached, and each one's loss there; None if one reported no loss."""
     if not entrants or not all(one.losses for one in entrants):
         return None
     step = min(one.losses[-1][0] for one in entrants)

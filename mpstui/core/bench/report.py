@@ -22,17 +22,17 @@ _TITLES = {DEVICE_GROUP: "devices and precision", LOADERS: "where batches come f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What measurements depend on beside the program."""
+    """What measurements depend on besides the program."""
 
     system: str
     architecture: str
     cores: int
     load_average: float
-    """Over the minute before the start: programs that wanted a core."""
+    """Over the minute before the start: other programs competing for a core."""
 
     @property
     def busy(self) -> bool:
-        """Whether others took so much of the machine that times say less."""
+        """Whether others used so much of the machine that the times are less reliable."""
         return self.load_average > self.cores / 2
 
 
@@ -74,9 +74,9 @@ class BenchReport(Measured):
         return [found for found in known if found is not None]
 
     def speedup(self, found: Measurement) -> float | None:
-        """Samples a second against the first config (the CPU), for a loader against batches made between steps.
+        """Samples per second relative to the first config (the CPU); for a loader, to batches made between steps.
 
-        None when either was not measured, or steps of unknown sizes would have to be compared.
+        None if either was not measured, or the sizes of the steps to be compared are unknown.
         """
         loads = found.config.group == LOADERS
         group = self.group(found.config.group)
@@ -175,7 +175,7 @@ def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
 _WIDTH, _LEFT, _RIGHT, _ROW, _MARGIN = 760, 210, 150, 26, 20
 _TOP, _PLOT_HEIGHT = 66, 240
 _STROKES = (3.5, 1.5)
-"""The second curve lies on the first: where they are the same both can be seen."""
+"""The second curve is drawn over the first: where they coincide both remain visible."""
 _LONGEST_REASON = 78
 _LONGEST_FACTS = 110
 _STYLE = """

@@ -11,7 +11,7 @@ from .report import Curve, Measured, curve_chart
 
 SCALING = "scaling"
 _START_WEIGHT = 0.25
-"""Of each further process, against the share of time of one: it loads torch too."""
+"""Weight of each further process, relative to the time of one: it loads torch too."""
 
 
 def scaling_configs(
@@ -20,8 +20,8 @@ def scaling_configs(
     """One training for each count of processes, each on a GPU of its own or, on the CPU, on as many threads.
 
     Args:
-        counts: of processes; one alone is always measured, since the others are held against it.
-        available: GPUs, or on the CPU cores, that there are; None: nobody knows, and the training will say.
+        counts: of processes; a single process is always measured, as the reference for the others.
+        available: the number of GPUs, or on the CPU of cores; None: unknown, and the training will say.
         cores: of this machine.
         shard: divide weights and moments over the processes.
     """
@@ -69,18 +69,18 @@ class ScalingReport(Measured):
 
     @property
     def rows(self) -> list[Measurement]:
-        """What was measured or refused, by count."""
+        """The measurements and refusals, by count."""
         return [found for config in self.plan.configs if (found := self.measurements.get(config))]
 
     def efficiency(self, found: Measurement) -> float | None:
-        """The share of one process's speed that each of so many keeps; None where either was not measured."""
+        """The share of its single speed that each of so many processes keeps; None if either was not measured."""
         alone = next((one.samples_per_second for one in self.rows if one.config.processes == 1), None)
         mine = found.samples_per_second
         return mine / (alone * found.config.processes) if mine and alone else None
 
     @property
     def notes(self) -> list[str]:
-        """What must be known to read the figures."""
+        """What one must know to read the figures."""
         told = [note for one in self.rows for note in one.notes]
         threads = self.plan.configs[0].threads
         if threads:
@@ -115,7 +115,7 @@ class ScalingReport(Measured):
         }
 
     def svg(self) -> str:
-        """Samples a second over the count, beside what so many would do that lose nothing."""
+        """Samples per second over the count, next to perfect scaling."""
         known = [(one, speed) for one in self.rows if (speed := one.samples_per_second)]
         counts = [float(one.config.processes) for one, _ in known]
         kept = [f"{share:.2f} on {one.config.processes}" for one, _ in known if (share := self.efficiency(one))]

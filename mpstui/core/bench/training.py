@@ -1,4 +1,4 @@
-"""A training that runs only to be measured: its own process group, a run directory nobody keeps, its step times."""
+"""A training that runs only to be measured: its own process group, a temporary run directory, its step times."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def trainer_command(python: str, *words: str, processes: int = 1) -> list[str]:
 
 
 class Training:
-    """One process that trains, and what it has reported so far. Leaving the context ends it and all it started."""
+    """One training process, and what it has reported so far. Leaving the context ends it and everything it started."""
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str], folder: Path) -> None:
         self.points: list[dict[str, Any]] = []
         """Reported training steps, oldest first."""
         self.notes: list[dict[str, Any]] = []
-        """Events in which it says something; ``unmet`` names what was asked for and could not be had."""
+        """Events with messages; ``unmet`` names what was asked for and could not be had."""
         self.memory_bytes: int | None = None
-        """The most it held: on the device where that has memory of its own, else of the process."""
+        """The most memory it held: on the device if that has memory of its own, else of the process."""
         self.precision: str | None = None
-        """What it really trains in."""
+        """The precision it really trains in."""
         self._run = RunDir(folder)
         self._run.attempt(1).path.mkdir(parents=True)
         self._run.requests.mkdir()
@@ -70,14 +70,14 @@ class Training:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Kill it with everything it started, workers and compilers in sessions of their own too."""
+        """Kill it with everything it started, including workers and compilers in sessions of their own."""
         if self._process.poll() is not None:
             return
         try:
             family = psutil.Process(self._process.pid).children(recursive=True)
         except psutil.Error:
             family = []
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone meanwhile; macOS says so by EPERM
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone meanwhile; macOS reports that as EPERM
             os.killpg(self._process.pid, signal.SIGKILL)
         for member in family:
             with contextlib.suppress(psutil.Error):
@@ -98,7 +98,7 @@ class Training:
         return code
 
     def failure(self, code: int) -> str:
-        """Its last words, or how it ended; empty when all went well.
+        """Its last words, or how it ended; empty if all went well.
 
         Raises:
             UsageError: it knows no such task or argument.
@@ -109,7 +109,7 @@ class Training:
         said = [line.strip() for line in lines if line.strip()]
         if not said:
             return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
-        # Behind what a rank says, torchrun has a page of its own.
+        # After a rank's message, torchrun prints a page of its own.
         last = next((line for line in reversed(said) if line.startswith("trainer: ")), said[-1])
         sentence = last.removeprefix("trainer: ")[:_LONGEST_FAILURE]
         if code == 2:  # called with wrong arguments
@@ -128,7 +128,7 @@ def _records(tail: LineTail) -> list[dict[str, Any]]:
 
 WARM_UP_STEPS = 3
 WARM_UP_SECONDS = 1.0
-"""After the first step kernels are still being chosen, shaders compiled and caches filled for a while."""
+"""After the first step kernels are still being chosen, shaders compiled and caches filled."""
 _SHORTEST_STRETCH_SECONDS = 0.25
 
 
@@ -178,7 +178,7 @@ def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
 
 
 def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
-    """Samples of an optimizer step from the speeds the trainer reported; None when it reported only one or none."""
+    """Samples per optimizer step, from the speeds that the trainer reported; None if it reported at most one."""
     for point in reversed(points):
         samples, steps = point.get("samples_per_second"), point.get("steps_per_second")
         if samples and steps:
@@ -187,7 +187,7 @@ def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Those after the warm-up; none while nothing can be timed yet."""
+    """The points after the warm-up; none while nothing can be timed yet."""
     for at, point in enumerate(points):
         if point["step"] >= WARM_UP_STEPS and point["time"] - points[0]["time"] >= WARM_UP_SECONDS:
             return points[at:]
@@ -198,7 +198,7 @@ _ASK = "from {trainer}.tasks import task_names; print(*task_names())"
 
 
 def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
-    """Refuse a task that the trainer does not have, before anything is measured; one that cannot be asked is trusted.
+    """Refuse a task that the trainer does not have, before anything is measured; if it cannot be asked, accept it.
 
     Raises:
         UsageError: there is no such task.

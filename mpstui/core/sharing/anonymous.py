@@ -1,4 +1,4 @@
-"""What a page that is given away does not tell of who made it: home folders, and the names of users in paths."""
+"""What a shared page hides about its author: home folders, and the names of users in paths."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def without_the_user(text: str, snapshots: Sequence[RunSnapshot]) -> str:
 
 
 def _homes(snapshots: Iterable[RunSnapshot]) -> Iterable[str]:
-    """Of who makes the page, and of who started the runs, maybe on another machine."""
+    """Those of the page's author, and of those who started the runs, perhaps on another machine."""
     yield str(Path("~").expanduser())
     for one in snapshots:
         yield one.env.get("HOME", "")

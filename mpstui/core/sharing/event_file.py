@@ -26,8 +26,8 @@ _OUTCOMES = {State.FINISHED: 1, State.STOPPED: 1, State.FAILED: 2, State.KILLED:
 def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None:
     """Write it whole.
 
-    TensorBoard asks for whole steps and for a time: what has no step counts by its own axis, rounded; what has no time
-    has that of the run's start.
+    TensorBoard requires whole steps and a time: points without a step count by their own axis, rounded; points without
+    a time get that of the run's start.
     """
     with whole_file(path) as file:
         _write(file, double(_WALL_TIME, run.started) + text(_VERSION, "brain.Event:2"))
@@ -49,7 +49,7 @@ def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None
 
 
 def _told(run: TrackedRun) -> list[bytes]:
-    """What is no curve: settings, and the rest in words."""
+    """Everything but curves: settings, and the rest in words."""
     settings = b"".join(block(1, text(1, name) + block(2, _value(value))) for name, value in run.config.items())
     start = settings + text(4, run.name) + double(5, run.started)
     words = {
@@ -63,14 +63,14 @@ def _told(run: TrackedRun) -> list[bytes]:
 
 
 def _value(value: Value) -> bytes:
-    """As ``google.protobuf.Value`` holds it."""
+    """Encoded as ``google.protobuf.Value``."""
     if value is None or isinstance(value, bool):
         return whole(1, 0) if value is None else whole(4, value)
     return text(3, value) if isinstance(value, str) else double(2, value)
 
 
 def _hparams(field: int, told: bytes) -> bytes:
-    """The hparams plugin reads the metadata of an empty number, and no more of it."""
+    """The hparams plugin reads only the metadata of an empty number."""
     name = "session_start_info" if field == _SESSION_START else "session_end_info"
     plugin = block(1, text(1, "hparams") + block(2, whole(1, 0) + block(field, told)))
     empty = whole(1, _FLOAT_TYPE) + block(2, b"") + block(5, struct.pack("<f", 0.0))
@@ -84,7 +84,7 @@ def _words(name: str, said: str) -> bytes:
 
 
 def _logged(run: TrackedRun, item: Item) -> bytes | None:
-    """An image or a text that its code has logged; None where it cannot be read any more."""
+    """An image or a text that its code has logged; None if it can no longer be read."""
     if item.text is not None:
         return _words(item.name, item.text)
     found = image_of(run, item)

@@ -1,4 +1,4 @@
-"""The points of a run for other programs: CSV and Parquet. Nothing is thinned unless it is said."""
+"""The points of a run for other programs: CSV and Parquet. Nothing is thinned without saying so."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot
 
 MOST_POINTS = 4_000_000
-"""Points of each metric that are exported one by one; of a longer history every few, a spike included, are one."""
+"""Points per metric that are exported singly; in a longer history neighbours are merged, keeping spikes."""
 _PLACES = ("step", "epoch", "time")
 
 
 class Table(NamedTuple):
-    """One row for each moment at which something was measured; None where a metric was not."""
+    """One row for each moment at which something was measured; None for metrics that were not."""
 
     names: tuple[str, ...]
-    """``step``, ``epoch``, ``time`` (Unix seconds), another axis where a program counts by one, then the metrics."""
+    """``step``, ``epoch``, ``time`` (Unix seconds), another axis if a program counts by one, then the metrics."""
     rows: list[list[float | None]]
     thinned: tuple[str, ...]
-    """Metrics of which not every point has a row of its own."""
+    """Metrics that do not have a row for every point."""
 
 
 def table_of(snapshot: RunSnapshot) -> Table:
@@ -57,10 +57,10 @@ def _known(value: float) -> float | None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that is there when all of it has been written, and not before: a full disk leaves no part of one.
+    """A file that appears once all of it has been written: a full disk leaves no partial file.
 
     Raises:
-        OSError: it cannot be written; tells its name.
+        OSError: it cannot be written; includes its name.
     """
     found, part = storage.stat_of(path), path.with_name(f".{path.name}.part")
     try:
@@ -78,7 +78,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_csv(table: Table, path: Path) -> None:
-    """As pandas reads it: empty where nothing was measured, ``nan`` and ``inf`` where that was measured."""
+    """In the form that pandas reads: empty if nothing was measured, ``nan`` and ``inf`` for measured ones."""
     with whole_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(table.names)
@@ -113,18 +113,18 @@ TABLES: dict[str, Callable[[Table, Path], None]] = {"csv": write_csv, "parquet":
 
 
 def file_stem(text: str) -> str:
-    """A file name of words that somebody chose: letters, digits, ``-_.`` and nothing that leaves the folder."""
+    """A file name made of somebody's words: letters, digits, ``-_.`` and nothing that leaves the folder."""
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text).strip(".-")
     return kept[:80] or "run"
 
 
 def run_stem(snapshot: RunSnapshot) -> str:
-    """A file name of a run: its id, or the last name of the place where it lies."""
+    """A file name for a run: its id, or the last part of its path."""
     return file_stem(snapshot.run.rpartition("#")[2].rpartition("/")[2])
 
 
 def unused_path(folder: Path, name: str, ending: str) -> Path:
-    """A file of that name that is not there yet: ``name.ending``, ``name-2.ending`` and so on."""
+    """A path of that name that does not exist yet: ``name.ending``, ``name-2.ending`` and so on."""
     stem, number = file_stem(name), 1
     path = folder / f"{stem}.{ending}"
     while path.exists():

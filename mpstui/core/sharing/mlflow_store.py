@@ -1,4 +1,4 @@
-"""A file store of MLflow (``mlruns``), as ``mlflow ui`` opens it: a folder a run, a file a metric."""
+"""A file store of MLflow (``mlruns``), as ``mlflow ui`` opens it: one folder per run, one file per metric."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_PARAM = 6000
 
 
 def write_mlflow(run: TrackedRun, folder: Path) -> Path:
-    """The run, below an experiment of its project; one that is there is replaced. Returns its folder."""
+    """Write the run, below an experiment of its project; an existing one is replaced. Returns its folder."""
     experiment_id = str(int(hashlib.sha256(PROJECT.encode()).hexdigest()[:15], 16))
     experiment = folder / experiment_id
     run_id = hashlib.sha256(run.id.encode()).hexdigest()[:32]
@@ -42,7 +42,7 @@ def write_mlflow(run: TrackedRun, folder: Path) -> Path:
 
 
 def _files(run: TrackedRun, run_id: str, experiment_id: str, made: Path) -> dict[Path, str]:
-    """What stands in the run's folder."""
+    """The files in the run's folder."""
     told: dict[str, object] = {
         "artifact_uri": (made / "artifacts").absolute().as_uri(),
         "end_time": None if run.ended is None else round(run.ended * 1000),
@@ -77,7 +77,7 @@ def _files(run: TrackedRun, run_id: str, experiment_id: str, made: Path) -> dict
 
 
 def _keys(names: Iterable[str]) -> dict[str, Path]:
-    """Names as paths of their own, also where a disk takes no case; none is a folder for another."""
+    """Names as distinct paths, even on a case-insensitive disk; none is a folder for another."""
     wanted = {name: _key(name) for name in names}
     folders = {str(parent).casefold() for key in wanted.values() for parent in key.parents}
     found: dict[str, Path] = {}
@@ -101,13 +101,13 @@ def _metrics(run: TrackedRun) -> Mapping[str, list[str]]:
 
 
 def _key(name: str) -> Path:
-    """A name as a path below its folder; what MLflow does not take becomes a line below."""
+    """A name as a path below its folder; characters that MLflow refuses become underscores."""
     parts = [part for part in _FORBIDDEN.sub("_", name).split("/") if part.strip(". ")]
     return Path(*parts) if parts else Path("_")
 
 
 def _yaml(told: Mapping[str, object]) -> str:
-    """JSON's words are YAML's too."""
+    """JSON's words are valid YAML too."""
     return "".join(f"{name}: {json.dumps(value)}\n" for name, value in told.items())
 
 

@@ -1,8 +1,8 @@
-"""One or several runs as one self-contained HTML page: no server, no network, nothing that a mail program would miss.
+"""One or several runs as one self-contained HTML page: no server, no network, nothing a mail program would block.
 
-What stands on it is written here, once, as HTML that needs no script: facts, table, events, the end of the log.
-``page.js`` adds the curves, whose points come along as JSON, and sorts the table. Every word of a run is escaped, and
-the page forbids itself to load or to send anything (Content-Security-Policy).
+Its content is written here, once, as HTML that needs no script: facts, table, events, the end of the log. ``page.js``
+adds the curves, whose points are included as JSON, and sorts the table. Every word of a run is escaped, and the page
+forbids itself to load or to send anything (Content-Security-Policy).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .anonymous import without_the_user
 from .page_images import images_on_a_page
 
 POINTS_ON_A_PAGE = 400_000
-"""All curves together: some 10 MB, which a telephone still draws."""
+"""All curves together: some 10 MB, which a telephone can still draw."""
 LEAST_COLUMNS, MOST_COLUMNS = 64, 1024
 MOST_RUNS = 100
 LOG_LINES = 200
 _CHARTS = "<section id=charts><noscript><p>The curves need JavaScript.</p></noscript></section>"
-"""Of one run they stand below what became of it: why it failed is read first."""
+"""For a single run they stand below its outcome: why it failed is read first."""
 _HERE = Path(__file__).parent
 _DIGITS = 6
 
@@ -93,12 +93,12 @@ def _part(name: str) -> str:
 
 
 def _text(words: object) -> str:
-    """Words from outside: no secret by its shape, nothing that steers, no markup."""
+    """Words from outside: without secrets of a known shape, control characters or markup."""
     return escape(strip_controls(masked_text(str(words))))
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end its element: ``</script>`` in a metric's name is a name."""
+    """JSON that cannot end its element: ``</script>`` in a metric's name stays a name."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
@@ -107,7 +107,7 @@ def _json(value: Any) -> str:
 
 
 def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str, Any]:
-    """Charts, each with the curves of all runs that measure the same: training and validation share one."""
+    """Charts, each with the curves of all runs that measure the same; training and validation share one."""
     charts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     titles: dict[tuple[str, str], str] = {}
     for place, one in enumerate(snapshots):
@@ -141,7 +141,7 @@ def _curve(view: SeriesView) -> dict[str, Any]:
 
 
 def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int | None]:
-    """A page's worth of digits: a curve takes a third of the bytes."""
+    """Rounded to what a page needs: a curve then takes a third of the bytes."""
     out: list[float | int | None] = []
     for value in values:
         if not math.isfinite(value):
@@ -155,7 +155,7 @@ def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int
 
 
 def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
-    """The table of the screen's comparison: what the runs came to, and the settings in which they differ."""
+    """The table of the screen's comparison: the runs' results, and the settings in which they differ."""
     metric = main_metric(tuple(metrics_of(snapshots))) or "loss"
     told = columns(snapshots, metric)
     named = [f"{one.name} {metric}" if one.name in ("best", "last") else one.name for one in told]
@@ -249,7 +249,7 @@ def _card(one: RunSnapshot) -> str:
 
 
 def _details(one: RunSnapshot) -> Iterable[tuple[str, str, bool]]:
-    """The sections of the page of a run in mpstui's own screen, as HTML."""
+    """The sections of a run's page in mpstui's own screen, as HTML."""
     for section in details(one):
         pairs = [(name, text) for name, text in section.pairs if name != "host"]
         lines = "\n".join(_text(line) for line in section.lines)

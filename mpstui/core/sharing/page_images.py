@@ -1,4 +1,4 @@
-"""The images and texts of a page's runs, in the page itself: as many as there is room for, spread over the training."""
+"""The images and texts of a page's runs, embedded in the page: as many as fit, spread over the training."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BYTES_ON_A_PAGE, TEXTS_ON_A_PAGE = 12 << 20, 1 << 20
 
 
 def images_on_a_page(snapshots: Sequence[RunSnapshot], text: Callable[[str], str]) -> list[dict[str, Any]]:
-    """For each run and name the images as addresses with their data in them, and how many there are in all.
+    """For each run and name the images as data URLs, and how many there are in all.
 
     Args:
-        text: makes a word of a run one for others' eyes.
+        text: makes a run's words fit for others to see.
     """
     found = []
     for place, one in enumerate(snapshots):
@@ -38,7 +38,7 @@ def images_on_a_page(snapshots: Sequence[RunSnapshot], text: Callable[[str], str
 
 
 def _spread(images: list[Item], room: int, size: Callable[[Item], int]) -> list[Item]:
-    """The newest one and every so many-th before it, in their order."""
+    """The newest one and every n-th before it, in their order."""
     every = 1
     while len(images) > every and sum(map(size, images[::-every])) > room:
         every += 1

@@ -1,4 +1,4 @@
-"""A run as experiment trackers keep it: files that their own programs open, without account and package."""
+"""A run in the form of experiment trackers: files that their own programs open, without an account or a package."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class LoggedRow(NamedTuple):
 
     step: int
     time: float | None
-    """Unix seconds, of what was measured last; None: nobody knows."""
+    """Unix seconds of the last measurement; None: unknown."""
     values: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """What every tracker asks of a run."""
+    """What every tracker needs to know about a run."""
 
     id: str
     name: str
@@ -45,10 +45,10 @@ class TrackedRun:
     ended: float | None
     rows: Sequence[LoggedRow]
     counts_rows: bool
-    """Nothing tells a whole step for each row, or a metric was measured twice at one: steps are the numbers of rows."""
+    """Rows lack whole steps, or a metric was measured twice at one: then the steps are row numbers."""
     checkpoints: Sequence[Checkpoint]
     thinned: Sequence[str]
-    """Metrics of which not every point is here."""
+    """Metrics that are not included point by point."""
     gallery: Gallery
     """Its images and texts."""
 
@@ -82,7 +82,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
 
 
 def _rows(table: Table) -> tuple[list[LoggedRow], bool]:
-    """One row a step. Where that cannot be, one for each moment, which says its step as a value."""
+    """One row per step. If that is impossible, one for each moment, with its step as a value."""
     places = table.names.index("time") + 1
     found: dict[int, tuple[float | None, dict[str, float]]] = {}
     for row in table.rows:
@@ -102,13 +102,13 @@ def _rows(table: Table) -> tuple[list[LoggedRow], bool]:
 
 
 def _measured(table: Table, row: Sequence[float | None], places: int) -> dict[str, float]:
-    """Of another axis than steps and epochs too."""
+    """Also includes another axis than steps and epochs."""
     cells = zip(table.names[places:], row[places:], strict=True)
     return {name: value for name, value in cells if value is not None}
 
 
 def _typed(text: str) -> Value:
-    """A number where it is one: trackers sort by them."""
+    """A number if it is one: trackers sort by them."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def _typed(text: str) -> Value:
 
 
 def image_of(run: TrackedRun, item: Item) -> Image | None:
-    """One of its images; None: it is gone, or none."""
+    """One of its images; None: it is gone, or is no image."""
     try:
         return run.gallery.image(item)
     except (OSError, ValueError):
@@ -125,7 +125,7 @@ def image_of(run: TrackedRun, item: Item) -> Image | None:
 
 
 def number_text(value: float) -> str:
-    """Every digit; ``NaN``, ``Infinity`` as all of them write it."""
+    """Every digit; ``NaN`` and ``Infinity`` as all of them write these."""
     return json.dumps(int(value) if math.isfinite(value) and value % 1 == 0 and abs(value) < 2**53 else value)
 
 
@@ -142,10 +142,10 @@ FOLDERS = {"wandb": "wandb", "mlflow": "mlruns", "trackio": "trackio"}
 
 
 def write(run: TrackedRun, tracker: str, folder: Path) -> Path:
-    """Write a run below a folder, which is made; returns what was written.
+    """Write a run below a folder, which is created if necessary; returns what was written.
 
     Raises:
-        OSError: there is no room, or the folder cannot be written.
+        OSError: the disk is full, or the folder cannot be written to.
     """
     return _writers()[tracker](run, folder)
 
