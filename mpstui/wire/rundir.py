@@ -22,6 +22,8 @@ RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
 """Tell a program, and everything it starts, which run it is part of."""
 AGENT_VARIABLE = "MPSTUI_AGENT"
 """``1`` switches the agent on in every Python that finds its folder on PYTHONPATH."""
+AGENT_DEVICE_VARIABLE = "MPSTUI_AGENT_DEVICE"
+"""Read by the agent before torch is asked for its devices: a program then gets the CPU, whatever device it names."""
 EACH = "--each"
 """Option of the supervisor, in place of a run directory: start one for each directory named on standard input."""
 ALREADY_SUPERVISED = 100

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...wire.records import GPU_VARIABLE, GpuRule, QueueRule
-from ...wire.rundir import slug
+from ...wire.rundir import AGENT_DEVICE_VARIABLE, slug
 from ..machine import Machine, may_start_python, visible_gpus
 from ..profiles.model import Profile
 from .choice import ACCELERATOR_QUEUE, LaunchChoice
 from .record import no_variant
 
 NAMED_DEVICES = ("mps", "cuda", "cpu")
-AGENT_DEVICE_VARIABLE = "MPSTUI_AGENT_DEVICE"
-"""Read by the agent before torch is asked for its devices."""
 _VALUE = r"(?P<value>mps|cuda(?::\d+)?|cpu|gpu|auto)"
 _KEY = r"(?P<key>[-+]{0,2}(?:[\w-]+\.)*(?:[\w-]*[_-])?(?:device|accelerator))"
 _ASSIGNMENT = re.compile(rf"{_KEY}={_VALUE}")

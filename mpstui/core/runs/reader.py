@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...wire import labels, storage
 from ...wire.records import Branch, LaunchRecord, Spec
-from ...wire.rundir import RunDir
+from ...wire.rundir import AGENT_DEVICE_VARIABLE, RunDir
 from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
@@ -324,7 +324,8 @@ class RunReader(RunFollower):
         if self._asked is None and launch is not None and (own is None or own.steps is None):
             self._asked, self._resumed = planned_totals(launch), launch.checkpoint is not None
         numbers = self._numbers(self._attempt, moving=moving)
-        if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
+        named = launch is not None and AGENT_DEVICE_VARIABLE in launch.env and not (own and own.device.type)  # not used
+        if (numbers.device.type is None or named) and launch and launch.device not in (None, "auto", ""):
             # The requested device stands in if the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)

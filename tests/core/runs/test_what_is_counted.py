@@ -128,3 +128,14 @@ def test_a_checkpoint_that_only_the_heartbeat_has_told_of_is_listed(home: Home, 
     run.beat(step=1200, checkpoint=CheckpointNote(str(tmp_path / "checkpoint.pt"), 1200), loss_seen="backward")
     found = make_monitor(home, FakeClock()).snapshot(run.run.run).checkpoints
     assert [(one.path.name, one.step) for one in found] == [("checkpoint.pt", 1200)]
+
+
+@pytest.mark.parametrize(("env", "device"), [({"MPSTUI_AGENT_DEVICE": "cpu"}, "cpu"), ({}, "cuda")])
+def test_a_device_that_is_printed_is_not_the_one_of_a_program_that_is_given_the_cpu(
+    home: Home, env: dict[str, str], device: str
+) -> None:
+    """Until its first step nobody but the program says where it trains, and it does not know what it is given."""
+    run = run_of(home, device="cpu", env=env).output("Using device: cuda\n")
+    found = make_monitor(home, FakeClock()).refresh(run.run.run)[0]
+    run.release()
+    assert found.numbers.device.type == device
