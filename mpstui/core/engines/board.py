@@ -1,4 +1,4 @@
-"""What a scheduler says of this user's jobs: asked in one call for all, every few seconds, in the background.
+"""What a scheduler says about this user's jobs: asked in one call for all, every few seconds, in the background.
 
 The last answer is kept in a file for every screen and command of this home: ten commands a second are still one
 question every few seconds, and what was known of a job outlives the scheduler's own memory of it.
@@ -25,21 +25,21 @@ from .engine import Engine, engine_named
 
 ASK_EVERY_SECONDS = 4.0
 EASY_TIMES, LONGEST_PAUSE_SECONDS = 10.0, 30.0
-"""A scheduler that took long to answer is asked again after so many times that long: it has others to answer, too."""
+"""A slow scheduler is asked again only after a multiple of the time it took: it has others to answer, too."""
 FIRST_ANSWER_SECONDS = 3.0
-"""How long the first look of a process waits for an answer, or twice what the last one took; later ones never wait."""
+"""How long a process first waits for an answer, or twice what the last one took; after that it never waits."""
 GIVE_UP_SECONDS = 20.0
 """squeue itself waits ten seconds and more for a controller that is away."""
 LATE_SECONDS = 10.0
-"""Since the last answer; then a question without one is told of."""
+"""Since the last answer; after this, an unanswered question is reported."""
 JUST_SUBMITTED_SECONDS = 3.0
 MOST_KEPT = 2000
 MOST_ASKED_FOR, ASKED_FOR_TIMES = 100, 3
-"""Of the accounting: jobs in one question, and how often it is asked for one that it does not know (yet)."""
+"""Of the accounting: jobs per question, and how often it is asked about one that it does not know (yet)."""
 
 
 class JobBoard:
-    """The jobs of one scheduler, as last heard of. Safe to be asked from several threads."""
+    """The jobs of one scheduler, as last reported. Safe to use from several threads."""
 
     def __init__(self, engine: Engine, path: Path, clock: Callable[[], float] = time.time) -> None:
         """``path``: the file that all processes of this home share."""
@@ -50,9 +50,9 @@ class JobBoard:
         self._listed: set[str] = set()
         """Ids in the newest answer."""
         self._lost: dict[str, int] = {}
-        """How often the accounting was asked for jobs that somebody looks at, and the newest answer has not."""
+        """How often the accounting was asked about jobs that are looked at but missing from the newest answer."""
         self._asked = self._answered = self._took = 0.0
-        """When it was asked and has answered last, Unix seconds, and how long that answer took."""
+        """When it was last asked and last answered, Unix seconds, and how long that answer took."""
         self._silent_since: float | None = None
         self._why = ""
         self._question: _Question | None = None
@@ -64,7 +64,7 @@ class JobBoard:
         """A job as last heard of; asks in the background where that is some seconds old.
 
         Args:
-            submitted: Unix seconds; an answer from before that says nothing of it.
+            submitted: Unix seconds; an answer from before that says nothing about the job.
         """
         with self._lock:
             self._refresh()
@@ -93,7 +93,7 @@ class JobBoard:
         found = self._views.get(job) or JobView(engine=self.engine.name, title=self.engine.title, id=job)
         since, question = self._silent_since, self._question
         if since is None and question is not None and question.asked - self._answered > LATE_SECONDS:
-            # A command looks once and leaves before the scheduler's own patience is over.
+            # A command looks once, and leaves before the scheduler's own timeout.
             since = (self._answered or question.asked) if question.age >= self._patience else None
         if since is not None:
             return found._replace(silent_since=since, why_silent=self._why)
@@ -112,13 +112,13 @@ class JobBoard:
             self._read()
             if self._is_due(now):
                 self._asked = now
-                self._write()  # before the answer: other processes need not ask as well
+                self._write()  # before the answer, so that other processes need not ask as well
                 self._question = _Question(self.engine.listing(), now)
                 self._take_answer()
 
     @property
     def _patience(self) -> float:
-        """How long an answer may take, by how long the last one took."""
+        """How long an answer may take, judging by the last one."""
         return min(max(FIRST_ANSWER_SECONDS, 2 * self._took), GIVE_UP_SECONDS)
 
     def _is_due(self, now: float) -> bool:
@@ -150,7 +150,7 @@ class JobBoard:
         self._write()
 
     def _ask_history(self) -> None:
-        """Ask the accounting, where there is one, for jobs that went out of the list between two looks at it."""
+        """Ask the accounting, if there is one, about jobs that left the list between two looks at it."""
         lost = [job for job, times in self._lost.items() if times < ASKED_FOR_TIMES][:MOST_ASKED_FOR]
         if lost and self._history is None and (command := self.engine.history(lost)):
             self._lost |= {job: self._lost[job] + 1 for job in lost}
@@ -168,7 +168,7 @@ class JobBoard:
         return job in self._views and self._views[job].phase.is_over
 
     def _read(self) -> None:
-        """What another process has heard since."""
+        """Read what another process has received since."""
         stamp = storage.stamp(self._path)
         if stamp is None or stamp == self._stamp:
             return
@@ -241,7 +241,7 @@ class _Question:
         return time.monotonic() - self._begun
 
     def is_over(self) -> bool:
-        """Whether the answer, or the reason why there is none, is there; never waits."""
+        """Whether the answer, or the reason why there is none, has arrived; never waits."""
         process = self._process
         if process is None:
             return True
@@ -270,7 +270,7 @@ class _Question:
 
 @lru_cache(maxsize=16)
 def board_of(engine: str, state: Path) -> JobBoard | None:
-    """The board of a scheduler for the home with this state folder; None where nobody knows that scheduler."""
+    """The board of a scheduler for the home with this state folder; None if there is no such scheduler."""
     try:
         return JobBoard(engine_named(engine), state / "cache" / f"jobs-{engine}.json")
     except UsageError:

@@ -1,4 +1,4 @@
-"""What a scheduler has to be able to do, and the schedulers there are. One more is one file and one line here."""
+"""What a scheduler has to be able to do, and the known schedulers. Another one is one file and one line here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Engine(Protocol):
     title: str
     """What people call it."""
     program: str
-    """The command that has to be here for any of it to work."""
+    """The command that must be installed for any of it to work."""
     index: str
     """The variable that counts the jobs of an array, from 0."""
     arrays: bool
@@ -34,10 +34,10 @@ class Engine(Protocol):
     usual: Mapping[str, str]
     """The options that a form offers, each with an example."""
     refused: str
-    """What to do where it refuses a job."""
+    """What to do if it refuses a job."""
 
     def check(self, options: JobOptions) -> str:
-        """What is wrong with the options, as a sentence; empty where nothing is."""
+        """What is wrong with the options, as a sentence; empty if nothing is."""
 
     def nodes(self, options: JobOptions) -> int:
         """How many nodes they ask for."""
@@ -52,21 +52,21 @@ class Engine(Protocol):
         """The command that, on the first node, starts ``argv`` once on each node of the job."""
 
     def files(self, folder: Path, command: Sequence[str]) -> Mapping[str, str]:
-        """What the submission reads in ``folder``, by name: a script that starts ``command``, no user's text in it."""
+        """The submission's files in ``folder``, by name: a script that starts ``command``, without any user text."""
 
     def submission(self, folder: Path, name: str, command: Sequence[str], options: JobOptions, count: int) -> list[str]:
         """The command that submits ``command``, and prints the job's id.
 
         Args:
-            folder: of the (first) run, for the scheduler's own files.
-            count: of more than one run it is an array.
+            folder: that of the (first) run, for the scheduler's own files.
+            count: more than one run makes an array.
         """
 
     def submitted(self, output: str, folders: Sequence[Path]) -> list[str]:
-        """The ids in what the submission of these runs printed, one for each; none where it cannot be read."""
+        """The ids printed by the submission of these runs, one for each; none if they cannot be read."""
 
     def listing(self) -> list[str]:
-        """The command that tells of all jobs of this user."""
+        """The command that lists all jobs of this user."""
 
     def listed(self, output: str) -> list[JobView]:
         """The jobs in what the listing printed.
@@ -76,29 +76,29 @@ class Engine(Protocol):
         """
 
     def history(self, ids: Sequence[str]) -> list[str]:
-        """The command that tells of jobs that the listing has forgotten; empty where there is none."""
+        """The command that reports jobs the listing has forgotten; empty if there is none."""
 
     def remembered(self, output: str) -> list[JobView]:
-        """The jobs in what that printed."""
+        """The jobs in what :meth:`history` printed."""
 
     def change(self, action: str, job: str) -> list[str]:
-        """The command for ``cancel``, ``kill``, ``hold``, ``release`` or ``top``; empty where it has none."""
+        """The command for ``cancel``, ``kill``, ``hold``, ``release`` or ``top``; empty if it has none."""
 
     def offers(self) -> list[str]:
-        """The command that tells what there is to ask for; empty where there is none."""
+        """The command that says what can be asked for; empty if there is none."""
 
     def offered(self, output: str) -> Mapping[str, str]:
-        """By option, what that printed of it, in a few words."""
+        """For each option, what that command printed about it, in a few words."""
 
     def output_of(self, job: str) -> list[str]:
-        """The command that tells where a job of anybody's writes."""
+        """The command that says where anybody's job writes."""
 
     def output_path(self, output: str) -> str:
-        """The path in what that printed; empty where there is none."""
+        """The path in what that command printed; empty if there is none."""
 
 
 LOCAL, CLUSTER = "local", "cluster"
-"""Of ``--on``: here, whatever the profile says; and by whatever scheduler there is."""
+"""Values of ``--on``: here, whatever the profile says; and by whatever scheduler there is."""
 _PLACES = {"slurm": "slurm:Slurm", "sky": "skypilot:SkyPilot"}
 ENGINES = tuple(_PLACES)
 
@@ -141,10 +141,10 @@ def ask(engine: Engine, command: Sequence[str], environ: Mapping[str, str] | Non
     """What a scheduler's command prints.
 
     Args:
-        environ: what a job that it submits is to have; None: nothing is submitted.
+        environ: the environment of a job that the command submits; None: it submits nothing.
 
     Raises:
-        OperationError: it is not there, does not answer, or refuses; its own words are in the sentence.
+        OperationError: it is not installed, does not answer, or refuses; its own words are in the sentence.
     """
     try:
         done = subprocess.run(

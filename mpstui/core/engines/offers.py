@@ -1,4 +1,4 @@
-"""What a scheduler has to offer: its partitions, their limits and GPUs. Asked aside, so that no form waits for it."""
+"""What a scheduler offers: its partitions, their limits and GPUs. Asked in the background, so that no form waits."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def ask_aside(name: str) -> None:
         _asked[name] = now
 
     def hear() -> None:
-        with suppress(OperationError):  # then a form has its examples
+        with suppress(OperationError):  # then a form shows its examples
             _known[name] = engine.offered(ask(engine, engine.offers()))
 
     threading.Thread(target=hear, name=f"offers of {name}", daemon=True).start()
 
 
 def offered(name: str) -> Mapping[str, str]:
-    """By its options, what a scheduler has said to offer for them; nothing before it has answered."""
+    """By option, what a scheduler has said it offers; nothing before it has answered."""
     return _known.get(name, {})

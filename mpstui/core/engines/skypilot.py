@@ -1,7 +1,7 @@
-"""SkyPilot's managed jobs, through ``sky jobs``. Written after its documents; tried against recordings alone.
+"""SkyPilot's managed jobs, through ``sky jobs``. Written from its documentation; only tried against recordings.
 
-A job is known by its name, which is its run's id: that is what both its environment and the list of jobs can tell. What
-SkyPilot starts again after a preemption begins on another machine, and goes on from the newest checkpoint there is.
+A job is identified by its name, which is its run's id: both its environment and the list of jobs contain that. A job
+that SkyPilot restarts after a preemption begins on another machine, and resumes from the newest checkpoint.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME, _WORDS = "MPSTUI_JOB_NAME", "MPSTUI_JOB_WORD_"
 
 
 class SkyPilot:
-    """A scheduler over clouds; the run directory has to be on storage that the task finds under the same path."""
+    """A scheduler over clouds; the run directory must be on storage that the task finds under the same path."""
 
     name, title, program, index, arrays = "sky", "SkyPilot", "sky", "MPSTUI_JOB_INDEX", False
     refused = (

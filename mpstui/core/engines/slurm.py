@@ -45,7 +45,7 @@ _PHASES = {
 }
 """The words of ``squeue -o %T`` and ``sacct -o State``."""
 _NO_ESTIMATE_SECONDS = 360 * 86400.0
-"""Slurm's estimate of a start that it cannot estimate is a year from now."""
+"""If Slurm cannot estimate a start, it says a year from now."""
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%r", "%N", "%P", "%S", "%e", "%Q", "%u", "%j")
 _HISTORY = "JobID,State,Reason,NodeList,Partition,Start,End,Priority,User,JobName"
@@ -66,7 +66,7 @@ _SCRIPT = '#!/bin/sh\n# The first process of the job: the supervisor that its ar
 _OF_ONE_JOB = (
     r"SLURM_(?!CONF$|CLUSTERS$).*|PMIX?_.*|SBATCH_(ARRAY_INX|ERROR|EXPORT|GET_USER_ENV|INPUT|JOB_NAME|OUTPUT|WAIT.*)"
 )
-"""Of ``SBATCH_``, with which people set defaults of their own, only what cannot be set."""
+"""Of the ``SBATCH_`` variables, with which people set their own defaults, only those that cannot be set."""
 _OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -118,13 +118,13 @@ class Slurm:
             look=["squeue", "-h", "-t", "all", "-j", "{job}", "-O", "State:20,PreemptTime:30,RestartCnt:10,Reason:40"],
             given_notice=r"RUNNING (?!N/A).*",
             untouched=r"RUNNING N/A .*",
-            # One that Slurm requeues counts its next start already.
+            # When Slurm requeues a job, it already counts the next start.
             dropped=r"COMPLETING ((?!N/A)\S+ {restarts} .*|N/A {restarts} (?P<limit>TimeLimit))",
             cancelled=r"(COMPLETING|CANCELLED) N/A {restarts} None",
             requeue=[] if stays_out else ["scontrol", "requeue", "{job}"],
             again=[] if stays_out else ["--dependency=afterany:{job}", "--array={task}"],
             of_one_job=_OF_ONE_JOB,
-            # srun itself takes a SIGTERM for the order to kill what it started, everywhere and at once.
+            # srun itself takes a SIGTERM as an order to kill what it started, everywhere and at once.
             signal=["scancel", "--signal={signal}", "{job}"] if self.nodes(options) > 1 else [],
             options=dict(options),
             nodes=self.nodes(options),

@@ -1,4 +1,4 @@
-"""What a profile of the current folder must be told of before it runs: a cloned folder's is a stranger's program."""
+"""What to say about a profile of the current folder before it runs: in a cloned folder it is a stranger's program."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .model import Profile
 
 
 class Acquaintance(NamedTuple):
-    """What is to be said of a profile before it is launched."""
+    """What to say about a profile before it is launched."""
 
     notes: tuple[str, ...] = ()
     """Sentences for everybody."""
     shown: tuple[str, ...] = ()
-    """What it would run, where this user has launched nothing from its file yet; empty: nothing to show."""
+    """What it would run, if this user has not launched anything from its file yet; empty: nothing to show."""
 
 
 def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acquaintance:
-    """What this user should know of a profile before it runs.
+    """What this user should know about a profile before it runs.
 
     Args:
-        asked: the person named its file by a path, not by a name that might have meant another.
+        asked: the person gave the path of its file, not a name that might have meant another one.
 
     Raises:
         UsageError: see :func:`require_own_profile`; not where it was asked for by its path.
@@ -56,7 +56,7 @@ def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acq
 
 
 def require_own_profile(profile: Profile, home: Home, cwd: Path) -> None:
-    """Nobody is led to run what another user wrote by a name: by whatever starts a profile that was named so.
+    """A name must not lead anybody to run what another user wrote: for everything that starts a profile by name.
 
     Raises:
         UsageError: another user wrote it, or could write it.
@@ -77,10 +77,10 @@ def _where(path: Path, cwd: Path) -> str:
 
 
 def remember(profile: Profile, home: Home) -> None:
-    """This user has launched it, or written it.
+    """Note that this user has launched it, or written it.
 
     Raises:
-        OSError: that cannot be noted down.
+        OSError: that cannot be recorded.
     """
     if profile.path is not None and profile.path.parent.resolve() != shipped_folder().resolve():
         marks = {_content(profile), _place(profile)} - _known(home)

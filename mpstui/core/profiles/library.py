@@ -21,7 +21,7 @@ from .parse import parse_profile
 SUFFIX = ".toml"
 MAX_PROFILE_BYTES = 1 << 20
 FIRST = "quickstart"
-"""What somebody who has never used mpstui should find selected."""
+"""Selected for somebody who has never used mpstui."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ProfileEntry:
     """One line of the list of profiles."""
 
     name: str
-    """What it is launched by."""
+    """The name it is launched by."""
     title: str
     path: Path
     origin: str
@@ -38,11 +38,11 @@ class ProfileEntry:
     """Why it cannot be launched, every mistake on a line of its own."""
     description: str = ""
     command: str = ""
-    """As one line; which python and which trainers those are, the form says."""
+    """On one line; the form shows which python and which trainers those are."""
     arguments: str = ""
-    """``epochs=8 lr=0.002``: those it sets."""
+    """``epochs=8 lr=0.002``: the arguments it sets."""
     sweep: str = ""
-    """``lr=0.1,0.01``: those that take several values, one run for each combination."""
+    """``lr=0.1,0.01``: arguments with several values, one run for each combination."""
 
 
 def shipped_folder() -> Path:
@@ -70,7 +70,7 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
 
 
 def _told(profile: Profile) -> tuple[str, str, str, str]:
-    """What the list tells of a profile beside its title."""
+    """What the list shows of a profile besides its title."""
     swept = (f"{name}={','.join(map(str, values))}" for name, values in profile.sweep.items())
     set_to = (f"{name}={value}" for name, value in profile.args.items() if name not in profile.sweep)
     command = " ".join(profile.command).replace("{python}", "python").replace("{trainer}", "trainer")
@@ -78,7 +78,7 @@ def _told(profile: Profile) -> tuple[str, str, str, str]:
 
 
 def shipped_profile(name: str, cwd: Path) -> Profile:
-    """The profile of that name that comes with mpstui, whatever the current folder calls so."""
+    """The profile of that name that comes with mpstui, whatever has that name in the current folder."""
     return read_profile(shipped_folder() / f"{name}{SUFFIX}", cwd)
 
 
@@ -166,7 +166,7 @@ def save_profile_text(
         text: the TOML it starts from; its comments and order are kept.
         name: what it will be launched by.
         changes: top-level keys and tables to set; a table's keys are set one by one, None takes a key out.
-        again: it may have been saved by whoever tried this before.
+        again: it may have been saved by an earlier attempt of the same request.
 
     Raises:
         UsageError: the name is no file name, or there is a profile of that name and ``replace`` was not said.
@@ -186,7 +186,7 @@ def save_profile_text(
         else:
             storage.write_bytes(temporary, data)
             try:
-                os.link(temporary, path)  # whole or not at all, and never over another file
+                os.link(temporary, path)  # completely or not at all, and never over another file
                 storage.sync_folder(path.parent)
             finally:
                 temporary.unlink()

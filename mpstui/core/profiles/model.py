@@ -22,7 +22,7 @@ class RecipeVariable:
     value: str
     reason: str
     doubtful: str | None = None
-    """Why a careful person would not set it, where there is such a reason."""
+    """Why a careful person might not set it, if there is a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Recipe:
     description: str
     variables: tuple[RecipeVariable, ...]
     arguments: Mapping[str, str | bool] = field(default_factory=dict)
-    """Role -> value; applied where the profile names the argument of that role, on every device but the CPU."""
+    """Role -> value; applied if the profile names the argument for that role, on every device except the CPU."""
 
 
 _UNBUFFERED = RecipeVariable(
@@ -146,7 +146,7 @@ ROLES = (
 )
 """What an argument can mean to mpstui, so that a remedy or a recipe can change it by name."""
 DIAGNOSIS_ROLES = {"accumulate": "gradient_accumulation"}
-"""Roles that the remedies of diagnosis call otherwise."""
+"""Roles that have other names in the remedies of diagnosis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class Profile:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, ArgumentValue] = field(default_factory=dict)
     defaults: Mapping[str, ArgumentValue] = field(default_factory=dict)
-    """What the program takes where an argument is not given; ``batch-size.cuda``: where it runs on CUDA."""
+    """The program's own values for arguments that are not given; ``batch-size.cuda``: when it runs on CUDA."""
     sweep: Sweep = field(default_factory=dict)
     """Arguments that take several values when the profile is launched: one run for each combination."""
     arg_style: str = "options"
@@ -200,7 +200,7 @@ class Profile:
 
 
 _SETTING = re.compile(r"(?P<key>\+{0,2}[A-Za-z_][\w./@-]*)=(?P<value>[^,\[\]{}()'\"=:; \t\\]*)")
-"""``optim.lr=0.1``, ``model=wide``, ``+seed=3``, without what Hydra reads in other ways where it is written again."""
+"""``optim.lr=0.1``, ``model=wide``, ``+seed=3``, but nothing that Hydra would read differently when rewritten."""
 
 
 def profile_of_command(
@@ -214,7 +214,7 @@ def profile_of_command(
 ) -> Profile:
     """A profile for a bare command; it is named after its script or module.
 
-    The options that end it become arguments: fields of a form, and what a remedy can change. Others stay in place.
+    The options at its end become arguments: fields of a form, which a remedy can change. Others stay in place.
     """
     title = name or _name_of(command)
     fixed, args, style = _options_of(command)
@@ -235,10 +235,10 @@ def profile_of_command(
 
 
 def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, ArgumentValue], str]:
-    """The command without the options that end it, those, and their style.
+    """The command without the options at its end, those options, and their style.
 
-    Where one of them could not be written again as it was typed (two styles, ``-k``, a key twice, a placeholder), all
-    stay in the command; a device does always, since launching finds it there and knows how to replace it.
+    If one of them could not be rewritten as it was typed (two styles, ``-k``, a key twice, a placeholder), all stay in
+    the command; a device always stays, since launching finds it there and knows how to replace it.
     """
     start = program_ends(command)
     tail = command[start:] if start > 1 and "-c" not in command[:start] else ()
@@ -251,7 +251,7 @@ def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Ar
     words = [command[place].partition("=") for place in heads]
     keys, joined = [key for key, _, _ in words], any(equals for _, equals, _ in words)
     simple = all(re.fullmatch(r"--[A-Za-z][\w.-]*", key) for key in keys) and len({*keys}) == len(keys)
-    alone = not heads or len(heads) == len(command) - heads[0]  # no value is a word of its own
+    alone = not heads or len(heads) == len(command) - heads[0]  # no value is a separate word
     if not heads or not simple or (joined and not alone) or any("{" in word for word in tail):
         return command, {}, "options"
     fixed, args = command[: heads[0]], dict[str, ArgumentValue]()

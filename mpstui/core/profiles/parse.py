@@ -52,7 +52,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
     folder = path.parent if path else default_cwd
     args = {".".join(keys): value for keys, value in flattened(data.get("args", {}))}
     python = data.get("python")
-    if python is not None:  # links stay: a virtual environment's python is one
+    if python is not None:  # links are kept: a virtual environment's python is one
         expanded = Path(python).expanduser()
         python = str((path.parent if path else Path.cwd()) / expanded if "/" in python else expanded)
     return Profile(
@@ -129,7 +129,7 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
     "roles": dict.fromkeys(ROLES, checks.text),
 }
 FREE_SECTIONS = ("env", "args", "sweep", "defaults", *ENGINES)
-"""Tables whose keys are the person's own, or a scheduler's."""
+"""Tables whose keys are chosen by the person, or by a scheduler."""
 
 
 def _top_level(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
@@ -182,7 +182,7 @@ def _value(path: KeyPath, value: Any, check: Check) -> Iterator[tuple[KeyPath, s
 
 
 def _consistency(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Keys that are right alone and impossible together."""
+    """Keys that are valid alone but not together."""
     if isinstance(data.get("processes"), int) and data["processes"] > 1 and "launcher" not in data:
         yield ("processes",), '`processes` needs a launcher: add launcher = "torchrun"'
     table, args = data.get("sweep"), data.get("args")

@@ -50,7 +50,7 @@ def read_sweep(table: Mapping[str, Any]) -> Sweep:
 
 
 def sweep_toml(values: tuple[SweepValue, ...]) -> Any:
-    """The values as they stand in the table: a list, or a table where others go with them."""
+    """The values as in the table: a list, or a table if other arguments go with them."""
     if any(one.along for one in values):
         return {one.text: dict(one.along) for one in values}
     return [one.value for one in values]
@@ -65,7 +65,7 @@ def sweep_problems(table: Mapping[str, Any], args: Mapping[str, Any]) -> Iterato
     """What is wrong with a table.
 
     Args:
-        args: the profile's own arguments by their whole keys, which tell types and spelling.
+        args: the profile's own arguments by their full keys, for types and spelling.
     """
     axes = dict(_axes(table))
     sound = {}
@@ -129,7 +129,7 @@ def _shape(path: KeyPath, found: Any) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _fit(path: KeyPath, found: Any, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Whether keys and values are such as ``--set`` would take for this profile."""
+    """Whether keys and values are such as ``--set`` would accept for this profile."""
     key = ".".join(path)
     values = list(_values(found))
     yield from _named(path, key, args)

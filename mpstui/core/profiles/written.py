@@ -1,4 +1,4 @@
-"""Options as they stand in a command: found, read, and changed where and how they were written."""
+"""Options in a command: found, read, and changed where and how they were written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         *("n_updates", "max_update", "max_updates", "total_updates"),
     ),
 }
-"""What programs call an argument that plays a role, where no profile says so."""
+"""What programs call an argument with a certain role, if no profile says so."""
 
 NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
     **USUAL_NAMES,
@@ -46,24 +46,24 @@ NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
     "strategy": ("strategy",),
     "backend": ("dist_backend", "ddp_backend"),
 }
-"""With those that only a remedy changes: a recipe must not guess them."""
+"""Including those that only a remedy changes: a recipe must not guess them."""
 
 
 class WrittenOption(NamedTuple):
     """One option of a command."""
 
     key: str
-    """Without dashes, as it is spelt."""
+    """Without dashes, as spelled."""
     value: str | None
     """None: a bare flag."""
     place: int
     """Which word it is."""
     head: str
-    """What stands before the value in the same word (``--key=``); empty where the value is the next word."""
+    """What precedes the value in the same word (``--key=``); empty if the value is the next word."""
 
 
 def program_ends(command: Sequence[str]) -> int:
-    """Where the program's own words begin: behind the script or module, else behind the first word."""
+    """Where the program's own words begin: after the script or module, or else after the first word."""
     for place, word in enumerate(command[1:], start=1):
         if word == "-c":
             return min(place + 2, len(command))
@@ -91,13 +91,13 @@ def written_options(command: Sequence[str]) -> Iterator[WrittenOption]:
 
 
 def replace_option(words: list[str], key: str, text: str | bool) -> bool:
-    """Give an option of the command another value, in the style it was written in; False where it has none of the name.
+    """Give an option of the command another value, in the style it was written in; False if there is no such option.
 
     Args:
         text: True leaves a bare flag, False takes the option out.
     """
     found = [one for one in written_options(words) if folded(one.key) == folded(key)]
-    for option in found[-1:]:  # of one that is given twice, programs take the last
+    for option in found[-1:]:  # if it is given twice, programs take the last one
         end = option.place + (2 if option.value is not None and not option.head else 1)
         if text is False:
             words[option.place : end] = []
@@ -111,7 +111,7 @@ def replace_option(words: list[str], key: str, text: str | bool) -> bool:
 
 
 def totals_of(command: Sequence[str], roles: Mapping[str, str]) -> Totals:
-    """The epochs and steps that a command asks for; ``roles`` name the arguments where a profile does."""
+    """The epochs and steps that a command asks for; ``roles`` name the arguments, if a profile does."""
     found = {folded(one.key): one.value for one in written_options(command)}
     last = {key.rpartition(".")[2]: value for key, value in found.items()}
 
