@@ -164,7 +164,9 @@ def _append(plain: list[str], spans: list[StyleSpan], piece: str, length: int, c
 PENDING_LIMIT = 65536
 """Bytes of a line that are kept; nothing is read of a longer one."""
 
-_MOVE = r"\x1b\[(?:[0-9]{0,4}[AFH]|[01]?G|[0-9]{0,4};[0-9]{0,4}[Hf])"
+_MOVE = r"\x1b(?:\[(?:[0-9]{0,4}[ABEFH]|[01]?G|[0-9]{0,4};[0-9]{0,4}[Hf]|2[JK]|u)|8)"
+"""Up, down, to a place or where the cursor was before; and what erases the line or the screen in front of it."""
+_FORWARD = re.compile(rb"\x1b\[[0-9]{0,4}[CG]")
 _MOVES = re.compile(rf"{_MOVE}(?:{_MOVE})*+".encode())
 _CONTROL_SEQUENCE = re.compile(rb"\x1b\[[0-?]{0,256}+[ -/]{0,16}+[@-~]")
 _BLANK_LINES = re.compile(rb"\n\n+")
@@ -209,8 +211,8 @@ class FrameSplitter:
         return frames, last
 
     def _frames(self, data: bytes) -> bytes:
-        if b"\x1b[" in data:
-            data = _CONTROL_SEQUENCE.sub(b"", _MOVES.sub(b"\n", data))
+        if b"\x1b" in data:
+            data = _CONTROL_SEQUENCE.sub(b"", _FORWARD.sub(b" ", _MOVES.sub(b"\n", data)))
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         data = data.replace(b"\x08", b"\n")

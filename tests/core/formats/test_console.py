@@ -114,3 +114,31 @@ def test_hostile_bytes_take_linear_time(unit: bytes) -> None:
 @given(st.binary(max_size=600))
 def test_any_bytes_are_frames(data: bytes) -> None:
     assert all("\x1b" not in line and "\r" not in line for line in frames(data))
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        b"\x1b[E",
+        b"\x1b[B",
+        b"\x1b[2F",
+        b"\x1b8",
+        b"\x1b[u",
+        b"\x1b[2J",
+        b"\x1b[2K",
+        b"\x1b[1A\x1b[2K",
+        b"\x1b[H\x1b[2J",
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1])
+def test_what_is_drawn_elsewhere_or_over_what_was_erased_is_another_line(moved: bytes, size: int) -> None:
+    assert frames(b"loss 0.5" + moved + b"loss 0.4" + moved + b"loss 0.3\n", size=size) == [
+        "loss 0.5",
+        "loss 0.4",
+        "loss 0.3",
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_what_the_cursor_has_moved_past_parts_words(size: int) -> None:
+    assert frames(b"loss\x1b[5C0.5\x1b[40Gacc 0.9\n", size=size) == ["loss 0.5 acc 0.9"]
