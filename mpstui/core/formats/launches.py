@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from .facts import Fact
 from .loss_series import LossBook, LossSeries, goes_back, next_stage, or_zero, reopens
-from .points import Counters, LineReading, Phase
+from .points import NOWHERE, Counters, LineReading, Phase
+
+_FEW_EPOCHS = 2
+"""A fall from a later one is no line that is printed late."""
 
 
 class Launches:
@@ -14,6 +17,8 @@ class Launches:
         self._losses = losses
         self._resumed = self._opened = False
         """Whether a line has said so."""
+        self._without = NOWHERE
+        """The newest place of training that was told without a loss, where no line has told one."""
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
@@ -27,6 +32,8 @@ class Launches:
             current: the counters that hold.
             announced: how many epochs lines have told until now.
         """
+        if self._begins_without(reading):
+            return True
         series = self._losses.begun(reading.series)
         evaluates = reading.phase is Phase.EVAL and reading.counters.epoch is not None
         if self._opened and (reading.loss is not None or reading.learning_rate is not None or evaluates):
@@ -45,6 +52,18 @@ class Launches:
         if fell or reading.restart or (reading.counters.epoch is None and _epoch_fell(series, current)):
             return True
         return goes_back(series, reading.counters, new_epoch=series.epochs_announced != announced)
+
+    def _begins_without(self, reading: LineReading) -> bool:
+        """Whether epochs are back at their start in a training that tells measures and no loss at all."""
+        now, before = reading.counters, self._without
+        if reading.loss is not None or self._losses.first_format is not None:
+            self._without = NOWHERE
+            return False
+        if reading.bar or reading.plan or reading.phase is Phase.EVAL or not reading.metrics or now.epoch is None:
+            return False
+        self._without, opened = now, self._opened
+        fell = before.epoch is not None and now.epoch <= 1 and now.epoch < before.epoch
+        return fell and (opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
 
     def begin(self, reading: LineReading, current: Counters) -> Counters:
         """Another run begins with a reading: of the counters that held, those that hold on in it."""

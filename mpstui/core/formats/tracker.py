@@ -271,7 +271,7 @@ class Tracker:
         self._of_samples = reading.of_samples or (self._of_samples and reading.counters.shown_step is None)
         self._advance(reading)
         if reading.learning_rate is not None:
-            if self._trained or reading.loss is not None or reading.counters != Counters():
+            if self._moves or reading.counters != Counters():
                 self._rate = reading.learning_rate
             else:
                 self._planned_rate = reading.learning_rate

@@ -258,3 +258,12 @@ def test_what_is_counted_and_which_part_it_is_are_no_metrics(line: str, names: t
     for n in (3, 1, 4, 1, 5, 2):
         reader.feed(f"{line.format(n=n)}\n".encode())
     assert set(reader.summary().metrics) == set(names)
+
+
+def test_a_training_without_a_loss_begins_anew_where_its_epochs_do() -> None:
+    epoch = "Epoch[{0}] Batch [20] Train-Acc=0.{0}5\nUpdate[90]: Change learning rate to 1e-04\n"
+    later = "Start training with gpu(0)\n" + "".join(f"Epoch[{n}] Batch [20] Train-Acc=0.{n}7\n" for n in range(4))
+    reader = LogReader()
+    reader.feed(("".join(map(epoch.format, range(2, 9))) + later).encode())
+    found = reader.summary()
+    assert (found.runs, found.epoch, found.learning_rate) == (2, 3, None)
