@@ -73,7 +73,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
-    named = _values_of(pairs, told)
+    named = _values_of(pairs, told, of_item=loss is None and _is_item(counters))
     in_a_row = strict and not stray_words and _are_in_a_row(named, pairs, line)
     says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
@@ -111,13 +111,19 @@ def _in_place(loss: Pair | None, pairs: Sequence[Pair], counters: Counters, *, s
     return _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
 
 
-def _values_of(pairs: Sequence[Pair], told: Container[Pair]) -> list[Pair]:
-    """What a line measures, by name; ``told`` are the arguments on it."""
+def _values_of(pairs: Sequence[Pair], told: Container[Pair], *, of_item: bool) -> list[Pair]:
+    """What a line measures, by name; ``told`` are the arguments on it, ``of_item`` says that it lists one of many."""
     return [
         pair
         for at, pair in enumerate(pairs)
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
+        if not of_item or "." in pair.text or is_measure(pair.key)
     ]
+
+
+def _is_item(now: Counters) -> bool:
+    """Whether a bare number is all that a line counts: ``i = 3, guess = 7`` is one of a list as well as of batches."""
+    return now.epoch_step is not None and now == Counters(epoch_step=now.epoch_step)
 
 
 def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) -> bool:

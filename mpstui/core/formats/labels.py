@@ -1,5 +1,8 @@
-"""Values of one name on a line: told apart by the words in front of them, ``G: loss 0.5, D: loss 0.3``, or named once
-for all of them, ``accuracy train: 0.98 test: 0.91``."""
+"""Values of one name told apart, by the words in front (``G: loss 0.5, D: loss 0.3``) or by the part they are of, and
+those that are named once for all of them: ``accuracy train: 0.98 test: 0.91``.
+
+What is measured of one class, symbol or head is none of the run: its name keeps that of the part, ``class 3 accuracy``.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,45 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .measures import is_measure
-from .names import NameScope, Role, classify
-from .vocabulary import EVAL_WORDS, TRAIN_WORDS
+from .measures import is_measure, is_never_a_metric
+from .names import NameScope, Role, classify, words_of
+from .vocabulary import EVAL_WORDS, HEADING_WORDS, PART_WORDS, TRAIN_WORDS
 
 if TYPE_CHECKING:
     from .pairs import Pair
 
 _LABEL = re.compile(r"(?:^|(?<=[\s,;|\[(]))([A-Za-z][\w-]{0,24})\]?\s{0,2}[:|\]]\s{0,2}[\[(]?(?=[A-Za-z])")
 """A word with a sign behind it that joins it to no number, but to the next name."""
+_NUMBERED = re.compile(r"([A-Za-z]\w{1,15} \d{1,4})[:\s]{1,2}\Z")
+"""A word with a number, right in front of a name: ``stage 2 loss: 0.5``."""
+_LONGEST_LABEL = 24
+_NAME_BEHIND = re.compile(r"\s?:?\s{1,2}[A-Za-z_][\w@ ]{0,30}?\s{0,4}[:=]\s{0,4}[-+]?\.?\d")
+_INDEXED = re.compile(r"\]\s{0,2}[:=]\s{0,4}[-+]?\.?\d")
+_SYMBOL = re.compile(r"(?:\[(?=[^\]]{2,14}\]))?([A-Z][A-Z\d]{0,11}(?:[-_./][A-Z\d]{1,6})?)\]?\s?[:|]\s")
+"""Capitals alone at the beginning of a line: of a class, a ticker, an instrument."""
 _MEASURED = (Role.OTHER, Role.LOSS)
 _WHOSE = TRAIN_WORDS | EVAL_WORDS
+_COUNTING = (Role.EPOCH, Role.STEP, Role.BATCH)
 
 
 def told_apart(line: str, pairs: list[Pair]) -> list[Pair]:
     """The pairs, with the label in front of each name that comes again, where every one of them has another."""
     again = _that_come_again(pairs)
     labels = [match for match in _LABEL.finditer(line) if _labels(match[1])] if again else []
-    if len(labels) < 2:
-        return pairs
     starts, found = [match.start() for match in labels], list(pairs)
     for places in again:
         nearest = [bisect_left(starts, pairs[place].start) - 1 for place in places]
-        if nearest[0] < 0 or len(set(nearest)) < len(nearest):
+        if len(labels) < 2 or nearest[0] < 0 or len(set(nearest)) < len(nearest):
+            _number(line, found, places)
             continue
         for place, label in zip(places, nearest, strict=True):
-            key = f"{labels[label][1]} {pairs[place].key}"
-            found[place] = pairs[place]._replace(key=key, name=classify(key))
+            found[place] = named(pairs[place], f"{labels[label][1]} {pairs[place].key}")
     return found
+
+
+def named(pair: Pair, key: str) -> Pair:
+    """The value under another name."""
+    return pair._replace(key=key, name=classify(key))
 
 
 def named_once(pairs: list[Pair]) -> list[Pair]:
@@ -50,6 +64,50 @@ def named_once(pairs: list[Pair]) -> list[Pair]:
                 pair = pair._replace(key=key, name=classify(key))
         found.append(pair)
     return found
+
+
+def part_of(line: str, pair: Pair) -> str:
+    """What a number says of the name behind it, where it is that of a part: ``class 3``, of ``class 3 accuracy: 0.5``.
+
+    Empty where it is none.
+    """
+    if pair.total or pair.unit or not pair.text.isdigit() or pair.name.role is not Role.OTHER:
+        return ""
+    words = words_of(pair.key)
+    of_part = bool(words) and words[-1] in PART_WORDS and not pair.bracketed
+    return f"{pair.key} {pair.text}" if of_part and _NAME_BEHIND.match(line, pair.end) is not None else ""
+
+
+def is_indexed(line: str, pair: Pair) -> bool:
+    """Whether a number is the index of the value behind it: ``loss[0]: 0.5``."""
+    inside = pair.bracketed and not (pair.marked or pair.total or pair.unit) and pair.text.isdigit()
+    joined = inside and line[: pair.start].endswith(f"{pair.key}[") and pair.name.role in _MEASURED
+    return joined and is_measure(pair.key) and _INDEXED.match(line, pair.end) is not None
+
+
+def of_symbol(line: str, pairs: list[Pair]) -> list[Pair]:
+    """The measures of a line that begins with a symbol, under its name; counted lines are the run's."""
+    symbol = _SYMBOL.match(line)
+    if symbol is None or len(symbol[1]) < 2 or symbol[1].lower() in HEADING_WORDS or not _labels(symbol[1]):
+        return pairs
+    if is_measure(symbol[1]) or is_never_a_metric(symbol[1]) or any(pair.name.role in _COUNTING for pair in pairs):
+        return pairs
+    return [
+        named(pair, f"{symbol[1]} {pair.key}")
+        if pair.marked and pair.name.role in _MEASURED and is_measure(pair.key)
+        else pair
+        for pair in pairs
+    ]
+
+
+def _number(line: str, found: list[Pair], places: Sequence[int]) -> None:
+    """Give names that come again the words with a number in front of them."""
+    for place in places:
+        pair = found[place]
+        at = line.rfind(pair.key, 0, pair.start)
+        label = _NUMBERED.search(line[max(0, at - _LONGEST_LABEL) : max(0, at)])
+        if label is not None and _labels(label[1].partition(" ")[0]):
+            found[place] = named(pair, f"{label[1]} {pair.key}")
 
 
 def _that_come_again(pairs: Sequence[Pair]) -> list[list[int]]:

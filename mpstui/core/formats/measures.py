@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .names import DETECTION, NameScope, Role, classify, is_retrieval, scope_of, words_of
+from .names import DETECTION, NameScope, Role, classify, is_loss_of_durations, is_retrieval, scope_of, words_of
 from .vocabulary import (
     BESIDE_A_MEASURE,
     BEST_WORDS,
@@ -49,6 +49,8 @@ def is_measure(text: str) -> bool:
     if ranked and all(word.isdigit() for word in words[1:]):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
+    if words[-2:] == ["correlation", "coefficient"]:
+        return True
     recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
     return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
 
@@ -61,7 +63,8 @@ def _without_number(word: str) -> str:
 @lru_cache(maxsize=4096)
 def is_duration(text: str) -> bool:
     """Whether a name is that of a time; of the batches of an evaluation nobody follows it."""
-    return not DURATIONS.isdisjoint(words_of(text))
+    words = words_of(text)
+    return not DURATIONS.isdisjoint(words) and not is_loss_of_durations(words)
 
 
 @lru_cache(maxsize=4096)
@@ -81,7 +84,7 @@ def quantity(text: str) -> tuple[str, str]:
 def is_never_a_metric(text: str) -> bool:
     """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
     words = words_of(text)
-    counts = bool(words) and words[-1] in COUNTED and not is_measure(text)
+    counts = bool(words) and words[-1] in COUNTED and (not is_measure(text) or "final" in words)  # said once, again
     unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     told = text.startswith(_TOLD)

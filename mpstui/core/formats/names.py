@@ -97,6 +97,7 @@ _ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _SO_MANY = ("数", "數", "수")
 """Behind what is counted, where other languages say "number of" in front of it."""
+_TIMES = frozenset(("time", "seconds", "sec", "s", "ms"))
 _JOINING = ("d", "de", "di", "do", "der", "des")
 _MAX_NAME = 80
 _EPOCH = sorted("epoch")
@@ -107,7 +108,7 @@ DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 
 def words_of(text: str) -> list[str]:
     """Lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
-    text = _CAMEL.sub(" ", text.replace("IoU", "iou").replace("mAP", "map")).lower()
+    text = _CAMEL.sub(" ", text.replace("IoU", "iou").replace("mAP", "map").replace("R^2", "r2")).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
     parts: list[str] = []
@@ -217,7 +218,10 @@ def _loss(words: list[str], scope: NameScope) -> Name | None:
         return Name(Role.LOSS, scope)  # ``L_train``
     if not any(word in LOSS_WORDS for word in words):
         return None
-    if any(word in NEVER_A_LOSS for word in words) and not _is_of_value_function(words):
+    if any(word in NEVER_A_LOSS for word in words) and not (
+        _is_of_value_function(words)
+        or (is_loss_of_durations(words) and NEVER_A_LOSS.intersection(words) == {"duration"})
+    ):
         return None
     rest = [word for word in words if word not in LOSS_WORDS]
     if _is_of_value_function(words):
@@ -230,6 +234,11 @@ def _loss(words: list[str], scope: NameScope) -> Name | None:
     else:
         rank = PART
     return Name(Role.LOSS, scope, rank)
+
+
+def is_loss_of_durations(words: list[str]) -> bool:
+    """``loss_duration``, ``dur loss``: of speech, how long each sound lasts."""
+    return "duration" in words and any(word in LOSS_WORDS for word in words) and _TIMES.isdisjoint(words)
 
 
 def _is_of_value_function(words: list[str]) -> bool:

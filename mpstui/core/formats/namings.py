@@ -33,6 +33,7 @@ _OPENING_WORDS = re.compile(
 _CLAUSES = " and the "  # "is done and the best AP is 0.5"
 _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
+_BESIDE = re.compile(r"\w{1,24}|[^\W\d_]{2,12} \d{1,4}")
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
 """In brackets behind a name: units, and whose value it is."""
 
@@ -75,7 +76,7 @@ def named_by(gap: str) -> Named:
         said = meant.role is not Role.OTHER or is_measure(bare) or is_duration(bare)
         key, name = (bare, meant) if said else (key, name)
     beside = (found["beside"] or "")[::-1]
-    if beside.replace("_", "").isalnum() and beside.lower() not in _BESIDE_A_NAME and is_measure(key):
+    if _BESIDE.fullmatch(beside) is not None and beside.lower() not in _BESIDE_A_NAME and is_measure(key):
         key = f"{key} ({beside})"  # ``F1 (macro): 0.5``, ``Loss (policy): 0.5``
         name = classify(key)
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0

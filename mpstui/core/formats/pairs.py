@@ -10,9 +10,10 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from .labels import named_once, told_apart
+from .labels import is_indexed, named, named_once, of_symbol, part_of, told_apart
 from .measures import is_measure, is_never_a_metric
 from .names import Name, NameScope, Role, classify, words_of
 from .namings import named_by
@@ -71,6 +72,7 @@ _MOST_PADDED = len(" (   ")
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _MEASURED = (Role.OTHER, Role.LOSS)
+_TWO_NAMES = re.compile(r"([^()]{2,40}) \(([^()]{2,20})\)")
 _CURRENCIES = ("$", "€", "£")
 _ABBREVIATED = ("L", "l")
 """A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
@@ -133,13 +135,21 @@ def read_pairs(line: str) -> list[Pair]:
     line = respelt(line)
     scopes = scopes_of(line)
     pairs: list[Pair] = []
-    end = 0
+    end, part = 0, ""
     for match in (_TOKEN if _SPELT.search(line) else _DIGITS_TOKEN).finditer(line):
         if match["number"]:
             if line[match.start() - 1 : match.start()] in _CURRENCIES:
                 end = match.end()
                 continue  # a price
             pair = _pair(line, match, end, scopes)
+            if part:
+                pair, part = _of_part(pair, part), ""
+            elif part := part_of(line, pair):
+                end = match.end()
+                continue
+            elif is_indexed(line, pair):
+                end, part = match.end(), f"{pair.key}[{pair.text}]"
+                continue
             if line[pair.end : pair.end + 1] == "/" and (beside := _VALUES_BESIDE.match(line, pair.end)) is not None:
                 end = beside.end()
                 continue  # three values or more have no common one
@@ -160,8 +170,32 @@ def read_pairs(line: str) -> list[Pair]:
     pairs = _without_counts_of(pairs) if "/" in line else pairs
     pairs = _of_the_whole(pairs) if scopes and "(" in line else pairs
     pairs = named_once(pairs) if len(scopes) > 1 else pairs
+    pairs = _side_by_side(pairs) if "(" in line else pairs
+    pairs = of_symbol(line, pairs) if line[:2].strip("[").isupper() else pairs
     names = [pair.key for pair in pairs if pair.key]
     return told_apart(line, pairs) if len(set(names)) < len(names) else pairs
+
+
+def _of_part(pair: Pair, part: str) -> Pair:
+    """A value under the name of a part of what is measured: ``class 3 accuracy``, ``loss[0]``."""
+    if part.endswith("]"):
+        return pair if pair.key else named(pair, part)._replace(marked=True, bracketed=False)
+    return named(pair, f"{part} {pair.key}") if pair.key and pair.name.role in _MEASURED else pair
+
+
+def _side_by_side(pairs: list[Pair]) -> list[Pair]:
+    """Two names with two values: ``Critic Accuracy (Loss): 0.5 (1.5)``."""
+    found = list(pairs)
+    for at, (pair, behind) in enumerate(pairwise(pairs)):
+        both = _TWO_NAMES.fullmatch(pair.key) if pair.marked and pair.key.endswith(")") else None
+        if both is None or not behind.bracketed or behind.key or behind.start - pair.end > _MOST_PADDED:
+            continue
+        first, second = both[1], both[2]
+        if is_measure(first) and is_measure(second):
+            whose = first.rpartition(" ")[0]
+            found[at] = named(pair, first)
+            found[at + 1] = named(behind, f"{whose} {second}".strip())._replace(marked=True, bracketed=False)
+    return found
 
 
 def _is_in_name(line: str, pair: Pair) -> bool:

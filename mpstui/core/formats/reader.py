@@ -26,6 +26,7 @@ _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
 _EVERY_LINE = ("",)
 _EXPONENT = re.compile(r"\d[eE][-+]\d\d\Z")
 _WHOLE_SENTENCE = re.compile(r"\d\.\d{1,20}\.\Z")
+_NUMBERS = re.compile(r"(?<![\w.])\d[\d.]{0,30}")
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
 MAX_LINE = 16384
 """Characters of a frame that are read; what real programs print on one line is far shorter."""
@@ -65,6 +66,8 @@ class LogReader:
         self._latest = ""
         self._rank0 = False
         self._facts, self._openings = Facts(), Openings()
+        self._like = ""
+        """The last line with a loss."""
         self._decimals = -1
         self._exponent = False
         self._silent = SilentKinds()
@@ -88,6 +91,7 @@ class LogReader:
         text = strip_controls(decode_line(last)).rstrip()
         # Whole lines end like a record, or with as many decimals as the last one.
         like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text[-5:]))
+        like_the_last = like_the_last and len(_NUMBERS.findall(strip_prefix(text))) >= len(_NUMBERS.findall(self._like))
         if text.endswith(("]", "}", ")", "%")) or like_the_last or _WHOLE_SENTENCE.search(text[-40:]):
             points += self._apply(self._examine_line(last))
         return [*points, *self._interrupt()]
@@ -251,6 +255,7 @@ class LogReader:
                 decimals = _decimals(examined.line)  # none behind a bar, but Keras draws its own in the line
                 self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
                 self._exponent = _EXPONENT.search(examined.line.rstrip()[-5:]) is not None
+                self._like = examined.line
         if examined.phase is not None:
             self._tracker.banner(examined.phase)
         if examined.fact is not None:

@@ -71,6 +71,19 @@ NUMBERED_WORDS = word_set(
     "fold client class head seed gpu rank worker layer trial part member task shot level group correct right"
 )
 """In front of a number that goes up: it says which of several, or how many, not where the training stands."""
+HEADING_WORDS = word_set(
+    """
+    result results summary total avg average mean final best metrics metric stats status log progress gpu cpu mps cuda
+    rank overall all end done note event report score scores update state ppo sac dqn td3 a2c rl sft dpo gan model
+    """
+)
+"""In capitals in front of values: they head those of the whole run."""
+SUBJECT_WORDS = word_set(
+    "symbol ticker class label category name dataset domain task split phase mode set subset stock"
+)
+"""Name a column that says whose values a row holds."""
+PART_WORDS = word_set("class cls label category head block channel keypoint joint expert")
+"""In front of a number and a measure: it is that of a part, not of the run."""
 PLAN_WORDS = word_set(
     """
     num number total max n planned of nb count 総 总 總 合計 총 전체 totales totais totali всего

@@ -228,3 +228,22 @@ def test_the_best_of_no_named_measure_is_none_beside_one() -> None:
 
 def test_what_is_named_by_its_split_is_measured() -> None:
     assert shown("train/ctc: 2.43\neval/ctc: 5.26\n") == {"train/ctc", "eval/ctc"}
+
+
+def test_answers_beside_the_number_of_an_item_are_no_metrics() -> None:
+    answers = "".join(f"  i = {n}, Guess = {n * 7 % 10}, Answer = {n * 3 % 10}\n" for n in range(1, 40))
+    assert shown("RESPONSES\n" + answers) == set()
+
+
+def test_the_loss_of_durations_is_a_loss_and_no_time() -> None:
+    log = "".join(f"step {n} loss_mel: 1.{n}5 loss_duration: 0.{n}5 step_duration: 1.{n}\n" for n in range(1, 5))
+    assert shown(log) == {"loss_mel", "loss_duration"}
+
+
+def test_what_is_said_of_the_final_step_is_no_curve() -> None:
+    log = "".join(f"loss = {9 - n}.5, step = {n}00\n" for n in range(1, 5))
+    assert shown(log + "Loss for final step: 5.25.\n") == set()
+
+
+def test_measures_of_a_fit_are_shown() -> None:
+    assert shown("MAE = 0.25\ncorrelation coefficient = 0.9875\nR^2 = 0.975\n") >= {"correlation coefficient", "R^2"}

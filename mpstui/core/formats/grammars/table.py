@@ -13,6 +13,7 @@ from ..measures import is_measure
 from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
 from ..records import read_record
+from ..vocabulary import SUBJECT_WORDS
 from . import Example, LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
@@ -20,6 +21,9 @@ _NUMBER = re.compile(r"\d[./]\d")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
+_DRAWN = ("│", "┃")
+"""Around the cells of a table that is drawn again with every row, as Rich does."""
+_MOST_ROWS = 4096
 _WORD = re.compile(r"\S+")
 _MAX_COLUMNS = 40
 _ASIDE = 1
@@ -88,6 +92,10 @@ class Table(LineGrammar):
         self._first_cell: float | None = None
         self._starts: list[int] = []
         """Where its words begin."""
+        self._spans: list[tuple[int, int]] = []
+        """Where its names stand; empty where that is not known."""
+        self._rows: set[str] = set()
+        """Of a table that is drawn, those that were read."""
         self._titles = ""
         self._of_total = False
         """Whether the first column is that of ``3/20``."""
@@ -100,19 +108,32 @@ class Table(LineGrammar):
             if columns:
                 self._columns, self._commas, self._fresh = columns, "," in line, True
                 self._starts, self._titles = [word.start() for word in _WORD.finditer(line)], line
+                self._spans = _spans(line, columns)
             return () if columns else None
         self._align(line)
         by_commas = self._commas and "," in line  # a header by commas may have its rows by tabs
         cells = (_comma_cells if by_commas else _cells)(line, len(self._columns))
         if cells is None and len(self._starts) == len(self._columns):
             cells = _cells_below(line, self._starts)
+        if cells is not None and not by_commas and len(cells) < len(self._columns):
+            cells = _cells_within(line, self._spans) or cells
         if cells is None or (self._first_cell is not None and ("/" in cells[0]) != self._of_total):
             return None  # a row of another table
+        if line.startswith(_DRAWN):
+            if line in self._rows:
+                return ()
+            self._rows.update((line,) if len(self._rows) < _MOST_ROWS else ())
         self._of_total = "/" in cells[0]
         position = _number(cells[0])
         repeats = self._fresh and self._first_cell is not None and position is not None and position <= self._first_cell
         self._fresh, self._first_cell = False, position
-        reading = read_record(dict(zip(self._columns, cells, strict=False)), self.name)
+        record = dict(zip(self._columns, cells, strict=False))
+        subject = next((cell for name, cell in record.items() if name.lower() in SUBJECT_WORDS and cell.isascii()), "")
+        if subject and as_float(subject) is None:
+            record = {
+                name if classify(name).role in _COUNTERS else f"{subject} {name}": record[name] for name in record
+            }
+        reading = read_record(record, self.name)
         if reading is None:
             return None
         metrics = {("total" if name == _TOTAL else name): value for name, value in reading.metrics.items()}
@@ -189,6 +210,30 @@ def _cells(line: str, expected: int) -> list[str] | None:
         if enough and _number(cells[0]) is not None:
             return [cell.rstrip("%s") for cell in cells]
     return None
+
+
+def _spans(header: str, columns: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the names of the columns stand in the header."""
+    found: list[tuple[int, int]] = []
+    for column in columns:
+        start = header.find(column, found[-1][1] if found else 0)
+        if start < 0:
+            return []
+        found.append((start, start + len(column)))
+    return found
+
+
+def _cells_within(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The cells of a row with gaps, however they are aligned: each stands below the name of one column alone."""
+    found: dict[int, str] = {}
+    for word in _WORD.finditer(line):
+        if word.group() in _BORDERS:
+            continue
+        below = [at for at, (start, end) in enumerate(spans) if word.start() < end and start < word.end()]
+        if len(below) != 1 or below[0] in found:
+            return None
+        found[below[0]] = word.group().rstrip("%s")
+    return [found.get(at, "") for at in range(len(spans))] if len(found) > 1 and 0 in found else None
 
 
 def _cells_below(line: str, starts: Sequence[int]) -> list[str] | None:
