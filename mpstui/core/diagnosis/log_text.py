@@ -35,7 +35,7 @@ _SETTING = re.compile(
 )
 """Up to a message: it stands in quotes behind a key, as in a dump of settings."""
 _OF_ERRORS = re.compile(
-    r"(?-i:\w*(?:Error|Exception|Warning))|(?:last_|the_)?(?:err\w{0,20}|exc\w{0,20}|fail\w{0,20}|warn\w{0,20}|messages?|msg"
+    r"(?-i:\w{0,80}(?:Error|Exception|Warning))|(?:last_|the_)?(?:err\w{0,20}|exc\w{0,20}|fail\w{0,20}|warn\w{0,20}|messages?|msg"
     r"|reason|cause|details?|text|status|event|log|line|output|std(?:err|out)|traceback|what|description)",
     re.IGNORECASE,
 )
