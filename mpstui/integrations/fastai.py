@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import functools
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from fastai.callback import schedule
 from fastai.callback.core import Callback, CancelFitException
 from fastai.callback.rnn import ModelResetter
@@ -154,6 +154,7 @@ def _evaluated(learner: Any) -> dict[str, Any]:
     prefix = "valid_" if getattr(getattr(learner, "recorder", None), "train_metrics", False) else ""
     metrics = copy.deepcopy(list(learner.metrics), {id(learner): stand_in})
     measured = {"valid_loss": AvgLoss(), **{prefix + one.name: one for one in metrics}}
+    torch: Any = sys.modules["torch"]  # imported by fastai, and nowhere by the monitor
     with torch.no_grad(), _as_before(learner.model), _not_begun(learner.dls.valid):
         learner.model.eval()
         if any(isinstance(one, ModelResetter) for one in learner.cbs):
@@ -198,7 +199,7 @@ def _as_before(model: Any) -> Iterator[None]:
                 del vars(one)[name]
             vars(one).update(before)
         for one, value in buffers:
-            if not torch.equal(one, value):
+            if not one.equal(value):
                 one.copy_(value)
 
 
