@@ -76,7 +76,8 @@ class BeatFile:
         if not self._file.read():
             return None
         if self._file.value is None:  # perhaps being written by a program that does not rename
-            if self.ours and self._file.modified_ns is None and self.path.parent.exists():
+            of_agent = self.beat is not None and self.beat.loss_seen is not None
+            if of_agent and self._file.modified_ns is None and self.path.parent.exists():
                 self.beat = None  # an agent that gave up has removed it
             return None
         try:
