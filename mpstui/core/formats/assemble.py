@@ -16,7 +16,7 @@ from .measures import is_measure, is_never_a_metric
 from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
-from .places import COUNTING, PLANNED, read_counters
+from .places import COUNTING, PLANNED, batches_seen, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
@@ -55,8 +55,7 @@ _IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml
 def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> LineReading | None:
     """The reading of a line, or None when the line is no record.
 
-    ``strict`` also demands that the line looks like a record rather than a sentence; a grammar that has recognised its
-    own line by other means turns it off.
+    ``strict``: it also has to look like a record, not like a sentence; a grammar that knows its lines turns that off.
     """
     told = arguments(line, pairs) if "(" in line and "=" in line else ()
     loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
@@ -89,6 +88,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         grammar=grammar,
         counters=counters,
         phase=Phase.EVAL if evaluated and loss is None else Phase.TRAIN,
+        under_way=batches_seen(pairs) if evaluated and loss is None else None,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
         learning_rate=rate.measured if rate else None,

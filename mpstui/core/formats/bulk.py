@@ -280,6 +280,7 @@ class BulkReader:
         newest = self._tracker.place_run(first, last, values, steps)
         if newest is None:
             return False
+        self._points += self._tracker.take_late()
         train, evaluated = self._tracker.names.given_to(last)
         shown = {f"metrics.{name}": train[name] for name in train} | {
             f"eval_metrics.{name}": evaluated[name] for name in evaluated

@@ -109,9 +109,17 @@ class Banner(NamedTuple):
         if reading.loss is None and not reading.metrics:
             return reading, self._replace(told=self.told or bool(reading.eval_metrics))
         evaluated = {**reading.metrics, **reading.eval_metrics}
-        held = reading.counters if first else NOWHERE
+        held, steps = reading.counters if first else NOWHERE, reading.counters.shown_steps
+        own_count = None if step is None or steps is None or same_plan else (step, steps)
         return replace(
-            reading, phase=Phase.EVAL, counters=held, loss=None, series="", metrics={}, eval_metrics=evaluated
+            reading,
+            phase=Phase.EVAL,
+            counters=held,
+            loss=None,
+            series="",
+            metrics={},
+            eval_metrics=evaluated,
+            under_way=own_count,
         ), self._replace(told=self.told or not (trained or step))
 
 
@@ -140,9 +148,16 @@ class DrawnEvaluation:
             or step >= or_zero(trained.shown_step)
         ):
             return reading
-        evaluated = {**reading.metrics, **reading.eval_metrics}
+        evaluated, steps = {**reading.metrics, **reading.eval_metrics}, reading.counters.shown_steps
         return replace(
-            reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, eval_metrics=evaluated
+            reading,
+            phase=Phase.EVAL,
+            counters=NOWHERE,
+            loss=None,
+            series="",
+            metrics={},
+            eval_metrics=evaluated,
+            under_way=None if steps is None else (step, steps),
         )
 
 

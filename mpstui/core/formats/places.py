@@ -13,7 +13,7 @@ from .loss_series import first_known, or_zero
 from .measures import is_measure
 from .names import NameScope, Role, words_of
 from .pairs import Pair
-from .points import Counters
+from .points import Counters, Number
 from .vocabulary import BATCH_WORDS, EPOCH_PLURALS, EPOCH_WORDS, EVAL_WORDS, NOT_THE_STEP, STEP_WORDS, TRAIN_WORDS
 
 COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
@@ -89,6 +89,20 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     counters = _epochs_beside_a_loss(counters, pairs) if has_loss and counters.epoch is None else counters
     return counters, plan and not counters.positioned
+
+
+def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
+    """How much of its data an evaluation has seen: ``Test: [20/157]``, ``Valid | Epoch 3 | 2/6 | ..``.
+
+    A named step out of so many (``val step 500/9000``) may be where training stands.
+    """
+    for pair in pairs:
+        if pair.name.role in (Role.LOSS, Role.STEP) or (pair.key and is_measure(pair.key)):
+            return None  # behind a value it is part of that: ``acc 97.1% (971/1000)``
+        bare = not pair.key or pair.bracketed or pair.name.role is Role.BATCH
+        if bare and pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and pair.total:
+            return None if pair.counted is None or pair.planned is None else (pair.counted, pair.planned)
+    return None
 
 
 def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> bool:

@@ -141,6 +141,8 @@ class LineReading:
     """True when the names are those of columns of measured values, among which settings are none."""
     of_samples: bool = False
     """True when the steps of the epoch are samples."""
+    under_way: tuple[Number, Number] | None = None
+    """Of how many batches out of how many an evaluation tells what it has measured so far: no result yet."""
     epoch_done: bool = False
     """True when the record says that the epoch it names is over."""
     part: bool = False

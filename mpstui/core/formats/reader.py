@@ -94,7 +94,9 @@ class LogReader:
         like_the_last = like_the_last and len(_NUMBERS.findall(strip_prefix(text))) >= len(_NUMBERS.findall(self._like))
         if text.endswith(("]", "}", ")", "%")) or like_the_last or _WHOLE_SENTENCE.search(text[-40:]):
             points += self._apply(self._examine_line(last))
-        return [*points, *self._interrupt()]
+        points += self._interrupt()
+        self._tracker.end()
+        return [*points, *self._tracker.take_late()]
 
     def _each(self, frames: bytes) -> list[MetricPoint]:
         return [point for line in frames.split(b"\n") for point in self._apply(self._examine_line(line))]

@@ -21,6 +21,7 @@ from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
 from .metric_names import MetricNames
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
+from .under_way import UnderWay
 
 
 class Tracker:
@@ -40,7 +41,7 @@ class Tracker:
         self.names = MetricNames()
         self._late: list[MetricPoint] = []
         """Points of values that were kept back until they proved to be metrics."""
-        self._evaluated = Evaluated()
+        self._evaluated, self._under_way = Evaluated(), UnderWay()
         self._moves = 0
         self._bars = BarBook()
         self._passes, self._bare = EpochPasses(), BareValues()
@@ -88,8 +89,16 @@ class Tracker:
         if said is not reading and reading.says_nothing:
             return None
         point = self.point(reading)
+        if reading.phase is Phase.EVAL and reading.under_way is not None and reading.eval_metrics:
+            self._late += filter(None, [self._under_way.keep(reading, point)])
+            return None
+        self._late += filter(None, [self._under_way.hear(reading)])
         self._late += self.names.late(point)
         return point
+
+    def end(self) -> None:
+        """Nothing follows: an evaluation that was under way is over."""
+        self._late += filter(None, [self._under_way.end()])
 
     def take_late(self) -> list[MetricPoint]:
         """The points of values that were kept back until now, each once."""
@@ -117,6 +126,7 @@ class Tracker:
             return None
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return None
+        self._late += filter(None, [self._under_way.hear(last)])
         self._evaluated.learn(last)
         last = self.names.of(last, self._moves, self.current)
         self._remember(last)

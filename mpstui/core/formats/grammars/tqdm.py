@@ -70,6 +70,7 @@ class Tqdm(LineGrammar):
             counters=counters if frame.rank > 0 else Counters(),
             bar=True,
             rank=3 if shown.loss is not None else frame.rank,
+            under_way=(frame.n, frame.total) if frame.rank < 0 else None,
             told_step=_told_step(shown.counters, counters) if frame.rank > 0 else None,
             brief=frame.brief and frame.rank == 1 and not frame.postfix and shown.loss is None,
             plan=False,

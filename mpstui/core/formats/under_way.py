@@ -1,0 +1,76 @@
+"""What an evaluation prints while it is under way: ``Valid | Epoch 3 | 2/6 | Loss 0.5``, the frames of its bar.
+
+What a part of the data gives is no result: it may be better than any, and would stand as the best. The result is in the
+summary at the end; of what that does not tell, the last that was printed, if it was printed near the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .points import LineReading, MetricPoint, Number, Phase
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One evaluation, from its first line on."""
+
+    newest: MetricPoint
+    seen: Number
+    whole: Number
+    between: Number
+    """How many batches lie between its lines."""
+    alone: bool = True
+    """Whether it has printed one line and no summary: what that counts is perhaps something else."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether another line would have come, were there more to tell."""
+        return self.alone or self.seen + max(self.between, 1) >= self.whole
+
+
+class UnderWay:
+    """The newest of what an evaluation has printed so far, kept back until it is over."""
+
+    def __init__(self) -> None:
+        self._pass: _Pass | None = None
+
+    def keep(self, reading: LineReading, point: MetricPoint) -> MetricPoint | None:
+        """Keep what a line of an evaluation tells; the end of the evaluation before, if it is the first of another."""
+        if reading.under_way is None:
+            return None
+        seen, whole = reading.under_way
+        now = self._pass
+        if now is not None and _goes_on(now, reading, point):
+            if seen > now.seen:
+                now.between, now.alone = seen - now.seen, False
+            now.newest, now.seen = point, seen
+            return None
+        before = self.end()
+        self._pass = _Pass(point, seen, whole, seen)
+        return before
+
+    def hear(self, reading: LineReading) -> MetricPoint | None:
+        """Another line: what it tells of the evaluation is the result, and a line of training ends that."""
+        if self._pass is None:
+            return None
+        if reading.eval_metrics:
+            rest = {n: v for n, v in self._pass.newest.eval_metrics.items() if n not in reading.eval_metrics}
+            self._pass.alone = self._pass.alone and len(rest) == len(self._pass.newest.eval_metrics)
+            self._pass.newest = replace(self._pass.newest, eval_metrics=rest)
+        trains = reading.phase is Phase.TRAIN and (reading.loss is not None or reading.counters.positioned)
+        return self.end() if trains else None
+
+    def end(self) -> MetricPoint | None:
+        """The values of the evaluation that no summary has told."""
+        over, self._pass = self._pass, None
+        return over.newest if over is not None and over.has_ended and over.newest.eval_metrics else None
+
+
+def _goes_on(now: _Pass, reading: LineReading, point: MetricPoint) -> bool:
+    """Whether a line tells the same of more batches; a bar may stand still where it is drawn again."""
+    seen, whole = reading.under_way or (0, 0)
+    if whole != now.whole or point.eval_metrics.keys() != now.newest.eval_metrics.keys():
+        return False
+    same_epoch = point.run == now.newest.run and point.counters.epoch == now.newest.counters.epoch
+    return same_epoch and (seen > now.seen or (reading.bar and seen == now.seen))

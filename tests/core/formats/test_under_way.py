@@ -1,0 +1,87 @@
+"""What an evaluation prints of a part of its data is no result: that is in its summary, or in what it printed last."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.reader import LogReader
+
+SUMMED_UP = [
+    # The third batch is better than any result.
+    (
+        "Valid | Epoch {e} | 1/3 | 2.0 it/sec | Loss 0.5\nValid | Epoch {e} | 2/3 | 2.0 it/sec | Loss 0.1\n"
+        "Valid | Epoch {e} | 3/3 | 2.0 it/sec | Loss 0.4{e}\nValid Summary | End of Epoch {e} | Valid Loss 0.4{e}\n",
+        "Valid Loss",
+    ),
+    # The summary spells the loss otherwise; one line was printed before it.
+    ("Eval Epoch: {e} [8 / 64]\tClip Loss: 0.1\nEval Epoch: {e} clip_val_loss: 0.4{e}\tepoch: {e}\n", "Eval Clip Loss"),
+    (
+        "Test: [ 0/30]\tTime 0.1 (0.1)\tLoss 0.1 (0.1)\n"
+        "Test: [20/30]\tTime 0.1 (0.1)\tLoss 0.2 (0.2)\nTest loss: 0.4{e}\n",
+        "Test Loss",
+    ),
+]
+UNSUMMED = [
+    (
+        "Test: [ 0/30]\tLoss 0.1 (0.1)\nTest: [10/30]\tLoss 0.2 (0.2)\n"
+        "Test: [20/30]\tLoss 0.9 (0.4{e})\n * Acc@1 75.0\n",
+        "Test Loss",
+    ),
+    (
+        "valid:   0%|          | 0/4 [00:00<?, ?it/s, loss=0.1]\r"
+        "valid:  50%|█████     | 2/4 [00:01<00:01, 2.0it/s, loss=0.1]\r"
+        "valid: 100%|██████████| 4/4 [00:02<00:00, 2.0it/s, loss=0.1]\r"
+        "valid: 100%|██████████| 4/4 [00:02<00:00, 2.0it/s, loss=0.4{e}]\n",
+        "valid loss",
+    ),
+    ("Evaluating on the validation set...\nstep 1/3 loss: 0.1\nstep 2/3 loss: 0.2\nstep 3/3 loss: 0.4{e}\n", "loss"),
+    # One line, which may count anything.
+    ("Val: [{e}/3] loss: 0.4{e}\n", "loss"),
+]
+
+
+def _points(reader: LogReader, evaluation: str) -> list[tuple[str, float, float | None]]:
+    """Of three epochs, each trained for two steps and then evaluated."""
+    trained = "Epoch {e}/3 step 10/20 loss: 2.0\nEpoch {e}/3 step 20/20 loss: 1.5\n"
+    text = "".join((trained + evaluation).format(e=epoch) for epoch in (1, 2, 3))
+    points = [*reader.feed(text.encode()), *reader.close()]
+    return [(name, value, point.epoch) for point in points for name, value in point.eval_metrics.items()]
+
+
+@pytest.mark.parametrize(("evaluation", "name"), [*SUMMED_UP, *UNSUMMED])
+def test_an_evaluation_has_one_value_its_result(evaluation: str, name: str) -> None:
+    found = [(value, epoch) for told, value, epoch in _points(LogReader(), evaluation) if told.endswith(name)]
+    assert found == [(0.41, 1), (0.42, 2), (0.43, 3)]
+
+
+def test_the_results_come_alike_in_whole_blocks_and_line_by_line() -> None:
+    evaluation = "".join(text for text, _ in SUMMED_UP)
+    lines = "".join(
+        "".join(f"Epoch {e}/9 step {s}/300 loss: {2 - e / 10 - s / 3000:.4f}\n" for s in range(1, 301))
+        + evaluation.format(e=e)
+        for e in range(1, 10)
+    ).encode()
+    whole, each = LogReader(), LogReader()
+    taken = [p for p in [*whole.take(lines), *whole.close()] if isinstance(p, MetricPoint) and p.eval_metrics]
+    fed = [p for p in [*each.feed(lines), *each.close()] if p.eval_metrics]
+    assert [(p.eval_metrics, p.epoch) for p in taken] == [(p.eval_metrics, p.epoch) for p in fed]
+
+
+def test_an_evaluation_that_is_broken_off_has_no_result() -> None:
+    evaluation = "".join(f"Test: [ {batch}/300]\tLoss 0.1 (0.1)\n" for batch in (10, 20, 30))
+    assert _points(LogReader(), evaluation) == []
+
+
+def test_evaluations_on_two_sets_are_told_apart() -> None:
+    evaluation = "Valid: [1/2] loss: 0.1\nValid: [2/2] loss: 0.4{e}\nTest: [1/2] loss: 0.2\nTest: [2/2] loss: 0.5{e}\n"
+    assert _points(LogReader(), evaluation) == [
+        (f"{data} loss", float(f"0.{first}{epoch}"), epoch)
+        for epoch in (1, 2, 3)
+        for data, first in (("Valid", 4), ("Test", 5))
+    ]
+
+
+def test_where_training_stands_at_an_evaluation_is_no_part_of_one() -> None:
+    points = LogReader().feed("".join(f"val step {s}/900 val_loss: 0.{s}\n" for s in (100, 200, 300)).encode())
+    assert [dict(point.eval_metrics) for point in points] == [{"val_loss": 0.1}, {"val_loss": 0.2}, {"val_loss": 0.3}]
