@@ -7,10 +7,12 @@ from functools import lru_cache
 
 from .names import DETECTION, NameScope, Role, classify, is_loss_of_durations, is_retrieval, scope_of, words_of
 from .vocabulary import (
+    BATCH_WORDS,
     BESIDE_A_MEASURE,
     BEST_WORDS,
     COUNTED,
     DURATIONS,
+    EPOCH_WORDS,
     EVAL_WORDS,
     MACHINE_WORDS,
     MEASURES,
@@ -22,6 +24,7 @@ from .vocabulary import (
     RANKED,
     SETTING_WORDS,
     SPELLINGS,
+    STEP_WORDS,
     TEST_WORDS,
     TRAIN_WORDS,
 )
@@ -91,6 +94,19 @@ def is_never_a_metric(text: str) -> bool:
     piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith(_ABBREVIATIONS)
     parameter = "." in text and _PARAMETER.search(text) is not None
     return counts or unknown or not words or piece or told or parameter
+
+
+@lru_cache(maxsize=4096)
+def is_count_of_evaluation(text: str) -> bool:
+    """Whether a name says which epoch or step was evaluated, or on how much: ``val/epoch``, ``val/num_samples``."""
+    words = words_of(text)
+    own = [word for word in words if word not in EVAL_WORDS]
+    counted = bool(own) and own[-1] in _PLACES_AND_AMOUNTS
+    return counted and len(own) < len(words) and all(word in _PLACES_AND_AMOUNTS | _NUMBER_OF for word in own)
+
+
+_PLACES_AND_AMOUNTS = EPOCH_WORDS | STEP_WORDS | BATCH_WORDS | {"samples", "examples", "images", "tokens"}
+_NUMBER_OF = {"num", "n", "number", "of", "count", "total", "global"}
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Rows of named numbers, as experiment trackers keep them, to points: columns, not one point after the other.
 
 Nothing has to be guessed here as it has of a log. Every number was logged as a metric and keeps its name, the step and
-the time of a row are told. Only which of them is the training loss, the learning rate and the epoch is read from names.
+the time of a row are told. Only which of them is the training loss, the learning rate and the epoch is read from names,
+and which only count in an evaluation (``val/num_samples``): these are left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import chain, islice, pairwise
 from operator import le
 from typing import NamedTuple
 
+from .measures import is_count_of_evaluation
 from .names import NameScope, Role, classify
 from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase, Point, PointColumns, Standing
 from .records import ALIASES, EPOCH, LEARNING_RATE, read_record
@@ -101,7 +103,7 @@ class Rows:
             epoch=counters.epoch,
             step=counters.step,
             train_loss=self._summary,
-            metrics=tuple(self._names),
+            metrics=tuple(name for name in self._names if not is_count_of_evaluation(name)),
             learning_rate=self._lr,
             runs=1,
             standing=standing,
@@ -175,7 +177,7 @@ class Rows:
         shown = {
             name if name not in ("loss", "lr") else name + _LOGGED: values
             for name, values in columns.items()
-            if name not in told and ALIASES.get(name.lower()) != EPOCH
+            if name not in told and ALIASES.get(name.lower()) != EPOCH and not is_count_of_evaluation(name)
         }
         step = _NAN if aside else steps[-1]
         self._step = step if math.isfinite(step) else self._step

@@ -181,6 +181,17 @@ def test_event_files_grow_and_a_torn_record_waits(tmp_path: Path) -> None:
     assert last.eval_metrics == {"Loss/val": 3.0}
 
 
+def test_what_is_counted_in_an_evaluation_is_no_metric(tmp_path: Path) -> None:
+    path = tmp_path / "events.out.tfevents.1"
+    counts = {"val/epoch": 1.0, "val/num_samples": 64.0, "eval/global_step": 20.0, "test/images": 9.0}
+    measured = {"val/loss": 3.0, "val/images_found": 0.5, "train/num_tokens": 7.0, "val/tp": 5.0}
+    path.write_bytes(record(event(0, version="brain.Event:2")) + record(event(1, scalars={**counts, **measured})))
+    reader = detect(path)
+    (point,) = reader.close()
+    assert {**point.metrics, **point.eval_metrics} == measured
+    assert {*reader.summary().metrics} == {*measured}
+
+
 def test_event_files_with_tensors_and_damage(tmp_path: Path) -> None:
     folder = tmp_path / "validation"
     folder.mkdir()
