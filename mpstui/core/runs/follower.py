@@ -357,6 +357,7 @@ class JoinedCurves:
             told: curves by witness; the first counts steps in its own way, the others as the program does.
             lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
         """
+        told = _told_apart(told)
         own, losses = told[0][0], {witness: views["loss"].count for witness, views in told if "loss" in views}
         printed, seen = losses.get(lead or "", 0), losses.get(own, 0)
         first = own if 0 < printed < FEW_POINTS and seen > MANY_TIMES * printed else lead
@@ -381,3 +382,16 @@ class JoinedCurves:
                         self._made[witness, name] = view, shown
                 found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
         return found
+
+
+def _told_apart(
+    told: Sequence[tuple[str, Mapping[str, SeriesView]]],
+) -> Sequence[tuple[str, Mapping[str, SeriesView]]]:
+    """With the losses of several networks that the agent sees beside what the program prints under the same names."""
+    (own, seen), *others = told
+    if own != "agent":
+        return told
+    printed = {name for _, views in others for name in views if name != "loss" and name.endswith("loss")}
+    if printed.isdisjoint(seen):
+        return told
+    return [(own, {f"{name} ({own})" if name in printed else name: view for name, view in seen.items()}), *others]

@@ -114,13 +114,18 @@ class NumberWitnesses(NamedTuple):
         return Numbers(**found, metrics=self.metrics(), told_by=by)
 
     def metrics(self) -> dict[str, float | None]:
-        """What was measured besides loss, rates and learning rate, under the names that the program prints."""
+        """What was measured besides loss, rates and learning rate, under the names that the program prints.
+
+        What is seen from outside goes behind what the program itself says of the same: that may be a mean.
+        """
         found: dict[str, float | None] = {}
         spelt: dict[str, str] = {}
         for one in (self.printed, self.program, self.own):
             told = {name: value for name, value in reported_metrics(one.says).items() if name not in _SHOWN_APART}
             for name, value in told.items():
-                found[spelt.setdefault(respelt(name), name)] = value
+                shown = spelt.setdefault(respelt(name), name)
+                if shown not in found or one is not self.own or not self.sees_losses:
+                    found[shown] = value
         return found
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:

@@ -120,6 +120,20 @@ def test_the_mean_of_an_epoch_that_is_called_loss_as_well_is_told_apart(home: Ho
     run.release()
 
 
+def test_a_mean_that_the_program_prints_goes_before_the_loss_of_one_step_that_the_agent_sees(home: Home) -> None:
+    """Both call it by the same name."""
+    run = run_of(home)
+    run.beat(step=400, loss=None, metrics={"actor_loss": 9.5, "critic_loss": 9.25}, **AGENT)
+    run.points({"time": NOW, "attempt": 1, "step": 400, "actor_loss": 9.5, "critic_loss": 9.25})
+    run.output("".join(f"step {i}00 actor_loss: 0.{i}5 critic_loss: 1.{i}5\n" for i in range(1, 5)))
+    for shown in both(home, run):
+        told = {name: value for name, value in shown.numbers.metrics.items() if "loss" in name}
+        assert told == {"actor_loss": 0.45, "critic_loss": 1.45}
+    losses = {name: (view.count, view.last) for name, view in shown.series.items() if "critic" in name}
+    assert losses == {"critic_loss": (4, 1.45), "critic_loss (agent)": (1, 9.25)}
+    run.release()
+
+
 def test_what_program_and_agent_spell_differently_is_one_curve(home: Home) -> None:
     """A GAN prints each step what the agent sees once a second under the names of variables."""
     run = run_of(home)
