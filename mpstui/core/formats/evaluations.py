@@ -16,7 +16,7 @@ from .loss_series import LossSeries, or_zero
 from .measures import is_measure, quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
-from .points import NOWHERE, Counters, LineReading, Phase
+from .points import NOWHERE, Counters, LineReading, Number, Phase
 from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEASURE_WORDS, TRAIN_WORDS
 
 _LONGEST = 200
@@ -108,19 +108,9 @@ class Banner(NamedTuple):
             return reading, Banner()
         if reading.loss is None and not reading.metrics:
             return reading, self._replace(told=self.told or bool(reading.eval_metrics))
-        evaluated = {**reading.metrics, **reading.eval_metrics}
         held, steps = reading.counters if first else NOWHERE, reading.counters.shown_steps
         own_count = None if step is None or steps is None or same_plan else (step, steps)
-        return replace(
-            reading,
-            phase=Phase.EVAL,
-            counters=held,
-            loss=None,
-            series="",
-            metrics={},
-            eval_metrics=evaluated,
-            under_way=own_count,
-        ), self._replace(told=self.told or not (trained or step))
+        return _as_evaluation(reading, held, own_count), self._replace(told=self.told or not (trained or step))
 
 
 class DrawnEvaluation:
@@ -148,17 +138,23 @@ class DrawnEvaluation:
             or step >= or_zero(trained.shown_step)
         ):
             return reading
-        evaluated, steps = {**reading.metrics, **reading.eval_metrics}, reading.counters.shown_steps
-        return replace(
-            reading,
-            phase=Phase.EVAL,
-            counters=NOWHERE,
-            loss=None,
-            series="",
-            metrics={},
-            eval_metrics=evaluated,
-            under_way=None if steps is None else (step, steps),
-        )
+        steps = reading.counters.shown_steps
+        return _as_evaluation(reading, NOWHERE, None if steps is None else (step, steps))
+
+
+def _as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
+    """The reading with all its values measured by an evaluation, which may be under way."""
+    evaluated = {**reading.metrics, **reading.eval_metrics}
+    return replace(
+        reading,
+        phase=Phase.EVAL,
+        counters=at,
+        loss=None,
+        series="",
+        metrics={},
+        eval_metrics=evaluated,
+        under_way=under_way,
+    )
 
 
 class Evaluated:
