@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpstui.core.model.snapshot import SeriesView, State
+from mpstui.core.model.snapshot import RunEvent, SeriesView, State
 from mpstui.core.series.series import SeriesStore
 from mpstui.core.telemetry.model import Stretch
 from mpstui.ui.charting.canvas import Canvas, draw_line, draw_range
@@ -560,3 +560,31 @@ def test_an_attempt_that_has_just_begun_is_told_at_the_edge_of_the_chart(width: 
     lines = [line.text for line in draw(ChartData(name="loss", train=resumed), ChartView(), width, 16)]
     assert all(len(line) <= width for line in lines)
     assert width < 60 or any("resumed" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "first_step", "word"),
+    [
+        ("/runs/epoch-3.pt", 50, "resumed"),
+        ("/runs/epoch-0.pt", 1, "resumed"),
+        (None, 1, "restarted"),
+        (None, 20, "restarted"),  # its first point is a later one than that of the attempt before it
+        ("unknown", 50, "resumed"),
+        ("unknown", 1, "restarted"),
+    ],
+)
+def test_an_attempt_that_began_from_the_start_is_not_called_resumed(
+    checkpoint: str | None, first_step: int, word: str
+) -> None:
+    store = SeriesStore()
+    store.add([{"attempt": 1, "step": step, "loss": 2.0 / step} for step in range(1, 101)])
+    store.add([{"attempt": 2, "step": step, "loss": 1.0 / step} for step in range(first_step, 200)])
+    told = {} if checkpoint == "unknown" else {"checkpoint": checkpoint}
+    events = (
+        RunEvent(1.0, 1, "launched", "attempt 1 started", {"checkpoint": None}),
+        RunEvent(2.0, 2, "restart", "attempt 2 started", told),
+        RunEvent(3.0, 2, "restart", "again, by rule", {"delay_seconds": 1.0}),
+    )
+    run = replace(fakes.running(), series=store.views(), events=events)
+    shown = "\n".join(line.text for line in draw(chart_data(run, "loss"), ChartView(), 100, 20))
+    assert re.findall("restarted|resumed", shown) == [word]

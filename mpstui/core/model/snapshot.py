@@ -148,6 +148,8 @@ class SeriesView:
     maximum_at: float | None = None
     attempt_marks: Sequence[float] = ()
     """x positions where a new attempt took over."""
+    mark_attempts: Sequence[int] = ()
+    """The number of the attempt at each of them; 0: its source does not count attempts."""
     evaluation: bool = False
     """Measured on validation data."""
     gaps: Sequence[float] = ()

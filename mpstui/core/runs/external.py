@@ -195,6 +195,7 @@ class ExternalMetrics:
         """Curves by name; the one to chart is called ``loss``."""
         complete, begun = self.pending_bytes <= RUNNING_BEHIND_BYTES, self._clock()
         share = 1.0 if complete else hundredths(self.file.offset, self.file.size)
+        options["runs_per_attempt"] = RUNS_PER_ATTEMPT
         if complete or len(self.store) <= MANY_SERIES:
             return self.store.views(names, complete=complete, read_share=share, **options)
         until, asked, held = self._held

@@ -131,14 +131,12 @@ class Series:
     @property
     def minimum(self) -> float | None:
         """The lowest finite value of all; None: there was none."""
-        low = self._peaks[0].value
-        return low if low < math.inf else None
+        return _finite(self._peaks[0].value)
 
     @property
     def maximum(self) -> float | None:
         """The highest finite value of all; None: there was none."""
-        high = self._peaks[1].value
-        return high if high > -math.inf else None
+        return _finite(self._peaks[1].value)
 
     def extend(self, attempt: int, points: Points, *, rising: bool = False) -> None:
         """Add points of one attempt; a step lower than the one before begins a new segment.
@@ -166,6 +164,7 @@ class Series:
         smoothing: float = SMOOTHING,
         complete: bool = True,
         read_share: float = 1.0,
+        runs_per_attempt: int = 1,
     ) -> SeriesView:
         """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
@@ -176,14 +175,12 @@ class Series:
         """
         whole, old = self._surviving()
         columns = thinned(whole, max(2, most))
-        x = columns[AXES[axis]]
-        mean = means(columns)
-        smooth, smoothing = averaged(mean, smoothing)
+        smooth, smoothing = averaged(mean := means(columns), smoothing)
         lowest, highest = self._surviving_peaks(whole) if old else self._peaks
         return SeriesView(
             name=self.name,
             axis=axis,
-            x=x,
+            x=columns[AXES[axis]],
             low=columns.low,
             high=columns.high,
             mean=mean,
@@ -196,9 +193,10 @@ class Series:
             maximum=_finite(highest.value),
             minimum_at=_finite(lowest[1 + AXES[axis]]),
             maximum_at=_finite(highest[1 + AXES[axis]]),
-            attempt_marks=[s.first[AXES[axis]] for s in self._segments[1:] if s.first is not None],
+            attempt_marks=[first[AXES[axis]] for _, first in self._later],
+            mark_attempts=[attempt // runs_per_attempt for attempt, _ in self._later],
             evaluation=self._is_evaluation,
-            gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
+            gaps=[at for at, bad in zip(columns[AXES[axis]], columns.bad, strict=True) if bad],
             superseded=[_piece(part, axis, most) for part in old],
             complete=complete,
             read_share=read_share,
@@ -208,6 +206,11 @@ class Series:
             points=columns.good,
             begin=self._segments[0].first[AXES[axis]] if self._segments and self._segments[0].first else NAN,
         )
+
+    @property
+    def _later(self) -> list[tuple[int, tuple[float, float, float]]]:
+        """Where segments after the first begin, each with its attempt."""
+        return [(segment.attempt, segment.first) for segment in self._segments[1:] if segment.first is not None]
 
     def extremes(self) -> tuple[float | None, float | None]:
         """The lowest and the highest finite value that no later attempt has measured again."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView, State
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _FINE = 4
 """Columns of a curve for each of the chart's, two dots wide, from which on more of them would not be seen."""
+_FROM = "checkpoint"
+"""What the event of an attempt's start has it begin from."""
 _COARSE_SHARE = 0.05
 """Of the window; the newest points of a run that trains are not read again for less."""
 
@@ -49,6 +51,8 @@ class ChartData:
     """The history has not been read to its end: no curve does not mean that there is none."""
     ended: bool = False
     """What it has not reported by now it never will."""
+    resumed: Mapping[int, bool] = field(default_factory=dict)
+    """Whether an attempt began from a checkpoint, by its number; without those of which nobody knows."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -65,6 +69,17 @@ class ChartData:
         train = self.train
         pieces = train.superseded if train is not None and len(train.x) else ()
         return tuple(piece for piece in pieces if train is not None and len(piece.x) and piece.x[0] < train.x[0])
+
+    def takeovers(self) -> list[tuple[float, str]]:
+        """Where attempts took over, and how, in a word.
+
+        Without a word on what it began from, one that measures everything again has begun from the start.
+        """
+        curve = self.curves[0]
+        attempts = curve.mark_attempts or [0] * len(curve.attempt_marks)
+        known = ((mark, self.resumed.get(number)) for mark, number in zip(curve.attempt_marks, attempts, strict=True))
+        resumed = ((mark, not mark <= curve.begin if told is None else told) for mark, told in known)
+        return [(mark, "resumed" if from_there else "restarted") for mark, from_there in resumed]
 
     def extent(self) -> tuple[float, float] | None:
         """The first and the last x of all curves."""
@@ -128,6 +143,7 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
         now=now,
         unread=unread,
         ended=has_said_all(snapshot),
+        resumed={one.attempt: one.details[_FROM] is not None for one in snapshot.events if _FROM in one.details},
     )
 
 
@@ -188,7 +204,10 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
     def those(column: Sequence[float]) -> list[float]:
         return [column[place] for place in kept] if column else []
 
-    marks = [curve.times[bisect_left(curve.x, mark)] for mark in curve.attempt_marks if mark <= curve.x[-1]]
+    attempts = curve.mark_attempts or [0] * len(curve.attempt_marks)
+    placed = [(mark, one) for mark, one in zip(curve.attempt_marks, attempts, strict=True) if mark <= curve.x[-1]]
+    marks = [(curve.times[bisect_left(curve.x, mark)], attempt) for mark, attempt in placed]
+    marks = [mark for mark in marks if math.isfinite(mark[0])]
     return replace(
         curve,
         axis=unit[0],
@@ -197,7 +216,8 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
         high=those(curve.high),
         mean=those(curve.mean),
         smooth=those(curve.smooth),
-        attempt_marks=[(mark - start) / unit[1] for mark in marks if math.isfinite(mark)],
+        attempt_marks=[(mark - start) / unit[1] for mark, _ in marks],
+        mark_attempts=[attempt for _, attempt in marks],
         gaps=(),
         superseded=(),
         times=those(curve.times),

@@ -173,7 +173,8 @@ class Note(NamedTuple):
 def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
     """What happened where: values that are not finite, and attempts that took over."""
     curve = data.curves[0]
-    notes = [Note(at + 1, "resumed", "mark") for at in map(space.column_of, curve.attempt_marks) if at is not None]
+    taken = ((space.column_of(mark), word) for mark, word in data.takeovers())
+    notes = [Note(at + 1, word, "mark") for at, word in taken if at is not None]
     broken, single = curve.broken(), max(curve.points, default=1.0) <= 1
     before = [gap for gap in curve.gaps if broken is None or gap < broken[1]][:_MOST_NOTES]
     for gap in [*([broken[1]] if broken is not None else []), *before]:

@@ -82,7 +82,9 @@ def _over(curve: SeriesView, steps: float | None, axis: str, unit: tuple[str, fl
     if view is None or not len(view.x):
         return None
     values = compared_values(view)
-    return replace(view, low=values, high=values, mean=values, smooth=values, attempt_marks=(), superseded=())
+    return replace(
+        view, low=values, high=values, mean=values, smooth=values, attempt_marks=(), mark_attempts=(), superseded=()
+    )
 
 
 def best_axis(snapshots: Sequence[RunSnapshot], metric: str = "loss") -> str:

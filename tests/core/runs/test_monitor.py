@@ -436,7 +436,7 @@ def test_the_outputs_of_all_attempts_are_one_curve(home: Home) -> None:
     monitor.refresh_whole()
     curve = monitor.snapshot(run.run.run).series["loss"]
     assert list(curve.x) == [float(i) for i in range(1, 41)]
-    assert list(curve.attempt_marks) == [21.0]
+    assert (list(curve.attempt_marks), list(curve.mark_attempts)) == ([21.0], [2])
     assert [list(piece.x) for piece in curve.superseded] == [[float(i) for i in range(21, 31)]]
     assert only(monitor.refresh()).numbers.step == 40
     (listed,) = make_monitor(home, FakeClock()).refresh_whole()
