@@ -40,8 +40,6 @@ class Device:
     """The CPU, and what accelerators have in common with it."""
 
     type: ClassVar[str] = "cpu"
-    shares_memory: ClassVar[bool] = True
-    """Whether tensors live in this process's ordinary memory, so that there is no cache to return."""
     replays_kernels: ClassVar[bool] = False
     """Whether the kernels of a step can be recorded (:meth:`record`) and launched as one."""
     copies_quickly: ClassVar[bool] = False
@@ -145,7 +143,6 @@ class CudaDevice(Device):
     """One NVIDIA (or ROCm) GPU."""
 
     type = "cuda"
-    shares_memory = False
     replays_kernels = True
     copies_quickly = True
 
@@ -253,7 +250,6 @@ class MpsDevice(Device):
     """The GPU of an Apple silicon Mac."""
 
     type = "mps"
-    shares_memory = False
 
     @property
     def name(self) -> str:

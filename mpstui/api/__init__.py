@@ -34,7 +34,7 @@ from ..core.runs.texts import LoggedText
 from ..core.runs.watching import Watching
 from ..wire import storage
 from ..wire.liveness import boot_id, system_process_table
-from ..wire.rundir import RunDir, run_dirs
+from ..wire.rundir import RunDir
 from .shown import Curve as Curve
 from .shown import Image as Image
 from .shown import cells, curve_of, last_of, logged_image, table
@@ -277,15 +277,14 @@ class Run:
         return self._reader.run.run
 
     def _respawn(self) -> bool:
-        """A run that waits for this one's turn, or this one, may have lost its supervisor."""
-        from ..core.runs.waiting import is_abandoned
+        """This run, or one that it waits for, may have lost its supervisor; another run's trouble ends no wait."""
+        from ..core.launching.abandoned import respawn_missing
 
-        if not any(map(is_abandoned, run_dirs(self._home.runs))):
+        try:
+            return bool(respawn_missing(self._home, dict(os.environ)))
+        except OperationError as error:
+            warnings.warn(error.sentence, stacklevel=3)
             return False
-        from ..core.launching.actions import Actions, SupervisorRecovery
-
-        actions = Actions(dict(os.environ))
-        return bool(SupervisorRecovery(self._home, actions.supervise, actions.supervising_many).respawn_missing())
 
     def __repr__(self) -> str:
         return f"<Run {self.name!r} {' '.join(cells(self._now())[1:])}>"

@@ -82,7 +82,7 @@ def _tell(made: Proposal, file: Path, run: str | None, *, as_json: bool) -> None
     say(str(file))
     silent = made.complaint or "the program says nothing about its arguments"
     known = " and ".join(made.sources) or f"the command alone: {silent}"
-    known += f" (of its arguments: {made.complaint})" if made.sources and made.complaint else ""
+    known += f" ({made.complaint})" if made.sources and made.complaint else ""
     say(f"made from {known}; start it with `mpstui launch {file}`")
     if run is None:
         say("no run of it was found: after one, the same `mpstui init` with --replace adds what it saves")

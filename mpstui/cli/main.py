@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")  # an undecodable file name; saves the 20 ms of the import below
         else:
-            from ..core.present import write_lookalikes
+            from ..core.terminal import write_lookalikes
 
             write_lookalikes(stream)
     try:

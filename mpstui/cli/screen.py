@@ -184,7 +184,7 @@ def _made(
     # Nearly all that a start makes is kept: the app looks for garbage from its first second on. 12 of a start's 260 ms.
     gc.disable()
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
-    from ..core.present import colour_system, ground
+    from ..core.terminal import colour_system, ground
 
     wish = "truecolor" if arguments.color == "auto" and "RGB" in tmux_features(os.environ) else arguments.color
     colours = colour_system(os.environ, wish)

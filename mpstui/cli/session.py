@@ -208,17 +208,10 @@ def respawn_missing_supervisors(session: Session) -> bool:
 
     Every command that lists runs does this.
     """
-    from ..core.runs.waiting import is_abandoned
-    from ..wire.rundir import run_dirs
-
-    if not any(is_abandoned(run) for run in run_dirs(session.home.runs)):
-        return False
-    from ..core.launching.actions import Actions, SupervisorRecovery
+    from ..core.launching.abandoned import respawn_missing
 
     try:
-        actions = Actions(session.environ)
-        recovery = SupervisorRecovery(session.home, actions.supervise, actions.supervising_many)
-        respawned = recovery.respawn_missing()
+        respawned = respawn_missing(session.home, session.environ)
     except OperationError as error:
         warn(error.sentence)
         return False

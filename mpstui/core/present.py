@@ -1,20 +1,18 @@
-"""How values look to a person: numbers, sizes, durations, states, and text from outside made safe. No screen."""
+"""How values look to a person: numbers, sizes, durations, and the word for a run's state."""
 
 from __future__ import annotations
 
-import codecs
-import io
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 
 UNKNOWN = "n/a"
 NOT_FINITE = "NaN/inf"
-"""One word for what was measured and is no finite number: records keep no more of it than that."""
+"""Shown for a measured value that is not finite: records do not keep whether it was NaN or an infinity."""
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _LONGEST_SECONDS = 1000 * _DAY
@@ -35,7 +33,7 @@ def number(value: float | None, *, digits: int = 4) -> str:
 
 
 def whole(value: float | None) -> str:
-    """A count with thousands set apart: ``22,301``. A fraction keeps one decimal: ``4.5``."""
+    """A count with its thousands separated: ``22,301``. A fraction keeps one decimal: ``4.5``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
@@ -49,7 +47,7 @@ def short_count(value: float | None) -> str:
         return f"{value:.{0 if value == int(value) or abs(value) >= 999.95 else 1}f}"
     for unit, scale in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
         amount = value / scale
-        if abs(amount) < 999.5:  # what is rounded up to a thousand is one of the next unit
+        if abs(amount) < 999.5:  # anything above would be rounded to 1000
             return f"{amount:.{2 if abs(amount) < 9.995 else 1 if abs(amount) < 99.95 else 0}f}{unit}"
     return f"{value:.0e}"
 
@@ -65,7 +63,7 @@ def size(value: float | None) -> str:
 
 
 def settled(seconds: float) -> float:
-    """An age that grows, in whole tens after the first minute: a line that changes every second is no information."""
+    """A growing age, in steps of ten seconds after the first minute: nobody reads a line that changes every second."""
     return seconds if seconds < 60 else seconds // 10 * 10
 
 
@@ -108,19 +106,19 @@ def clock(moment: float | None) -> str:
 
 
 def moment_of_day(moment: float | None, now: float) -> str:
-    """``14:03:07`` for the last day, ``Nov 18 14:03`` for what is older."""
+    """``14:03:07`` within the last day, ``Nov 18 14:03`` before that."""
     if moment is not None and abs(now - moment) < _DAY:
         return clock(moment)
     return _local(moment, "%b %d %H:%M")
 
 
 def day(moment: float | None) -> str:
-    """``2026-11-23``, as the calendar here has it."""
+    """The local date, ``2026-11-23``."""
     return _local(moment, "%Y-%m-%d")
 
 
 def _local(moment: float | None, form: str) -> str:
-    """In local time; a moment that no calendar has, such as nanoseconds where seconds belong, is unknown."""
+    """In local time; a moment outside any calendar, such as nanoseconds taken for seconds, is unknown."""
     try:
         return UNKNOWN if moment is None else time.strftime(form, time.localtime(moment))
     except (OverflowError, ValueError, OSError):
@@ -128,21 +126,21 @@ def _local(moment: float | None, form: str) -> str:
 
 
 def loss_text(numbers: Numbers) -> str:
-    """The newest loss, one that is no number included."""
+    """The newest loss, also if it is not finite."""
     return number(numbers.loss) if numbers.loss_is_finite else NOT_FINITE
 
 
 def ratio(part: float | None, total: float | None) -> float | None:
-    """``part / total`` between 0 and 1, None where it cannot be known."""
+    """``part / total`` between 0 and 1, None if it cannot be known."""
     if part is None or total is None or total <= 0 or not math.isfinite(part) or not math.isfinite(total):
         return None
     return min(1.0, max(0.0, part / total))
 
 
 class StatusBadge(NamedTuple):
-    """One state as it is shown: a glyph and a word, so that nobody needs to tell colours apart, and a tone.
+    """A state as it is shown: a glyph and a word, so that nobody has to tell colours apart, and a tone for the colour.
 
-    ``tone`` is ``good``, ``busy``, ``warn``, ``bad`` or ``quiet``; ``meaning`` is what the help says of the word.
+    ``tone`` is ``good``, ``busy``, ``warn``, ``bad`` or ``quiet``; ``meaning`` explains the word in the help.
     """
 
     glyph: str
@@ -190,19 +188,20 @@ _SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
     State.STOPPED: MOVED,
     State.KILLED: CANCELLED,
 }
-"""What the same states and healths are called where something is wrong."""
+"""Badges that replace those of the same states where there is more to say; the help lists them after these."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
 _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
 _MOVING = frozenset({Health.TRAINING, Health.EVALUATING, Health.SAVING})
 _LATE_SECONDS = 60.0
-_NEARLY_ALL = 0.9
 """A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
+_NEARLY_ALL = 0.9
+"""A training that is done counts as complete from this share on: its last steps are often not printed."""
 
 
 def badge(snapshot: RunSnapshot) -> StatusBadge:
-    """The one word for a run: what a running one is doing, else where it is."""
+    """The badge of a run: what it is doing if it is running, else its state."""
     if snapshot.heard is not None and snapshot.state.active:
         return UNHEARD
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
@@ -224,7 +223,7 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
 
 
 def legend() -> Iterator[StatusBadge]:
-    """Every badge there is, for the help."""
+    """Every badge, for the help."""
     for known, shown in BADGES.items():
         yield shown
         if known in _SHOWN_BEHIND:
@@ -232,12 +231,12 @@ def legend() -> Iterator[StatusBadge]:
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:
-    """Whether a person should look: it failed or is stuck, or it goes on though its loss is no number any more."""
+    """Whether a person should look at it: it failed, is stuck, or goes on training with a loss that is not finite."""
     return failed_or_stuck(snapshot) or badge(snapshot) is NAN_LOSS
 
 
 def failed_or_stuck(snapshot: RunSnapshot) -> bool:
-    """Whether it failed, or lives and does not move. An end that was asked for is no failure."""
+    """Whether it failed, or is alive but makes no progress. An end that was asked for is not a failure."""
     if snapshot.state is State.KILLED:
         return not snapshot.was_cancelled and (snapshot.exit is None or snapshot.exit.requested_by is None)
     if snapshot.state in _FAILED or snapshot.gone or snapshot.log_exception is not None:
@@ -246,12 +245,12 @@ def failed_or_stuck(snapshot: RunSnapshot) -> bool:
 
 
 def needs_explaining(snapshot: RunSnapshot) -> bool:
-    """Whether a run has ended in a way that a person asks the reason of."""
+    """Whether a run has ended in a way that makes a person ask why."""
     return can_be_explained(snapshot) and not snapshot.state.active and failed_or_stuck(snapshot)
 
 
 def can_be_explained(snapshot: RunSnapshot) -> bool:
-    """Whether there is evidence of its end: our records, or what it printed, beside an end that a store witnesses."""
+    """Whether there is evidence to explain: our own records, or a store that says it ended, and its output."""
     return snapshot.is_ours or (snapshot.exit is not None and snapshot.output is not None)
 
 
@@ -262,9 +261,9 @@ def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]
 
 
 def epoch_text(numbers: Numbers) -> str:
-    """``57/200``, ``57/?`` where the end is not known, n/a where no epochs are counted.
+    """``57/200``, ``57/?`` if the total is not known, n/a if no epochs are counted.
 
-    Of so many, an epoch that is counted from 0 is shown as one more: the last of four is ``4/4``.
+    Where a program counts from 0 and the total is known, one is added, so that the last of four is ``4/4``.
     """
     epoch, epochs = numbers.epoch, numbers.epochs
     if epoch is None:
@@ -275,19 +274,19 @@ def epoch_text(numbers: Numbers) -> str:
 
 
 def step_text(numbers: Numbers) -> str:
-    """``1,234``, and from ten thousand on ``22.3k``."""
+    """``1,234``; from ten thousand, ``22.3k``."""
     return whole(numbers.step) if numbers.step is None or numbers.step < 10_000 else short_count(numbers.step)
 
 
 def epoch_progress(numbers: Numbers) -> float | None:
-    """The share that is done of the epoch, None where that is not known."""
+    """How much of the epoch is done, 0 to 1; None if that is not known."""
     return 1.0 if numbers.epoch_done else ratio(numbers.epoch_step, numbers.epoch_steps)
 
 
 def total_progress(numbers: Numbers) -> float | None:
-    """The share that is done of everything, None where the end is not known.
+    """How much of the whole training is done, 0 to 1; None if the total is not known.
 
-    Of a training that is done it is all, though the last steps were not printed; one that stopped early stays there.
+    It is 1 for a training that is done, even if its last steps were not printed, unless it stopped early.
     """
     share = ratio(numbers.step, numbers.steps)
     if share is None and numbers.epoch is not None:
@@ -297,21 +296,21 @@ def total_progress(numbers: Numbers) -> float | None:
 
 
 def newest_logged(snapshot: RunSnapshot) -> tuple[int, float | None]:
-    """What is another one when something was logged; false in both where nothing was."""
+    """Changes when the run logs another image or text: a number and a time, falsy while nothing was logged."""
     texts = (one.time for one in reversed(snapshot.events) if one.event == "text")
     return snapshot.kept[-1].number if snapshot.kept else snapshot.images, next(texts, None)
 
 
 def short_paths(text: str, folder: object) -> str:
-    """``text`` with the files below ``folder`` named from there."""
+    """``text`` with paths below ``folder`` shortened to relative ones."""
     return text.replace(f"{folder}/", "")
 
 
 def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
-    """Why a file that the run's pattern matches cannot be of this run; empty where it can be.
+    """Why a file that matches the run's pattern cannot be this run's; empty if it can.
 
-    Runs that share a folder find each other's checkpoints; of two that train at once nobody can tell whose one is,
-    unless the file itself says so.
+    Runs that share a folder find each other's checkpoints. If two train at once, only a file that names its run tells
+    whose it is.
     """
     if checkpoint.owner is not None:
         return "" if checkpoint.owner == snapshot.run else f"of run {checkpoint.owner}"
@@ -322,79 +321,3 @@ def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
     if snapshot.ended is not None and checkpoint.time > snapshot.ended + _LATE_SECONDS:
         return "newer than the run"
     return ""
-
-
-_TRUE_COLOUR_TERMS = ("kitty", "ghostty", "wezterm", "alacritty", "foot", "contour", "iterm", "direct")
-"""Terminals that show true colour, by a word of TERM, or of LC_TERMINAL, which ssh forwards."""
-
-
-def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
-    """``16``, ``256`` or ``truecolor``: what was asked for, else what the terminal says of itself.
-
-    Terminals that know true colour set COLORTERM; ssh does not forward it, so a remote session goes by the terminal's
-    name. Inside tmux or screen it is theirs, see :func:`mpstui.cli.screen.tmux_features`.
-    """
-    if choice != "auto":
-        return choice
-    if environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
-        return "truecolor"
-    term = environ.get("TERM", "")
-    inside = bool(environ.get("TMUX")) or term.startswith(("tmux", "screen"))
-    told = f"{term} {environ.get('LC_TERMINAL', '')}".lower()
-    if not inside and any(name in told for name in _TRUE_COLOUR_TERMS):
-        return "truecolor"
-    return "256" if "256color" in term or (inside and not term.startswith("screen")) else "16"
-
-
-_LIGHT_GROUNDS = frozenset({"7", "15"})
-"""White and bright white, the only light ones of the sixteen that COLORFGBG counts in."""
-
-
-def ground(environ: Mapping[str, str], choice: str = "auto") -> str:
-    """``light`` or ``dark``: what was asked for, else what the terminal says of its background; dark where it does not.
-
-    COLORFGBG (``0;15``: foreground, background) is set by Konsole, iTerm2, rxvt and those that follow them. A terminal
-    could be asked (OSC 11), but one that does not answer would hold up the first paint, over SSH for seconds.
-    """
-    if choice != "auto":
-        return choice
-    return "light" if environ.get("COLORFGBG", "").rpartition(";")[2].strip() in _LIGHT_GROUNDS else "dark"
-
-
-_HANDLER = "mpstui.plain"
-_ALIKE = {
-    **dict.fromkeys("━╸═", "="),
-    **dict.fromkeys("─┄╌–—", "-"),
-    **dict.fromkeys("│┊┤├▌▐▕▏", "|"),
-    **dict.fromkeys("╭╮╰╯┌┐└┘┬┴┼", "+"),
-    **dict.fromkeys("●◉◍◆■★", "*"),
-    **dict.fromkeys("◌◔◐", "o"),
-    **dict.fromkeys("✗⊘×", "x"),
-    **dict.fromkeys("▁▂▃", "."),
-    **dict.fromkeys("▄▅▆", "o"),
-    **dict.fromkeys("▇█", "#"),
-    **dict.fromkeys("‹«", "<"),
-    **dict.fromkeys("›»→", ">"),
-    **{"…": ".", "·": "-", "✓": "v", "▲": "!", "‖": "=", "↻": "@", "☾": "(", "▼": "v", "↑": "^", "↓": "v", "←": "<"},
-    **{"⏎": "<", "░": ":", "•": "o", "▔": "~", "▾": "v"},
-}
-
-
-def lookalike(character: str) -> str:
-    """An ASCII character that looks or means nearly the same, else a question mark."""
-    if "\u2800" <= character <= "\u28ff":  # braille
-        return " " if character == "\u2800" else "*"
-    return _ALIKE.get(character, "?")
-
-
-def write_lookalikes(stream: object) -> None:
-    """Have a text stream write look-alikes instead of failing on a name that its locale cannot write."""
-    if isinstance(stream, io.TextIOWrapper):
-        codecs.register_error(_HANDLER, _replaced)
-        stream.reconfigure(errors=_HANDLER)
-
-
-def _replaced(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(map(lookalike, error.object[error.start : error.end])), error.end

@@ -139,7 +139,7 @@ def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") ->
     """Which theme suits: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
 
     Args:
-        ground: dark or light, see :func:`mpstui.core.present.ground`.
+        ground: dark or light, see :func:`mpstui.core.terminal.ground`.
     """
     dark, light = {
         "truecolor": (OWN_THEME, OWN_LIGHT_THEME),

@@ -16,7 +16,8 @@ import pytest
 
 import mpstui
 from mpstui.api import shown
-from mpstui.core.model.errors import UsageError
+from mpstui.core.launching import abandoned
+from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.reporting import Report
 from tests.contract.test_house_rules import ROOT
@@ -66,6 +67,16 @@ def test_a_run_tells_what_the_screen_does(home: Home, monkeypatch: pytest.Monkey
     assert "<polyline" in loss._repr_html_()
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert isinstance(run.series("loss").value, array)
+
+
+def test_a_wait_goes_on_when_another_run_cannot_be_helped(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> list[str]:
+        raise OperationError("no supervisor for waiting run other")
+
+    monkeypatch.setattr(abandoned, "respawn_missing", fails)
+    run = mpstui.run(resumed_run(home))
+    with pytest.warns(UserWarning, match="waiting run other"):
+        assert run.wait(timeout=60) == "finished"
 
 
 def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

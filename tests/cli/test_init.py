@@ -85,5 +85,5 @@ def test_wrong_use(folder: Path, words: list[str], part: str) -> None:
 def test_a_program_that_fails_when_it_is_asked_is_told(folder: Path) -> None:
     (folder / "net.py").write_text(f"import no_such_module\n{TRAIN}")
     told = ok("init", "--", sys.executable, "net.py", cwd=folder)
-    assert "made from 3 arguments that it knows (of its arguments: its --help ended with exit code 1: " in told
+    assert "made from the program's 3 arguments (its --help ended with exit code 1: " in told
     assert "No module named 'no_such_module', so they were read in its source)" in told

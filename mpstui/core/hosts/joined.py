@@ -67,7 +67,7 @@ class JoinedServices(LocalServices):
         self._focused: FarHost | None = None if local else self.hosts[0]
         self._logs: deque[tuple[FarHost, str]] = deque(maxlen=1)
         self._local_stamp, self.stamp = self.stamp, self._stamp_of
-        self._local_queues, self.queues_stamp = self.queues_stamp, self._always
+        self.queues_stamp = self._always
 
     def start(self) -> None:
         """Open the lines."""

@@ -54,7 +54,7 @@ class Proposal:
     sources: tuple[str, ...]
     """Phrases: its arguments, a run."""
     complaint: str
-    """How the program ended when it was asked for its arguments and gave none; otherwise empty."""
+    """Why the program did not tell its arguments when it was asked for them; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def propose(
     written = {folded(one.key): one.key for one in written_options(words)}
     typed, device, device_args, telling = _device(words, typed, known, style)
     resume, resuming = _resuming(known, style, shown)
-    sources = [f"{len(known)} arguments that it knows"] if known else []
+    sources = [f"the program's {len(known)} argument{'' if len(known) == 1 else 's'}"] if known else []
     sources += [f"run {snapshot.run}"] if snapshot else []
     program, python = _program(words, cwd, environ)
     lines = [

@@ -1,4 +1,4 @@
-"""How many lines of a log match, and which of them one is: counted in slices, and on where the file has grown."""
+"""How many lines of a log match a search, and which of those a line is. A count goes on when the file has grown."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from .searching import PieceFinder, Search, Wanted
 
 MOST_COUNTED = 100_000
 SLICE_BYTES = 1 << 16
-"""Looked through at a time: where every line matches, that many are made."""
+"""Bytes searched at a time: every match becomes a `LogLine`, and they are all kept until the slice is done."""
 
 
 class Tally:
-    """The count of lines that are wanted, from the start of the file on, up to ``MOST_COUNTED``; unfinished ones wait.
+    """Counts matching lines from the start of the file, up to ``MOST_COUNTED``; an unfinished last line is not counted.
 
-    Two numbers are kept for each slice, whatever the number of lines.
+    It keeps two numbers for each slice, however many lines that has.
     """
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.restarts: int | None = None
-        """How often the file had been replaced when the count began."""
+        """How often the file had been replaced when the count began; None until it begins."""
         self.count = 0
-        """So far."""
+        """Matches found so far."""
         self.complete = False
-        """Whether all of the file has been looked at."""
-        self._ends = array("Q", [0])
+        """Whether the whole file has been counted, or ``MOST_COUNTED`` is reached."""
+        self._borders = array("Q", [0])
+        """Where each slice begins; the last one is where the next slice will."""
         self._before = array("Q", [0])
-        """Where each slice begins, and the lines wanted before it."""
+        """Matches before each of these borders."""
 
     def advance(self, search: Search, finder: PieceFinder, budget: Budget) -> None:
-        """Count on until the end or the budget is reached."""
-        begin = max(self._ends[-1], finder.begin)
+        """Count on to the end of the file, or until the budget is spent."""
+        begin = max(self._borders[-1], finder.begin)
         last = finder.size
         if last > finder.begin and finder.read(last - 1, last) != b"\n":
             last = finder.start_before(last)
@@ -42,7 +43,7 @@ class Tally:
             if end <= begin:
                 end = finder.end_after(begin)
             self.count += len(search.offsets(self.wanted, begin, end))
-            self._ends.append(end)
+            self._borders.append(end)
             self._before.append(self.count)
             begin = end
             if budget.spent:
@@ -51,13 +52,13 @@ class Tally:
 
     @property
     def text(self) -> str:
-        """The count as far as it is known: ``12``, ``12+`` where there may be more."""
+        """The count so far: ``12``, or ``12+`` where there may be more."""
         return f"{self.count:,}" + ("" if self.complete and self.count < MOST_COUNTED else "+")
 
     def number_of(self, search: Search, offset: int) -> int | None:
-        """Which of the wanted lines begins at an offset, from 1; None when it is none, or not counted yet."""
-        place = bisect_right(self._ends, offset) - 1
-        if place + 1 >= len(self._ends):
+        """Which of the matches begins at ``offset``, from 1; None when none does, or it is not counted yet."""
+        place = bisect_right(self._borders, offset) - 1
+        if place + 1 >= len(self._borders):
             return None
-        offsets = search.offsets(self.wanted, self._ends[place], self._ends[place + 1])
+        offsets = search.offsets(self.wanted, self._borders[place], self._borders[place + 1])
         return self._before[place] + offsets.index(offset) + 1 if offset in offsets else None

@@ -1,13 +1,14 @@
-"""The model of a log pane: the file is the store, and only what is looked at is read.
+"""The model behind a log pane. Nothing is copied from the file: what is shown is read when it is shown.
 
-Opening a gigabyte costs one read at its end. Lines are addressed by their byte offset, so that scrolling needs no
-index; their numbers come from a count that goes on in the background.
+Opening a gigabyte costs one read at its end. Lines are addressed by their byte offset, so scrolling needs no index;
+their numbers come from a count that each refresh takes a little further.
 """
 
 from __future__ import annotations
 
 import os
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -24,12 +25,12 @@ from .line import LONGEST_FRAME_BYTES, LogLine, make_line
 from .searching import NOTHING, LinePiece, PieceFinder, Search, Wanted, beginning_errors, matching
 
 COUNT_SECONDS = 0.01
-"""What one refresh spends on counting lines."""
+"""Time one refresh spends on counting lines."""
 SEARCH_SECONDS = 3.0
-BLOCK_BYTES = 1 << 20
+COUNTED_BLOCK_BYTES = 1 << 20
 NEAR_BYTES = 1 << 14
-"""So near to the end of the count its total is the better place to start from: a pane that follows asks for nothing
-else."""
+"""This close to where the count stands, lines are numbered backwards from there. A pane that follows the end of a log
+asks for no others."""
 
 
 class LogDocument:
@@ -38,21 +39,21 @@ class LogDocument:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.search_stopped_at: int | None = None
-        """Where the last search ran out of time: search on from there; None when it got to the end."""
+        """Where the last search ran out of time, for the next one to start from; None when it finished."""
         self._file = FollowedFile(path)
-        """Its offset is how far lines have been counted."""
+        """Its offset is how far the line count has got."""
         self._descriptor: int | None = None
         self._restarts = 0
         self._size = 0
         self.encoding: str | None = None
-        """UTF-16, if it is; anything else is found out line by line."""
+        """``utf-16-le`` or ``utf-16-be``; None for any other encoding, which is found out line by line."""
         self._counter = LineCounter(self._file)
         self._finder: PieceFinder | None = None
         self.waiting = False
-        """Whether bytes that are looked at are still on their way: what is in view stays there."""
+        """Whether bytes in view are still on their way, as from another machine; the pane keeps what it shows."""
 
     def refresh(self) -> bool:
-        """Look at the file again; True when there is something else to show."""
+        """Look at the file again; True when there is something new to show."""
         changed = self._look()
         if self._descriptor is not None:
             before = self.line_count
@@ -63,16 +64,16 @@ class LogDocument:
 
     @property
     def size_bytes(self) -> int:
-        """Of the file at the last look."""
+        """Size of the file when it was last looked at."""
         return self._size
 
     @property
     def line_count(self) -> int | None:
-        """Lines of the file; None until they have been counted."""
+        """Lines in the file; None until they are counted."""
         return self._counter.total(self._size)
 
     def tail(self, rows: int) -> list[LogLine]:
-        """The newest ``rows`` lines, an unfinished last one included, oldest of them first."""
+        """The last ``rows`` lines in the order of the file, including an unfinished one."""
         return self.before(self._size, rows)
 
     def window(self, first_offset: int, rows: int) -> list[LogLine]:
@@ -82,11 +83,10 @@ class LogDocument:
     def before(self, offset: int, rows: int) -> list[LogLine]:
         """The last ``rows`` lines that begin before ``offset``, in the order of the file."""
         offset = min(offset, self._size)
-        found = self._lines(lambda finder: islice(finder.backwards(finder.next_start(offset)), max(0, rows)))
-        return found[::-1] if not found or found[0].offset > found[-1].offset else found
+        return self._lines(lambda finder: islice(finder.backwards(finder.next_start(offset)), max(0, rows)))
 
     def at_line(self, number: int, rows: int) -> list[LogLine]:
-        """``rows`` lines from line ``number`` on; none when the count has not got there."""
+        """``rows`` lines from line ``number`` on; none while the count has not reached it."""
         block = self._counter.block_of(number)
         if block is None or self._finder is None or self._descriptor is None:
             return []
@@ -98,20 +98,20 @@ class LogDocument:
     def search(
         self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS
     ) -> LogLine | None:
-        """The next line that shows ``pattern`` (a regular expression, else literal; case matters if it has capitals).
+        """The next line that shows ``pattern``, read as :func:`.searching.compiled` says.
 
-        Forwards among the lines that begin at or after ``start_offset``, backwards among those that begin before it.
-        None when there is none, or when ``seconds`` were not enough (see :attr:`search_stopped_at`).
+        Searches forwards the lines that begin at or after ``start_offset``, backwards those that begin before it.
+        None when no line matches, or when ``seconds`` were not enough (see :attr:`search_stopped_at`).
         """
         return self.find(matching(pattern) if pattern else NOTHING, start_offset, backwards=backwards, seconds=seconds)
 
     def next_error(self, offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS) -> LogLine | None:
-        """The next line that tells of an error; see :meth:`search` for the directions and the time."""
+        """The next line that begins an error; directions and time limit as for :meth:`search`."""
         return self.find(beginning_errors(), offset, backwards=backwards, seconds=seconds)
 
     @property
     def span(self) -> tuple[float | None, float | None]:
-        """When the attempt whose output this is began and ended, Unix seconds, as far as that is on record."""
+        """When the attempt that wrote this log began and ended, Unix seconds; None where there is no record of it."""
         folder = AttemptDir(self.path.parent, 0)
         launch = storage.read_or_none(LaunchRecord, folder.launch)
         end = storage.read_or_none(ExitRecord, folder.exit) if launch is not None else None
@@ -124,24 +124,24 @@ class LogDocument:
 
     @property
     def restarts(self) -> int:
-        """How often it has been another file."""
+        """How often the file has been replaced."""
         return self._restarts
 
     def bytes_between(self, start: int, end: int) -> bytes:
-        """Bytes of the file as they are, as far as they are there."""
+        """The file's bytes in that range, as many as there are."""
         with suppress(OSError):
             return self._finder.read(start, end) if self._finder is not None else b""
         return b""
 
     def lines_before(self, offset: int) -> int | None:
-        """Newlines before an offset; None while they are not counted."""
+        """How many newlines come before ``offset``; None while they are not counted."""
         with suppress(OSError):
             number = self._counter.number_at(self._descriptor, offset) if self._descriptor is not None else None
             return None if number is None else number - 1
         return None
 
     def count_on(self, tally: Tally, seconds: float) -> bool:
-        """Count lines for so long; False when the file is another one by now, and the tally is to begin anew."""
+        """Spend ``seconds`` on a tally; False when the file has been replaced, so that a new tally is needed."""
         tally.restarts = self._restarts if tally.restarts is None else tally.restarts
         if tally.restarts != self._restarts:
             return False
@@ -151,7 +151,7 @@ class LogDocument:
         return True
 
     def number_in(self, tally: Tally, offset: int) -> int | None:
-        """Which of the lines of a tally begins at an offset, from 1; None when it is none of them, or not yet."""
+        """Which match of a tally begins at ``offset``, from 1; None when none does, or it is not counted yet."""
         if self._finder is not None and tally.restarts == self._restarts:
             with suppress(OSError):
                 return tally.number_of(self._searching(Budget(SEARCH_SECONDS)), offset)
@@ -162,7 +162,7 @@ class LogDocument:
         return Search(self._finder, self._make, budget, raw_tells=self.encoding is None)
 
     def close(self) -> None:
-        """Give the file back; the next :meth:`refresh` opens it again."""
+        """Close the file; the next :meth:`refresh` opens it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = self._finder = None
@@ -173,7 +173,7 @@ class LogDocument:
     def _look(self) -> bool:
         changed = self._file.poll()
         if self._file.changed_at is None:
-            return False  # in the middle of being replaced, or not there yet: what was seen stays readable
+            return False  # not there yet, or just being replaced: what is open stays readable
         if self._file.restarts != self._restarts:
             self.close()
             self._restarts, self._counter = self._file.restarts, LineCounter(self._file)
@@ -188,25 +188,25 @@ class LogDocument:
         if self.encoding == "utf-16-le" and self._size >= 2:
             # Lines are cut at the byte 0x0A: the zero behind it belongs to the newline before it.
             self._size -= int(os.pread(self._descriptor, 2, self._size - 2) == b"\n\0")
-        begin = after_hole(self._descriptor, 0, self._size)  # what is before it was given back to the disk
+        begin = after_hole(self._descriptor, 0, self._size)  # a capped log has had its front removed
         self._finder = PieceFinder(self._descriptor, self._size, begin)
         return True
 
     def _lines(self, pieces: Callable[[PieceFinder], Iterable[LinePiece]]) -> list[LogLine]:
+        """These pieces as lines, in the order of the file."""
         finder = self._finder
         if finder is None:
             return []
         try:
-            lines = [self._make(piece) for piece in list(pieces(finder))]
+            lines = [self._make(piece) for piece in sorted(pieces(finder))]
         except OSError:
             return []
         return self._numbered(lines)
 
     def _numbered(self, lines: list[LogLine]) -> list[LogLine]:
-        """Numbers where the count has got this far; pieces of one long line share theirs."""
+        """The lines with their numbers, where the count has reached them; pieces of one long line share a number."""
         if not lines or self._descriptor is None:
             return lines
-        lines.sort(key=lambda line: line.offset)
         number = self._counter.number_at(self._descriptor, lines[0].offset)
         if number is None or self._finder is None:
             return lines
@@ -223,7 +223,7 @@ class LogDocument:
             return make_line(utf8_of(self._finder.read(start, end), self.encoding), start, end)
         if end - start <= LONGEST_FRAME_BYTES:
             return make_line(self._finder.read(start, end), start, end)
-        # Of a redrawn line the end counts, of any other the beginning.
+        # Of a line that was redrawn the last part is shown, of any other the first.
         raw = self._finder.read(end - LONGEST_FRAME_BYTES, end)
         missing = 0
         if b"\r" not in raw.rstrip(b"\r\n"):
@@ -231,7 +231,7 @@ class LogDocument:
         return make_line(raw, start, end, missing=missing)
 
     def find(self, wanted: Wanted, offset: int, *, backwards: bool, seconds: float) -> LogLine | None:
-        """The next line that is wanted; see :meth:`search` for the directions and the time."""
+        """The next line that is wanted; directions and time limit as for :meth:`search`."""
         self.search_stopped_at = None
         if self._finder is None:
             return None
@@ -245,53 +245,52 @@ class LogDocument:
 
 
 class LineCounter:
-    """Counts newlines from the beginning on: one number is kept a megabyte, whatever the length of the lines."""
+    """Counts newlines from the start of a file. It keeps one number for each megabyte, however many lines that has."""
 
     def __init__(self, file: FollowedFile) -> None:
-        """``file`` may grow while it is counted; counting moves its offset."""
+        """Counting advances the offset of ``file``, which may grow meanwhile."""
         self._file = file
         self._before = array("Q", [0])
         """Newlines before each block."""
         self._newlines = 0
         self._ends_line = True
+        """Whether the last byte counted was a newline."""
 
-    def advance(self, descriptor: int, size: int, budget: Budget) -> bool:
-        """Count on; True when the end of the file is reached."""
+    def advance(self, descriptor: int, size: int, budget: Budget) -> None:
+        """Count on to the end of the file, or until the budget is spent."""
         while self._file.offset < size:
-            border = len(self._before) * BLOCK_BYTES
+            border = len(self._before) * COUNTED_BLOCK_BYTES
             data = os.pread(descriptor, min(border, size) - self._file.offset, self._file.offset)
             if not data:
-                return False
+                return
             self._newlines += data.count(b"\n")
             self._file.advance(data)
             self._ends_line = data.endswith(b"\n")
             if self._file.offset == border:
                 self._before.append(self._newlines)
             if budget.spent:
-                break
-        return self._file.offset >= size
+                return
 
     def total(self, size: int) -> int | None:
-        """Lines of the file, an unfinished last one included; None until counted."""
+        """Lines in the file, an unfinished last one included; None until they are counted."""
         if self._file.offset < size:
             return None
         return self._newlines + (0 if self._ends_line else 1)
 
     def number_at(self, descriptor: int, offset: int) -> int | None:
-        """Number of the line that begins at ``offset``, from 1; None when the count has not got there."""
+        """Number of the line that begins at ``offset``, from 1; None while the count has not reached it."""
         if offset > self._file.offset:
             return None
         if self._file.offset - offset < NEAR_BYTES:
             behind = os.pread(descriptor, self._file.offset - offset, offset)
             return self._newlines - behind.count(b"\n") + 1
-        block = min(offset // BLOCK_BYTES, len(self._before) - 1)
-        start = block * BLOCK_BYTES
+        block = min(offset // COUNTED_BLOCK_BYTES, len(self._before) - 1)
+        start = block * COUNTED_BLOCK_BYTES
         return self._before[block] + os.pread(descriptor, offset - start, start).count(b"\n") + 1
 
     def block_of(self, number: int) -> int | None:
-        """Offset of the block in which line ``number`` begins; None when the count has not got there."""
-        from bisect import bisect_left
+        """Offset of the block in which line ``number`` begins; None while the count has not reached it."""
 
         if number < 1 or number > self._newlines + 1:
             return None
-        return max(0, bisect_left(self._before, number) - 1) * BLOCK_BYTES
+        return max(0, bisect_left(self._before, number) - 1) * COUNTED_BLOCK_BYTES

@@ -1,4 +1,4 @@
-"""One line of output as a person sees it: redraws folded, controls gone, colours as spans, its level told."""
+"""One line of a log as a person sees it: the last of its redraws, without control sequences, with colours and level."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..formats.console import StyleSpan, colour_only, decode_line, style_spans
 
 Level = Literal["error", "warning", "info"]
 LONGEST_SHOWN = 4096
-"""Characters of a line that are given out; the rest is counted, and still searched."""
+"""Characters of a line that are shown; the rest is only counted, and searched."""
 LONGEST_FRAME_BYTES = 1 << 16
 MOST_REDRAWS = 64
 _NEAR_BYTES = 1 << 12
-"""Where so many redraws are found as a rule, if there are as many."""
+"""The end of a line, which usually holds ``MOST_REDRAWS`` redraws if the line has that many."""
 
 _ERROR = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL)\b|^\s*(?:\[rank\d+\]:\s*)?(?:Traceback \(most recent call last\)|"
@@ -32,26 +32,26 @@ _BLANK = re.compile(rb"(?:\s|\x1b\[[0-9;?]{0,16}[A-Za-z])*")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line, safe for any terminal."""
+    """A line whose text is safe on any terminal."""
 
     number: int | None
-    """From 1; None until the lines before it have been counted."""
+    """From 1; None until the lines before it are counted."""
     offset: int
-    """Of its first byte in the file."""
+    """Where it begins in the file, in bytes."""
     end: int
-    """Of the byte behind it: where the next line begins."""
+    """Where the next line begins."""
     text: str
     spans: tuple[StyleSpan, ...] = ()
     level: Level | None = None
     hidden_characters: int = 0
-    """How much longer the line is than what is shown of it."""
+    """Characters that are not shown; bytes where they were not even read."""
 
 
 def make_line(raw: bytes, offset: int, end: int, *, missing: int = 0) -> LogLine:
-    """Make a line of its bytes; its number is told later.
+    """Make a line, still without a number, from its bytes.
 
     Args:
-        missing: bytes of the line that are not in ``raw``.
+        missing: how many bytes of the line ``raw`` does not hold.
     """
     marked = visible(raw)
     text, spans = style_spans(marked) if "\x1b" in marked else (marked, ())
@@ -63,9 +63,9 @@ def make_line(raw: bytes, offset: int, end: int, *, missing: int = 0) -> LogLine
 
 
 def visible(raw: bytes) -> str:
-    """What is left on the screen of a line: of the frames drawn over each other the last that shows something.
+    """The text that a terminal would end up showing: the last redraw that is not blank.
 
-    Colour (SGR) sequences are kept, every other control goes.
+    Colour (SGR) sequences are kept, all other control sequences are removed.
     """
     raw = raw.replace(b"\0", b"").rstrip(b"\r\n")
     if raw.isascii() and (text := raw.decode()).isprintable():
@@ -76,14 +76,14 @@ def visible(raw: bytes) -> str:
 
 
 def last_frame(raw: bytes) -> bytes:
-    """The last frame of a redrawn line that is not blank."""
+    """The last redraw of a line that is not blank."""
     for first in (max(0, len(raw) - _NEAR_BYTES), 0):
         borders, ends = [first], []
         for match in _DRAWN_OVER.finditer(raw, first):
             ends.append(match.start())
             borders.append(match.end())
         if len(ends) > MOST_REDRAWS or not first:
-            break  # what is cut at the front is not among them
+            break  # the first redraw found, which may have lost its beginning, is not among those tried
     ends.append(len(raw))
     for start, end in list(zip(borders, ends, strict=True))[: -MOST_REDRAWS - 1 : -1]:
         if not _BLANK.fullmatch(raw, start, end):
@@ -92,7 +92,7 @@ def last_frame(raw: bytes) -> bytes:
 
 
 def level_of(text: str) -> Level | None:
-    """Whether a line tells of an error (a traceback and its frames included) or a warning, or labels itself as news."""
+    """The level that a line shows by its words; a traceback and its frames are errors."""
     if not _LETTERS.search(text):
         return None
     if _ERROR.search(text) or _FRAME_OF_TRACEBACK.match(text):
@@ -103,5 +103,5 @@ def level_of(text: str) -> Level | None:
 
 
 def begins_error(text: str) -> bool:
-    """Whether to stop at this line on the way from error to error: not at every frame of a traceback."""
+    """Whether "next error" stops at this line, which it does not at each frame of a traceback."""
     return _ERROR.search(text) is not None

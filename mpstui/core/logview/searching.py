@@ -1,7 +1,7 @@
-"""The lines of a huge file, found locally (no index, two blocks of reading at most), and searched block by block.
+"""Finds the lines of a huge file without an index, reading two blocks at most, and searches it block by block.
 
-A *piece* is a line, or a part of a line of megabytes. Such a line is cut at multiples of ``BLOCK_BYTES``: a multiple is
-a border when the whole block before it holds no newline. Both directions find the same borders.
+A *piece* is a line, or part of a line of megabytes. Such a line is cut at multiples of ``BLOCK_BYTES``: a multiple is a
+border if the whole block before it holds no newline. Reading forwards and backwards finds the same borders.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class LinePiece(NamedTuple):
 
 
 class PieceFinder:
-    """Looks into one open file. What is before ``begin`` is gone (a hole), what is from ``size`` on unknown."""
+    """Finds the pieces of one open file between ``begin`` (a capped log has had its front removed) and ``size``."""
 
     def __init__(self, descriptor: int, size: int, begin: int = 0) -> None:
         self._descriptor = descriptor
         self.size = size
         self.begin = begin
         self.reads = READ_BYTES
-        """At a time."""
+        """Bytes read at a time."""
         self._base = 0
         self._data = b""
 
@@ -76,7 +76,7 @@ class PieceFinder:
         return min(border, self.size)
 
     def next_start(self, offset: int) -> int:
-        """The first start of a piece at or after ``offset``; ``size`` when there is none."""
+        """Where the first piece at or after ``offset`` begins; ``size`` if there is none."""
         if offset <= self.begin:
             return self.begin
         if offset >= self.size:
@@ -85,7 +85,7 @@ class PieceFinder:
         return start if start == offset else self.end_after(start)
 
     def forwards(self, start: int) -> Iterator[LinePiece]:
-        """Pieces from a start on."""
+        """The pieces from ``start``, where one begins, to the end of the file."""
         while start < self.size:
             data = self.read(start, start + self.reads)
             if not data:
@@ -102,7 +102,7 @@ class PieceFinder:
                 start = end
 
     def backwards(self, end: int) -> Iterator[LinePiece]:
-        """Pieces that end at ``end``, before it, and so on."""
+        """The piece that ends at ``end``, the one before it, and so on."""
         while end > self.begin:
             if not self._base < end <= self._base + len(self._data) or end - self._base < self.reads // 8:
                 start = max(self.begin, end - self.reads)  # many short lines are found in one read
@@ -137,7 +137,7 @@ class PieceFinder:
 
 
 SEARCH_BYTES = 1 << 18
-"""Looked through at a time: a search that is taken in slices can be as short as this."""
+"""Bytes searched between two looks at the time budget."""
 Maker = Callable[[LinePiece], LogLine]
 _NEWLINE = re.compile(b"\n")
 _SIGNS_OF_ERROR = (
@@ -147,9 +147,10 @@ _SIGNS_OF_ERROR = (
 
 
 class LiteralHint:
-    """Finds in raw bytes every line worth a look, and some that are not: most of a file is never made into lines.
+    """Finds candidate lines in raw bytes by plain words, of which a line must hold one.
 
-    Plain words, any of them: many times faster than a regular expression.
+    A hint may name lines that do not match, but misses none that does, so most of a file is never decoded. Plain words
+    are many times faster than a regular expression.
     """
 
     def __init__(self, words: Sequence[bytes], *, ignore_case: bool = False) -> None:
@@ -157,11 +158,11 @@ class LiteralHint:
         self._ignore_case = ignore_case
 
     def serves(self, text: bytes, *, raw_tells: bool) -> bool:
-        """Whether a line of ``text`` can only match if its bytes do; ``raw_tells`` as in `Search`."""
+        """Whether the hint can be trusted to miss no line of ``text``; ``raw_tells`` as in `Search`."""
         return True
 
     def lines(self, text: bytes) -> Iterator[int]:
-        """The numbers of lines to look at, from 0 on, in any order; ``text`` has no escape sequences."""
+        """The numbers of candidate lines, from 0, in any order; ``text`` has no escape sequences."""
         where = text.lower() if self._ignore_case else text
         for word in self._words:
             at, counted, number = where.find(word), 0, 0
@@ -173,13 +174,13 @@ class LiteralHint:
 
 
 class PatternHint:
-    """A regular expression; otherwise as :class:`LiteralHint`."""
+    """Like :class:`LiteralHint`, for a regular expression."""
 
     def __init__(self, pattern: LinePattern) -> None:
         words = pattern.pattern.pattern
         self._anchored = re.search(r"[\^$]|\\[bB]", words) is not None
         self._of_whole_lines = re.search(r"\\[AZ]|\(\?[=!<]", words) is not None
-        """Whether it may match a line and not the text that the line is a part of."""
+        """Whether it may match a line by itself but not within the text around it."""
         flags = re.MULTILINE | pattern.pattern.flags & re.IGNORECASE
         self._raw = re.compile(words.encode(errors="replace"), flags)
         self._pattern = re.compile(words, flags)
@@ -193,7 +194,7 @@ class PatternHint:
             for number, line in enumerate(text.split(b"\n")):
                 if not line.isascii() or b"\r" in line or b"\x08" in line or self._raw.search(line, 0, self._longest):
                     yield number
-        # Where a line is drawn over, it begins again.
+        # An anchored pattern can match at the start of each redraw.
         elif text.isascii():
             drawn = text.replace(b"\r", b"\n").replace(b"\x08", b"\n") if self._anchored else text
             yield from _matched(self._raw, drawn, text, b"\n")
@@ -206,12 +207,12 @@ class PatternHint:
 def _decoded(text: bytes) -> str:
     try:
         return text.decode()
-    except UnicodeDecodeError:  # a line of it, in any case
+    except UnicodeDecodeError:  # then line by line, as each is shown
         return "\n".join(map(decode_line, text.split(b"\n")))
 
 
 def _matched(pattern: re.Pattern[AnyStr], drawn: AnyStr, text: AnyStr, newline: AnyStr) -> Iterator[int]:
-    """Numbers of the lines of ``text`` where ``pattern`` matches in ``drawn``, which has the same length."""
+    """Numbers of the lines of ``text`` in which ``pattern`` matches; ``drawn`` is ``text`` with redraws as lines."""
     at = counted = number = 0
     while (match := pattern.search(drawn, at)) is not None:
         number += text.count(newline, counted, match.start())
@@ -226,10 +227,10 @@ Hint = LiteralHint | PatternHint
 
 
 class Search:
-    """One search. ``stopped_at`` tells where a budget ended it: the place to go on from; None: it was finished."""
+    """One search through a file. ``stopped_at`` is where its budget ran out, None if it finished."""
 
     def __init__(self, finder: PieceFinder, make: Maker, budget: Budget, *, raw_tells: bool = True) -> None:
-        """``raw_tells``: whether the bytes of the file are those of its text (of UTF-16 they are not)."""
+        """``raw_tells``: whether text can be searched as the file's bytes (in UTF-16 it cannot)."""
         self._raw_tells = raw_tells
         self._finder = finder
         self._make = make
@@ -237,7 +238,7 @@ class Search:
         self.stopped_at: int | None = None
 
     def next(self, wanted: Wanted, start: int, *, backwards: bool) -> LogLine | None:
-        """The next line that is wanted, among those that begin at or after ``start``, or before it."""
+        """The next match among the lines that begin at or after ``start``, or backwards among those before it."""
         for piece in self._backwards(wanted.hint, start) if backwards else self._forwards(wanted.hint, start):
             line = self._make(piece)
             if self._shows(wanted, line, piece):
@@ -245,13 +246,13 @@ class Search:
         return None
 
     def offsets(self, wanted: Wanted, begin: int, end: int) -> list[int]:
-        """Where the wanted lines begin, of all that lie between two borders of lines; as they are, without a budget."""
+        """Where the matches between two line starts begin, in order and whatever the budget."""
         pieces = self._candidates(wanted.hint, begin, end)
         return [piece.start for piece in pieces if self._shows(wanted, self._make(piece), piece)]
 
     def _shows(self, wanted: Wanted, line: LogLine, piece: LinePiece) -> bool:
         # The part of a long line that is not shown may match too.
-        return wanted.tells(line) or (line.hidden_characters > 0 and self._hides(wanted.hint, piece))
+        return wanted.matches(line) or (line.hidden_characters > 0 and self._hides(wanted.hint, piece))
 
     def _forwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
         """Pieces from ``start`` on that may hold a match."""
@@ -297,19 +298,19 @@ class Search:
 
 
 class Wanted(NamedTuple):
-    """What lines are looked for: a hint that misses none, and who decides."""
+    """What a search looks for: a hint that names candidates, and the test that decides."""
 
     hint: Hint
-    tells: Callable[[LogLine], bool]
+    matches: Callable[[LogLine], bool]
     name: str = ""
-    """What :func:`wanted_of` makes the same of, where the file lies."""
+    """The name from which :func:`wanted_of` makes the same again, on the machine that has the file."""
 
 
 NOTHING = Wanted(LiteralHint([]), lambda line: False)
 
 
 def matching(pattern: str) -> Wanted:
-    """Lines that show a pattern: a regular expression, else taken literally; see :func:`compiled` for its case."""
+    """Lines that show a pattern, read as :func:`compiled` says."""
     text = compiled(pattern)
     words = text.pattern.pattern
     literal = re.escape(words).replace("\\ ", " ").replace("\\-", "-") == words
@@ -321,28 +322,28 @@ def matching(pattern: str) -> Wanted:
 
 
 def beginning_errors() -> Wanted:
-    """Lines that begin to tell of an error."""
+    """Lines that begin an error."""
     return Wanted(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text), "!")
 
 
 def of_levels(levels: frozenset[str]) -> Wanted:
-    """Lines of some levels, ``error`` and ``warning``."""
+    """Lines of these levels: ``error``, ``warning``."""
     signs = [*_SIGNS_OF_ERROR, b'File "'] if "error" in levels else []
     signs += [b"WARN", b"arning"] if "warning" in levels else []
     return Wanted(LiteralHint(signs), lambda line: line.level in levels, f"={' '.join(sorted(levels))}")
 
 
 def wanted_of(name: str) -> Wanted:
-    """What goes by this name."""
+    """What has this :attr:`Wanted.name`: ``/pattern``, ``!`` for errors, ``=error warning`` for levels, or none."""
     if name.startswith("/") and len(name) > 1:
         return matching(name[1:])
     return beginning_errors() if name == "!" else of_levels(frozenset(name[1:].split())) if name else NOTHING
 
 
 def compiled(pattern: str) -> LinePattern:
-    """The pattern as a regular expression; what is none, or could take for ever on a line, is taken literally.
+    """The pattern as a regular expression; an invalid one, or one that could take for ever, is taken literally.
 
-    Case does not matter, unless the pattern itself has a capital letter (one behind a backslash is none).
+    Case matters only if the pattern has a capital letter; one after a backslash does not count.
     """
     flags = 0 if re.search(r"[A-Z]", re.sub(r"\\.", "", pattern)) else re.IGNORECASE
     try:

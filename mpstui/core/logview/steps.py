@@ -1,7 +1,7 @@
-"""Which line of a log was printed at which step: what the lines say of themselves, and nothing that is guessed.
+"""Finds the line of a log for a step and the step for a line, from what the lines themselves say.
 
-A line counts that names a step of the whole training. One that counts within an epoch does not, and where the steps of
-a log go back (a program that began again, two runs in one file) none of them can be found by its step.
+Only steps of the whole training are used, not those counted within an epoch. Where the steps of a log go back (the
+program began again, or the file holds two runs), no line is found by its step.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from .document import LogDocument
 from .line import LogLine
 
 _NEAR_LINES = 60
-"""A line without a step belongs to the last step told in so many lines before it."""
+"""A line that names no step takes the last one named within this many lines before it."""
 _WINDOW_LINES, _PROBES, _SURVEYED = 20, 60, 8
 _LAST_BYTES = 1 << 11
-"""So close together, lines are read one after another."""
+"""Once the binary search has narrowed the log to this much, its lines are read one after another."""
 _MOST_LINES = 400
+_MOST_KNOWN = 1 << 14
+"""Parsed lines that are remembered."""
 
 
 class LogSteps:
-    """Finds lines by step and steps by line; what was parsed once is kept."""
+    """Finds lines by step and steps by line; remembers the lines it has parsed."""
 
     def __init__(self, document: LogDocument, total: int | None = None) -> None:
-        """``total``: steps of the whole training, where that is known; a step out of so many is one of these."""
+        """``total``: steps of the whole training, if known: a step printed as ``N/total`` is then one of those."""
         self._document, self.total = document, total
         self._known: dict[tuple[int, int], int | None] = {}
         self._surveyed: tuple[int, list[tuple[int, int]]] | None = None
 
     def told(self, line: LogLine) -> int | None:
-        """The step that a line names; None where it names none."""
+        """The step that a line names, None if it names none."""
         key = line.offset, line.end
         if key not in self._known:
-            if len(self._known) > 1 << 14:
+            if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             reader = LogReader(steps=self.total)
             points = reader.feed(line.text.encode() + b"\n") if any(map(str.isdigit, line.text)) else []
@@ -42,12 +44,12 @@ class LogSteps:
         return self._known[key]
 
     def of(self, line: LogLine) -> int | None:
-        """The step at which a line was printed: its own, else the one told last before it; None where none is near."""
+        """The step at which a line was printed: the one it names, else the last one named shortly before it."""
         own = self.told(line)
         return own if own is not None else self._last(self._document.before(line.offset, _NEAR_LINES))
 
     def line_at(self, step: float) -> LogLine | None:
-        """The line of a step, else the last one before it; None where no line tells, or the steps go back."""
+        """The last line that names ``step`` or an earlier one; None if no line names a step, or the steps go back."""
         low, high = 0, self._document.size_bytes
         seen = self._survey()
         if not seen:
@@ -80,7 +82,7 @@ class LogSteps:
         return best
 
     def _survey(self) -> list[tuple[int, int]]:
-        """Offsets and steps of some lines all over the log; looked for again when it has grown by a half."""
+        """Offsets and steps of a few lines spread over the log, looked up again when it has grown by half."""
         size = self._document.size_bytes
         if self._surveyed is None or not self._surveyed[0] <= size <= self._surveyed[0] * 1.5:
             places = (size * part // _SURVEYED for part in range(_SURVEYED))

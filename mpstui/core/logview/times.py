@@ -1,7 +1,7 @@
-"""When a line of a log was printed: by its own time stamp, else by when the step that it names was measured.
+"""When a line of a log was printed: its own time stamp, else the time at which the step it names was measured.
 
-A log that has no stamps does not say when its lines arrived, and nobody else has kept that: a line that names no step,
-or one that nobody measured, has no time.
+Nobody records when a line arrives. In a log without time stamps, a line that names no step, or a step that was not
+measured, therefore has no time.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ _IN_RECORD = re.compile(
     r'"(?:_?timestamp|ts|time|asctime|datetime)": ?"?(?:(\d{4})-(\d\d)-(\d\d)[T ](\d\d:\d\d:\d\d)|(\d{10})\b)'
 )
 _LOOKED_AT = 40
-"""Lines at either end of a log that tell whether it has stamps of its own."""
+"""Lines at either end of a log that are searched for time stamps."""
 _NEAR_SECONDS = 60.0
-"""Between points so far apart at most a time is worked out, to the minute."""
+"""A time is interpolated, and shown to the minute, between two points at most this far apart."""
 
 
 class Stamp(NamedTuple):
     """When a line was printed."""
 
     clock: str
-    """``10:35:12``; ``~10:35`` where only the minute is known."""
+    """``10:35:12``, or ``~10:35`` if it was interpolated."""
     day: str = ""
-    """``2026-11-23``, where that is known."""
+    """``2026-11-23``; empty if it is not known."""
 
 
 class LogTimes:
-    """The times of one log's lines. Stamps of its own and times of steps are never mixed: their clocks may differ."""
+    """Tells when the lines of one log were printed, by stamps or by steps: never both, as their clocks may differ."""
 
     def __init__(self, document: LogDocument, steps: LogSteps) -> None:
-        # Another attempt may have measured its steps again: those times are not those of its lines.
+        # Another attempt may have measured the same steps again; its times say nothing about these lines.
         began, ended = document.span
         self._began, self._ended = began if began is not None else -inf, ended if ended is not None else inf
         self._steps = steps
         self._own = any(map(own_stamp, [*document.window(0, _LOOKED_AT), *document.tail(_LOOKED_AT)]))
 
     def of(self, line: LogLine, series: Iterable[SeriesView]) -> Stamp | None:
-        """When a line was printed; None where nobody knows.
+        """When a line was printed; None if that is not known.
 
         Args:
-            series: of the line's run, with the times at which its steps were measured.
+            series: the metrics of the log's run, with the times at which its steps were measured.
         """
         if self._own:
             return own_stamp(line)
@@ -68,14 +68,14 @@ class LogTimes:
         return Stamp(time.strftime("%H:%M:%S" if exact else "~%H:%M", local), time.strftime("%Y-%m-%d", local))
 
     def untold(self, lines: Iterable[LogLine], series: Sequence[SeriesView]) -> tuple[int, int] | None:
-        """The first and the last step that lines name; None where the moment of each is told exactly."""
+        """The first and last step that ``lines`` name, unless each was measured at a known time."""
         steps = [] if self._own else [step for line in lines if (step := self._steps.told(line)) is not None]
         missing = any(not time_at(series, step)[1] for step in steps)
         return (min(steps), max(steps)) if missing else None
 
 
 def own_stamp(line: LogLine) -> Stamp | None:
-    """The time stamp that stands before what a line says, or in a record, as it was written."""
+    """The time stamp in front of a line's text, or in its JSON record, as it was written."""
     text = line.text.rstrip()
     before = "" if text.startswith("{") else text[: len(text) - len(strip_prefix(text))]
     found = _OWN.search(before) or (None if before else _IN_RECORD.search(text))
@@ -89,9 +89,9 @@ def own_stamp(line: LogLine) -> Stamp | None:
 
 
 def time_at(series: Iterable[SeriesView], step: float) -> tuple[float | None, bool]:
-    """When a step was measured, and whether by a point exactly there; else between two a minute apart at most.
+    """When a step was measured, and whether exactly then: else the time is interpolated between two close points.
 
-    None where nobody knows.
+    The time is None where no two points are close enough.
     """
     found: float | None = None
     for view in series:

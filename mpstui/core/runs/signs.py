@@ -266,8 +266,8 @@ class Signs:
     """The supervisor was asked to pause it."""
     process_state: str | None = None
     """The kernel's letter for the trainer: R, S, D or U, T, Z."""
-    late_rank: tuple[int, float, float] | None = None
-    """A rank above 0 that broke its promise: rank, silent seconds, promised seconds."""
+    late_rank: LateRank | None = None
+    """A rank above 0 that broke its promise."""
     slept_seconds: float = 0.0
     """How long the machine has slept since the newest heartbeat."""
     slept_before_seconds: float = 0.0
@@ -301,10 +301,9 @@ def assess(signs: Signs) -> Condition:
         return _silent(signs, signs.beat_age, promise)
     if signs.slept_seconds > SLEPT_SECONDS:
         return Condition(Health.SLEPT, f"slept {duration(signs.slept_seconds)}")
-    if signs.late_rank is not None:
-        rank, silent, promised = signs.late_rank
-        note = f"rank {rank}: no beat for {duration(silent)}, promised within {duration(promised)}"
-        return Condition(Health.STALLED, note)
+    if (late := signs.late_rank) is not None:
+        silent, promised = duration(late.silent_seconds), duration(late.promised_seconds)
+        return Condition(Health.STALLED, f"rank {late.rank}: no beat for {silent}, promised within {promised}")
     doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
     if signs.phase == "compile":
         return Condition(doing, "compiling")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -113,9 +114,8 @@ TABLES: dict[str, Callable[[Table, Path], None]] = {"csv": write_csv, "parquet":
 
 
 def file_stem(text: str) -> str:
-    """A file name made of somebody's words: letters, digits, ``-_.`` and nothing that leaves the folder."""
-    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text).strip(".-")
-    return kept[:80] or "run"
+    """A file name made of somebody's words: letters, digits, ``-_.``, and nothing that leaves the folder."""
+    return re.sub(r"[^\w.-]+", "-", text).strip(".-")[:80] or "run"
 
 
 def run_stem(snapshot: RunSnapshot) -> str:

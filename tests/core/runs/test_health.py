@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import Health
-from mpstui.core.runs.signs import Signs, assess, duration
+from mpstui.core.runs.signs import LateRank, Signs, assess, duration
 
 
 def signs(**fields: Any) -> Signs:
@@ -52,7 +52,7 @@ CASES: list[tuple[str, Signs, Health, str]] = [
     ("paused by another", signs(beat_age=900.0, process_state="T"), Health.PAUSED, "did not send"),
     ("slept", signs(beat_age=2.0, slept_seconds=21_600.0), Health.SLEPT, "slept 6 h"),
     ("woke up", signs(slept_before_seconds=21_600.0), Health.TRAINING, "slept 6 h"),
-    ("a rank is late", signs(late_rank=(3, 90.0, 10.0)), Health.STALLED, "rank 3: no beat for 90 s"),
+    ("a rank is late", signs(late_rank=LateRank(3, 90.0, 10.0)), Health.STALLED, "rank 3: no beat for 90 s"),
     ("a clock that was set is no sleep", signs(slept_seconds=5.0), Health.TRAINING, ""),
     ("no promise", signs(promise=None, beat_age=50.0), Health.TRAINING, "nothing heard for 50 s"),
     ("beats but stands still", signs(step_age=90.0, usual_step_seconds=0.4), Health.STALLED, "no step for 90 s"),

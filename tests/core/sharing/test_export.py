@@ -74,6 +74,7 @@ def test_parquet_says_what_it_needs_or_writes_nulls(tmp_path: Path) -> None:
 def test_a_name_becomes_a_file_name_that_stays_in_its_folder(tmp_path: Path) -> None:
     assert export.file_stem("../../etc/passwd") == "etc-passwd"
     assert export.file_stem("....") == "run"
+    assert export.file_stem("Quick start · tiny network") == "Quick-start-tiny-network"
     assert len(export.file_stem("x" * 500)) == 80
     made = table(tmp_path, poisoned_run(home_in(tmp_path)))
     export.write_csv(made, tmp_path / "out.csv")

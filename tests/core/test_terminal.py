@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from mpstui.core.present import BADGES, colour_system, ground, lookalike, write_lookalikes
+from mpstui.core.present import BADGES
+from mpstui.core.terminal import colour_system, ground, lookalike, write_lookalikes
 
 
 def test_every_state_has_a_look_alike_of_one_character() -> None:
