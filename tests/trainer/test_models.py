@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trainer.data import images
-from trainer.models.resnet import ResNet, WideResNet
+from trainer.models.resnet import Conv1x1, ResNet, WideResNet
 from trainer.models.whitened import WhitenedNet
 
 
@@ -61,3 +61,18 @@ class _Given(torch.nn.Module):
     def forward(self, _: torch.Tensor) -> torch.Tensor:
         """What was given."""
         return self._answer
+
+
+@pytest.mark.parametrize("channels", [1, 4, 7, 8, 24])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_convolution_of_single_pixels_has_the_right_gradient_however_narrow(channels: int, stride: int) -> None:
+    """oneDNN's own, of channels-last images with few channels, ends the process."""
+    convolution = Conv1x1(channels, 8, stride)
+    x = torch.randn(16, channels, 9, 9).contiguous(memory_format=torch.channels_last)
+    chosen = x[:, :, ::stride, ::stride]
+    found = convolution(x)
+    found.sum().backward()
+    torch.testing.assert_close(found, torch.einsum("oi,niyx->noyx", convolution.weight[:, :, 0, 0], chosen))
+    expected = chosen.sum(dim=(0, 2, 3)).expand(8, channels)
+    assert convolution.weight.grad is not None
+    torch.testing.assert_close(convolution.weight.grad[:, :, 0, 0], expected, rtol=1e-4, atol=1e-4)

@@ -5,9 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from .batch_norm import BatchNorm
+
+_NARROW = 16
+"""Channels that fill a vector of AVX-512; AVX2's hold 8."""
+
+
+class Conv1x1(nn.Conv2d):
+    """A convolution of single pixels, without bias.
+
+    With a stride, and fewer channels-last channels than fill a vector, oneDNN computes the weight's gradient beyond its
+    workspace: it crashes, hangs or is wrong (oneDNN#6035, in torch 2.13). So the pixels are chosen before.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__(inputs, outputs, 1, stride=stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
+        if self.in_channels >= _NARROW or x.device.type != "cpu":
+            return super().forward(x)
+        down, right = self.stride
+        return F.conv2d(x[:, :, ::down, ::right], self.weight)
 
 
 class BasicBlock(nn.Module):
@@ -21,7 +43,7 @@ class BasicBlock(nn.Module):
         self.bn2 = BatchNorm(outputs)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), BatchNorm(outputs))
+            self.shortcut = nn.Sequential(Conv1x1(inputs, outputs, stride), BatchNorm(outputs))
 
     def forward(self, both: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride).
@@ -72,7 +94,7 @@ class PreActivationBlock(nn.Module):
         self.conv2 = _conv3x3(outputs, outputs, 1)
         self.shortcut: nn.Module | None = None
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False)
+            self.shortcut = Conv1x1(inputs, outputs, stride)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
