@@ -23,8 +23,8 @@ class Steps:
     Optimizers that take turns (a GAN's) make one step together; those of consecutive trainings add up.
     """
 
-    def __init__(self, begun_from: Callable[[], int | None] = lambda: None) -> None:
-        """``begun_from``: the step of the checkpoint that mpstui started this process from, if known."""
+    def __init__(self, begun_from: Callable[[list[str]], int | None] = lambda loaded: None) -> None:
+        """``begun_from``: the step of the checkpoint that this process goes on from, if known: one of those loaded."""
         self._begun_from = begun_from
         self.before: int | None = 0
         """Steps done before this process; None: unknown."""
@@ -58,6 +58,8 @@ class Steps:
         self.may_go_on = False
         """Something was loaded that a training could resume from."""
         self._told: int | None = None
+        self._loaded: list[str] = []
+        """Where checkpoints were read from, the newest first."""
         self._lr: Any = None
 
     @property
@@ -133,11 +135,13 @@ class Steps:
         if self._earlier:  # it may continue another optimizer, whose steps were seen
             self._optimizers = [ref for ref in self._optimizers if ref() is not optimizer]
 
-    def loaded(self, found: Any, *args: Any, **kwargs: Any) -> None:
+    def loaded(self, found: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """After ``torch.load``: a checkpoint may say how many steps or epochs were done."""
         if not isinstance(found, dict) or self.seen:  # the best weights, loaded for a final test
             return
         self.may_go_on = True
+        if isinstance(f, (str, os.PathLike)):
+            self._loaded.insert(0, os.path.abspath(f))  # noqa: PTH100
         parts = (found, *(part for part in found.values() if isinstance(part, dict)))
         self._read_optimizer = self._read_optimizer or any("param_groups" in part for part in parts)
         counts = {name: value for name, value in found.items() if type(value) is int and value > 0}
@@ -207,7 +211,7 @@ class Steps:
         counted = max((own or 1) - 1, *others, 0)
         if counted:
             return counted
-        known = self._begun_from() if self.may_go_on else None
+        known = self._begun_from(self._loaded if self._resumed else []) if self.may_go_on else None
         if not self._resumed:
             return known or 0
         of_epochs = self.epochs_before * epoch_steps if self.epochs_before and epoch_steps else None

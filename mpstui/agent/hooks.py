@@ -70,7 +70,7 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(torch, "nn.Module"), "train", watch.before_train, None),
         (_found(optim, "Optimizer"), "__init__", watch.steps.made, None),
         (_found(optim, "Optimizer"), "load_state_dict", watch.steps.resumed, None),
-        (_found(torch, "serialization"), "_load", None, watch.steps.loaded),
+        (_found(torch, "serialization"), "load", None, watch.steps.loaded),
         (_found(torch, "serialization"), "save", watch.before_save, watch.after_save),
         (_found(torch, "cuda.CUDAGraph"), "capture_end", None, watch.captured.after_capture),
         (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.captured.after_replay),
@@ -79,7 +79,7 @@ def attach(torch: Any, watch: Watch) -> None:
     ):
         _put(watch, owner, name, before, after)
     if hasattr(torch, "save"):
-        torch.save = torch.serialization.save
+        torch.save, torch.load = torch.serialization.save, torch.serialization.load
     _hide_from_compilers(torch)
     atexit.register(watch.at_exit)
 

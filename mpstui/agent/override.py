@@ -104,7 +104,8 @@ class _Named:
             self._replace(f"cuda.{name}", functools.partial(_always, value))
         for name in [name for name in vars(torch.cuda) if name.endswith("Tensor") and hasattr(torch, name)]:
             setattr(torch.cuda, name, getattr(torch, name))
-        self._replace("load", self._loaded)
+        self._replace("serialization.load", self._loaded)
+        torch.load = torch.serialization.load
         self._replace("nn.parallel.DistributedDataParallel.__init__", self._without_devices)
         self._replace("distributed.init_process_group", self._by_gloo)
         for name in ("device", "Generator"):
@@ -145,8 +146,8 @@ class _Named:
         return wrapped
 
     def _loaded(self, path: str, original: Any) -> Any:
-        def wrapped(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-            return original(file, "cpu", *args, **kwargs)
+        def wrapped(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+            return original(f, "cpu", *args, **kwargs)
 
         return wrapped
 

@@ -6,10 +6,10 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Optional
 
-from ..wire import heartbeat, storage
+from ..wire import checkpoints, heartbeat, storage
 from ..wire.heartbeat import CheckpointNote
 from ..wire.records import LaunchRecord, Spec
 from .reporter import place_of
@@ -139,25 +139,24 @@ def path_of(file: Any) -> str | None:
     return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
 
 
-def step_begun_from(environ: Mapping[str, str]) -> Optional[int]:
-    """The step of the checkpoint that this attempt was started from; None if it is not on record.
+def step_begun_from(environ: Mapping[str, str], loaded: Iterable[str] = ()) -> Optional[int]:
+    """The step of the checkpoint that this attempt goes on from; None if it is not on record.
 
-    It is in the last heartbeat of the attempt that wrote the checkpoint, if that was its newest one; for a branch, it
-    is in the spec.
+    That is the one that mpstui started it from, else one that an earlier attempt told of and that was ``loaded``: the
+    events have its step. Of the checkpoint of another run that a branch begins with, the spec has it.
     """
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
     run, attempt = place_of(environ)
     launch = storage.read_or_none(LaunchRecord, run.attempt(attempt).launch)
-    if launch is None or launch.checkpoint is None:
-        return None
-    for number in range(attempt - 1, 0, -1):
-        beat = heartbeat.read(run.attempt(number).heartbeat())
-        if beat is not None and beat.checkpoint is not None and beat.checkpoint.path == launch.checkpoint:
-            return None if beat.step_from == "process" else beat.checkpoint.step
-    spec = storage.read_or_none(Spec, run.spec)
-    return (
-        spec.branch.step
-        if spec is not None and spec.branch is not None and spec.branch.checkpoint == launch.checkpoint
-        else None
-    )
+    given = launch.checkpoint if launch is not None else None
+    for path in ([given] if given else []) + [*loaded]:
+        told = checkpoints.last_told(run.events, path) or {}
+        teller, step = heartbeat.integer(told.get("attempt")), heartbeat.integer(told.get("step"))
+        is_known = path == given or told.get("weights_only") is not True  # else nobody knows that it goes on from them
+        if teller is not None and teller < attempt and is_known:
+            beat = heartbeat.read(run.attempt(teller).heartbeat())
+            return None if beat is not None and beat.step_from == "process" else step
+    spec = storage.read_or_none(Spec, run.spec) if given else None
+    branch = spec.branch if spec is not None else None
+    return branch.step if branch is not None and branch.checkpoint == given else None

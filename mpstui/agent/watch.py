@@ -41,7 +41,7 @@ class Watch:
     ) -> None:
         self.losses = Losses(torch)
         self.passes = Passes(torch)
-        self.steps = Steps(lambda: saving.step_begun_from(environ))
+        self.steps = Steps(lambda loaded: saving.step_begun_from(environ, loaded))
         self.trainer: Callable[[], dict[str, Any]] | None = None
         """What a framework's own loop reports, before what is seen from outside: heartbeat fields, new ``points`` by
         step, ``logged_loss`` if none is seen, ``counts_behind``: whether its count lags behind the optimizer's."""

@@ -109,6 +109,12 @@ def tellers(runs: Path) -> dict[str, str]:
     return {path: run for path, (_, run) in found.items()}
 
 
+def last_told(events: Path, path: str) -> dict[str, Any] | None:
+    """The newest event that tells of this checkpoint, or of one whose folder this file is in; None if none does."""
+    places = (path, os.path.dirname(path))  # noqa: PTH120
+    return next((record for saved, record in _saved(events) if saved in places), None)
+
+
 def _saved(events: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The checkpoints that a run's events tell of, the newest first."""
     try:

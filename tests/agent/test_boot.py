@@ -128,7 +128,7 @@ assert pickle.loads(pickle.dumps(device)) == copy.deepcopy(device) == device
 net = torch.nn.Linear(8, 1).to('mps').cuda()
 x = torch.randn(32, 8, device='mps') + torch.zeros(8, device=device) + torch.ones(8).to(0).cuda(non_blocking=True)
 torch.save(net.state_dict(), 'w.pt')
-net.load_state_dict(torch.load('w.pt', map_location='cuda:0'))
+net.load_state_dict(torch.load(f='w.pt', map_location='cuda:0'))
 torch.set_default_device('mps')
 optimizer = torch.optim.Adam(net.parameters())
 for _ in range(3):

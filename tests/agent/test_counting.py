@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import tempfile
 from collections.abc import Callable, Iterator
@@ -39,7 +40,10 @@ def _made(kind: Any, steps: Steps, **options: Any) -> Made:
 
 
 def _resumed(
-    kind: Any, checkpoint: dict[str, Any], begun_from: Callable[[], int | None] = lambda: None, **options: Any
+    kind: Any,
+    checkpoint: dict[str, Any],
+    begun_from: Callable[[list[str]], int | None] = lambda loaded: None,
+    **options: Any,
 ) -> tuple[Steps, Made]:
     """After five steps elsewhere, in a process that loads what was saved."""
     first = _made(kind, Steps(), **options)
@@ -203,41 +207,79 @@ def test_a_checkpoint_tells_what_its_optimizer_does_not(checkpoint: dict[str, An
     assert steps.epoch_saved == checkpoint.get("epoch")
 
 
-def _run_resumed(folder: Path, **beat: Any) -> dict[str, str]:
-    """The environment of a second attempt, which goes on from what the first one told last."""
+STARTED = "/out/008.pt"
+
+
+def _run_resumed(
+    folder: Path, *saved: dict[str, Any], step_from: str | None = None, started_from: str | None = STARTED
+) -> dict[str, str]:
+    """The environment of a second attempt, after a first one that told of what it ``saved``."""
     run = RunDir(folder)
-    for attempt, checkpoint in ((1, None), (2, "/out/008.pt")):
+    for attempt, checkpoint in ((1, None), (2, started_from)):
         storage.make_private_folder(run.attempt(attempt).path)
         record = LaunchRecord(attempt, 0.0, ["python"], "/", "cpu", checkpoint=checkpoint)
         storage.write_json(run.attempt(attempt).launch, record)
-    told = heartbeat.Heartbeat(
-        time=0.0, seq=1, **{"checkpoint": heartbeat.CheckpointNote("/out/008.pt", 256, 0.0), **beat}
-    )
+    told = heartbeat.Heartbeat(time=0.0, seq=1, step=300, step_from=step_from)
     storage.write_json(run.attempt(1).heartbeat(), heartbeat.to_json(told))
+    for event in saved:
+        storage.append_line(run.events, {"time": 0.0, "attempt": 1, "event": "checkpoint", **event})
     return {"MPSTUI_RUN_DIR": str(folder), "MPSTUI_ATTEMPT": "2"}
 
 
+OLDER, NEWER = {"path": STARTED, "step": 256}, {"path": "/out/009.pt", "step": 288}
+
+
 @pytest.mark.parametrize(
-    ("beat", "begun_from"),
+    ("saved", "step_from", "begun_from"),
     [
-        ({}, 256),
-        ({"checkpoint": heartbeat.CheckpointNote("/out/009.pt", 288, 0.0)}, None),  # an older one was chosen
-        ({"step_from": "process"}, None),  # counted from nobody knows where
-        ({"checkpoint": None}, None),
+        ([OLDER], None, 256),
+        ([OLDER, NEWER], None, 256),  # an older one was chosen
+        ([{**OLDER, "step": 128}, OLDER], None, 256),  # written twice
+        ([OLDER], "process", None),  # counted from nobody knows where
+        ([NEWER], None, None),
+        ([{"path": STARTED}], None, None),
+        ([{**OLDER, "attempt": 2}], None, None),  # it has that name again since
+        ([], None, None),
     ],
 )
-def test_a_restart_goes_on_at_the_step_that_the_attempt_before_told_of_its_checkpoint(
-    tmp_path: Path, beat: dict[str, Any], begun_from: int | None
+def test_a_restart_goes_on_at_the_step_that_was_told_of_its_checkpoint(
+    tmp_path: Path, saved: list[dict[str, Any]], step_from: str | None, begun_from: int | None
 ) -> None:
-    environ = _run_resumed(tmp_path, **beat)
+    environ = _run_resumed(tmp_path, *saved, step_from=step_from)
     assert step_begun_from(environ) == begun_from
-    steps, made = _resumed(torch.optim.SGD, {"epoch": 8}, begun_from=lambda: step_begun_from(environ), momentum=0.9)
+    begun = functools.partial(step_begun_from, environ)
+    steps, made = _resumed(torch.optim.SGD, {"epoch": 8}, begun_from=begun, momentum=0.9)
     _step(made, steps)
     assert (steps.before, steps.count) == (begun_from, (begun_from or 0) + 1)
 
 
+def test_a_checkpoint_that_the_program_finds_by_itself_is_known_by_its_place(tmp_path: Path) -> None:
+    """What is loaded may be a file of the folder that was told of; of bare weights nobody knows what they are for."""
+    bare = {**NEWER, "weights_only": True}
+    environ = _run_resumed(tmp_path, {"path": "/out/step_256", "step": 256}, bare, started_from=None)
+    assert step_begun_from(environ, ["/out/step_256/optimizer.bin"]) == 256
+    assert step_begun_from(environ, ["/out/other.pt", "/out/step_256"]) == 256
+    assert step_begun_from(environ, ["/out/009.pt"]) is None
+    assert step_begun_from(environ) is None
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+def test_a_checkpoint_that_is_loaded_is_gone_on_from_where_an_optimizer_is_given_its_state(
+    tmp_path: Path, resumes: bool
+) -> None:
+    names = ["newer.pt", "older.pt"]
+    steps = Steps(lambda loaded: 256 if loaded == [str(tmp_path / name) for name in names] else None)
+    made = _made(torch.optim.SGD, steps)
+    steps.loaded({"model": {}, "optimizer": made[1].state_dict()}, tmp_path / "older.pt")
+    steps.loaded({"model": {}, "optimizer": made[1].state_dict()}, f=str(tmp_path / "newer.pt"))
+    if resumes:
+        steps.resumed(made[1], made[1].state_dict())
+    _step(made, steps)
+    assert steps.before == (256 if resumes else 0)
+
+
 def test_weights_that_mpstui_started_from_are_a_resume_too() -> None:
-    steps = Steps(lambda: 256)
+    steps = Steps(lambda loaded: 256)
     made = _made(torch.optim.SGD, steps)
     steps.loaded({"model": {}})
     _step(made, steps)

@@ -70,6 +70,21 @@ def test_kill_and_restart(folder: Path) -> None:
     ok("kill", run)
 
 
+@pytest.mark.parametrize("name", ["last.pt", "checkpoint-500"])
+def test_a_restart_begins_with_the_checkpoint_that_is_named_a_file_or_a_folder(folder: Path, name: str) -> None:
+    (folder / "p.toml").write_text(
+        'command = ["{python}", "steps.py"]\n[resume]\nargs = ["--from", "{checkpoint}"]\ncheckpoints = "*.pt"\n'
+    )
+    run = as_json("launch", "./p.toml", cwd=folder)["run"]
+    ok("kill", run)
+    place = folder / name
+    place.touch() if place.suffix else place.mkdir()
+    ok("restart", run, "--from", name)
+    wait_until(lambda: told("show", run)["attempt"] == 2, what="attempt 2")
+    assert told("show", run)["argv"][-2:] == ["--from", str(place)]
+    ok("kill", run)
+
+
 def test_restart_of_a_running_run_with_other_arguments(folder: Path) -> None:
     (folder / "p.toml").write_text('command = ["{python}", "steps.py"]\n[args]\nlr = 1\nkeep = "a"\n')
     run = as_json("launch", "./p.toml", cwd=folder)["run"]

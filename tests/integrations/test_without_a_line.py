@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integrations.conftest import Training
-from tests.integrations.test_frameworks import FASTAI, PPO, YOLO
+from tests.integrations.test_frameworks import ACCELERATE, FASTAI, PPO, YOLO
 from tests.integrations.test_huggingface import GIVEN as TRANSFORMERS
 from tests.integrations.test_lightning import GIVEN as LIGHTNING
 
@@ -94,3 +94,34 @@ def test_a_detector_of_ultralytics_as_it_is(train: Callable[[str, str], Training
     assert {"step", "steps", "epochs", "loss"} <= {name for name, by in shown["told_by"].items() if by == "agent"}
     assert shown["metrics"]["metrics/mAP50-95(B)"]["count"] == 2
     assert {one["path"].rpartition("/")[2] for one in shown["checkpoints"]} == {"last.pt", "best.pt"}
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_loop_of_accelerate_whose_optimizer_counts_nothing_goes_on_where_it_was(
+    is_given: bool, train: Callable[[str, str], Training]
+) -> None:
+    """Plain SGD has no state, and no schedule counts beside it: the run was told of the step that a checkpoint is of.
+
+    An older one may be chosen, or none: this program looks for itself then.
+    """
+    program = f"""{ACCELERATE.replace("0.03", "0.01")}
+import glob
+found = sys.argv[2:] or sorted(glob.glob("out/step-*"))[:1]
+accelerator = Accelerator()
+model, optimizer, train = accelerator.prepare(model, optimizer, train)
+if found:
+    accelerator.load_state(found[0])
+for step, loss in steps(accelerator, model, optimizer, train, begin=step_of(found[0] if found else None)):
+    if step % 200 == 0:
+        accelerator.save_state(f"out/step-{{step}}")
+"""
+    training = train("accelerate", "import sys, time\n" + program)
+    shown = training.until(lambda shown: len(shown["checkpoints"]) == 2 and shown["step"] > 420, "two checkpoints")
+    begins = shown["checkpoints"][-1]["path"] if is_given else "scratch"
+    training.mpstui.json("kill", training.run)
+    training.mpstui.wait_state(training.run, "killed")
+    assert training.mpstui.call("restart", training.run, "--from", begins).returncode == 0
+    again = training.until(lambda shown: shown["attempt"] == 2 and (shown["step"] or 0) > 0, "the next attempt")
+    assert again["step"] > 200
+    done = training.mpstui.wait_state(training.run, "finished", timeout=600)
+    assert done["step"] == 600

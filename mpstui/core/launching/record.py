@@ -169,13 +169,15 @@ def plan_restart(
 
 
 def _existing(source: str, cwd: Path) -> str:
-    """``latest``, ``best``, ``scratch``, or the full path of a file that exists."""
+    """``latest``, ``best``, ``scratch``, or the full path of a checkpoint, which is a file or a folder."""
     if source in ("latest", "best", "scratch"):
         return source
     for path in ((Path.cwd() / Path(source).expanduser()).absolute(), cwd / source):
-        if path.is_file():
+        if path.exists():
             return str(path)
-    raise UsageError(f"there is no checkpoint {source}", "name a file, or one of latest, best, scratch", field="from")
+    raise UsageError(
+        f"there is no checkpoint {source}", "name a file, a folder, or one of latest, best, scratch", field="from"
+    )
 
 
 def availability(snapshot: RunSnapshot, action: str) -> Availability:
