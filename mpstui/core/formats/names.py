@@ -171,6 +171,8 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
         return None  # ``START_EPOCH: 1`` is a setting, "Start epoch 1" a heading
     if words[-1] == "total":
         words = ["total", *words[:-1]]  # ``timesteps_total``
+    if words[-1] in ("needed", "required") and not (PLAN_WORDS | EPOCH_PLURALS).isdisjoint(words):
+        words = words[:-1]  # ``Total epochs needed``
     if len(words) == 3 and words[:2] == ["end", "of"]:
         words = words[2:]  # ``End of epoch 3 / 200``; an "end epoch" is a setting
     head, last = [word for word in words[:-1] if word not in _JOINING], words[-1]

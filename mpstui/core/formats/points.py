@@ -317,7 +317,7 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 def parse_number(text: str) -> Number | None:
-    """``text`` as int if it is printed as one, else float; None when it is no number."""
+    """``text`` as an int if it is printed as one (``1,234`` too), else as a float; None if it is no number."""
     if len(text) > 64 or "_" in text:
         return None
     try:
@@ -325,8 +325,9 @@ def parse_number(text: str) -> Number | None:
     except ValueError:
         pass
     if text[-1:].isdigit() or text[-1:] == ".":  # exponents, thousands separators, a typographic minus
+        bare = text.replace(",", "").replace("−", "-")
         try:
-            return float(text.replace(",", "").replace("−", "-"))
+            return int(bare) if bare.lstrip("+-").isdecimal() else float(bare)
         except ValueError:
             return None
     bare = text.strip()

@@ -134,7 +134,22 @@ def test_a_decimal_comma_is_read_where_no_point_is() -> None:
 def test_a_comma_may_part_thousands_or_members_of_a_list() -> None:
     reader = LogReader()
     (first,) = reader.feed(b"step: 1,200 loss: 1.5 shape: 3,4\n")
-    assert (first.step, first.loss) == (1200, 1.5)
+    assert (repr(first.step), first.loss) == ("1200", 1.5)
+
+
+@pytest.mark.parametrize("line", ["Total epochs needed: 98 for iters 600,000", "Number of epochs required: 98"])
+def test_what_is_needed_is_planned(line: str) -> None:
+    reader = LogReader()
+    reader.feed(
+        f"{line}\n[epoch:  0, iter:     100] l_pix: 2.9e-02\n[epoch:  0, iter:     200] l_pix: 2.1e-02\n".encode()
+    )
+    assert (reader.summary().epoch, reader.summary().epochs) == (0, 98)
+
+
+def test_steps_that_something_needed_are_neither_a_place_nor_a_plan() -> None:
+    reader = LogReader()
+    reader.feed(b"episode: 3, steps needed: 30, reward: 1.5\n")
+    assert (reader.summary().step, reader.summary().steps) == (None, None)
 
 
 @pytest.mark.parametrize(
