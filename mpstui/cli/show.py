@@ -165,7 +165,8 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[s
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
     newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
     for one in newest_first[:_CHECKPOINTS]:
-        note = why_not_its_own(one, snapshot) or ("best" if one.best else "" if one.complete else "incomplete")
+        fault = "" if one.complete and one.finite else "holds NaN" if one.complete else "incomplete"
+        note = why_not_its_own(one, snapshot) or fault or ("best" if one.best else "")
         step = f"step {shown.whole(one.step)}" if one.step is not None else ""
         yield one.path.name, shown.size(one.size_bytes), step, shown.moment_of_day(one.time, now), note
     if len(newest_first) > _CHECKPOINTS:

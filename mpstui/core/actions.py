@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from .model.snapshot import Availability, Health, RunSnapshot, State
-from .stakes import ASKS_FROM_SECONDS, HAS_PROCESSES, at_stake, has_checkpoint, lasted_seconds, time_text, unsaved
+from .stakes import ASKS_FROM_SECONDS, HAS_PROCESSES, at_stake, cost_of_restart, has_checkpoint, lasted_seconds, unsaved
 
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
 
@@ -176,21 +176,14 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     told = snapshot.numbers.checkpoint
     elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
     begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"
-    scratch = () if resumes else (f"{begins[:1].upper()}{begins[1:]}.",)
-    lines = (*stopped, *scratch, _cost_of_restart(snapshot, "" if resumes else "from scratch"))
+    told_by_cost = resumes or (not caution and not all(one.finite for one in snapshot.checkpoints))
+    scratch = () if told_by_cost else (f"{begins[:1].upper()}{begins[1:]}.",)
+    lines = (*stopped, *scratch, cost_of_restart(snapshot, "" if told_by_cost else "from scratch"))
     return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
 
 
 def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
     return f"{unsaved(snapshot).subject} lost unless it saves first." if snapshot.state in HAS_PROCESSES else ""
-
-
-def _cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
-    if snapshot.state in _WAITS or snapshot.started is None:
-        return ""
-    if caution:
-        return f"Everything since the start ({time_text(lasted_seconds(snapshot))}) is done again."
-    return f"{unsaved(snapshot).subject} done again{' unless it saves first' if snapshot.state.active else ''}."
 
 
 def pasted(action: Action, snapshot: RunSnapshot) -> Question:
@@ -208,7 +201,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=lambda run, facts: _cannot_restart(run, facts) or facts.no_cpu or _on_cpu_already(run),
         caution=lambda facts: facts.not_resumable,
         question=lambda run, caution: _ask_to_restart(run, caution, " on CPU"),
-        cost=lambda run, caution: f"{_cost_of_restart(run, caution)} How fast it is on CPU is unknown.".strip(),
+        cost=lambda run, caution: f"{cost_of_restart(run, caution)} How fast it is on CPU is unknown.".strip(),
         request="restart",
         options={"device": "cpu"},
         key="c",
@@ -270,7 +263,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_cannot_restart,
         caution=lambda facts: facts.not_resumable,
         question=_ask_to_restart,
-        cost=_cost_of_restart,
+        cost=cost_of_restart,
         request="restart",
         key="r",
         help="start again from newest checkpoint",
@@ -280,7 +273,7 @@ ACTIONS: tuple[Action, ...] = (
         id="edit_restart",
         name="edit and restart",
         refusal=_cannot_restart,
-        cost=_cost_of_restart,
+        cost=cost_of_restart,
         request="restart",
         key="R",
         label="edit",
@@ -292,7 +285,7 @@ ACTIONS: tuple[Action, ...] = (
         id="fix",
         name="fix",
         refusal=_cannot_restart,
-        cost=_cost_of_restart,
+        cost=cost_of_restart,
         request="restart",
         key="f",
         help="fill in the remedy, or what was tried",

@@ -34,6 +34,8 @@ class Unsaved(NamedTuple):
 def unsaved(snapshot: RunSnapshot) -> Unsaved:
     """The work since the newest checkpoint, in steps where a checkpoint tells its own, and in time."""
     told, files = snapshot.numbers.checkpoint, own_checkpoints(snapshot)
+    if told is not None and any(told.path == str(item.path) and not item.finite for item in snapshot.checkpoints):
+        told = None
     if told is None and not files:
         began = snapshot.attempt_started or snapshot.started
         seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
@@ -58,6 +60,25 @@ def unsaved(snapshot: RunSnapshot) -> Unsaved:
     return Unsaved(seconds, f"{duration(seconds)} of training ({steps}) since the newest checkpoint are")
 
 
+def cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
+    """What a new attempt does again, in sentences; ``caution``: why it would start from step 0."""
+    if snapshot.state in (State.QUEUED, State.BACKING_OFF) or snapshot.started is None:
+        return ""
+    of_nan = "" if caution else _of_nan(snapshot)
+    if caution or (of_nan and not has_checkpoint(snapshot)):
+        return f"{of_nan}Everything since the start ({time_text(lasted_seconds(snapshot))}) is done again."
+    unless = " unless it saves first" if snapshot.state.active and not of_nan else ""
+    return f"{of_nan}{unsaved(snapshot).subject} done again{unless}."
+
+
+def _of_nan(snapshot: RunSnapshot) -> str:
+    """What follows from checkpoints that a training saved after its loss had become NaN; empty where there are none."""
+    broken, files = [one for one in _whole_ones(snapshot) if not one.finite], own_checkpoints(snapshot)
+    if broken and files:
+        return f"{broken[0].path.name} holds NaN: it continues from {files[0].path.name}. "
+    return "Every checkpoint holds NaN: it starts from step 0. " if broken else ""
+
+
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
     """From the start of a run to its last sign of life; None: it was not started."""
     return (snapshot.updated or snapshot.seen) - snapshot.started if snapshot.started else None
@@ -78,7 +99,11 @@ def at_stake(snapshot: RunSnapshot, *, at_once: bool = False) -> Unsaved | None:
 
 
 def own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
-    """The whole ones that no other run has written."""
+    """The whole ones that no other run has written, and whose tensors hold no NaN."""
+    return tuple(item for item in _whole_ones(snapshot) if item.finite)
+
+
+def _whole_ones(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
     return tuple(item for item in snapshot.checkpoints if item.complete and not why_not_its_own(item, snapshot))
 
 

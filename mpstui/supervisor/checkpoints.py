@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ..wire import liveness, storage
 from ..wire.checkpoints import is_best, lacks_parts, matching, owner_of, tellers, told
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import RunDir
+from ..wire.tensors import newest_finite
 from .machine import Clock
 from .witnesses import newest_beat
 
@@ -65,10 +66,52 @@ def _measured(paths: Iterable[Path]) -> list[Found]:
     return sorted(found, key=lambda item: (item.time, item.path.name), reverse=True)
 
 
-def choose(found: Iterable[Found], *, best: bool, sleep: Callable[[float], None], now: float) -> Found | None:
-    """The newest complete one; with ``best`` only files named so. Anything after it is the trainer's own fallback."""
-    wanted = (item for item in found if item.best or not best)
-    return next((item for item in wanted if is_complete(item, sleep=sleep, now=now)), None)
+class Choice(NamedTuple):
+    """A checkpoint to resume from; None: there is none."""
+
+    found: Found | None = None
+    not_finite: Sequence[Path] = ()
+    """Newer ones that were passed over, since they hold NaN: the newest first."""
+
+
+def choose(found: Iterable[Found], *, best: bool, sleep: Callable[[float], None], now: float) -> Choice:
+    """The newest complete and finite one; with ``best`` only files named so."""
+    wanted = {item.path: item for item in found if item.best or not best}
+    path, passed = newest_finite(path for path, item in wanted.items() if is_complete(item, sleep=sleep, now=now))
+    return Choice(wanted[path] if path is not None else None, passed)
+
+
+class Picked(NamedTuple):
+    """What an attempt is to resume from."""
+
+    path: str | None = None
+    note: str = ""
+    """What must be said about it, about files next to it, or why there is none."""
+    not_finite: tuple[str, ...] = ()
+    """Newer ones that were passed over, since they hold NaN."""
+
+    @property
+    def not_finite_words(self) -> str:
+        """Empty where none was passed over."""
+        if not self.not_finite:
+            return ""
+        newest, count = Path(self.not_finite[0]).name, len(self.not_finite)
+        others = f" and {count - 1} other{'' if count == 2 else 's'}" if count > 1 else ""
+        return f"{newest}{others} {'holds' if count == 1 else 'hold'} NaN"
+
+
+def pick(run: RunDir, template: LaunchTemplate, clock: Clock, *, best: bool = False) -> Picked:
+    """The newest complete and finite checkpoint of a run."""
+    found = split_by_owner(run, template)
+    chosen, passed = choose(found.own, best=best, sleep=clock.sleep, now=clock.wall())
+    picked = Picked(str(chosen.path) if chosen else None, not_finite=tuple(map(str, passed)))
+    words = picked.not_finite_words
+    if chosen is None:
+        none = f"no checkpoint is finite ({words})" if words else "there is no complete checkpoint yet"
+        note = f"from step 0: {none}"
+    else:
+        note = f"the newer {words}" if words else ""
+    return picked._replace(note="; ".join(filter(None, (note, found.remark(chosen, best=best)))))
 
 
 def measure(path: Path) -> Found | None:

@@ -72,6 +72,8 @@ class Command(NamedTuple):
     gpus: tuple[str, ...] = ()
     """The CUDA devices reserved for this run."""
     totals: Totals = Totals()
+    not_finite: tuple[str, ...] = ()
+    """Newer checkpoints that were passed over, since they hold NaN."""
 
 
 def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
@@ -103,20 +105,21 @@ def prepare(
     template = template_of(spec, status, plan)
     last = storage.read_or_none(LaunchRecord, run.attempt(last_real_attempt(run, status.attempt)).launch)
     device = plan.device or (None if plan.template or last is None else last.device)
-    checkpoint, note = _pick_checkpoint(run, template, plan, machine)
-    if checkpoint is None and plan.source == "latest" and spec.branch is not None:
-        checkpoint, note = spec.branch.checkpoint, "from where it branched off: there is no checkpoint of its own yet"
+    picked = _pick_checkpoint(run, template, plan, machine)
+    if picked.path is None and plan.source == "latest" and spec.branch is not None:
+        why = picked.not_finite_words or "there is no checkpoint of its own yet"
+        picked = picked._replace(path=spec.branch.checkpoint, note=f"from where it branched off: {why}")
     handed_over = _handed_over(run, spec, template, machine)
     command = compose(
         template,
         run,
         plan.number,
         device=device,
-        checkpoint=checkpoint,
+        checkpoint=picked.path,
         handed_over=handed_over,
         place=run.attempt(plan.number).rehearsal if plan.rehearsal else run.path,
     )
-    return _on_gpus(command, spec, gpus), note
+    return _on_gpus(command._replace(not_finite=picked.not_finite), spec, gpus), picked.note
 
 
 def last_real_attempt(run: RunDir, number: int) -> int:
@@ -155,19 +158,11 @@ def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Mac
         raise CannotCompose(f"the record of run {name} cannot be read: {error}") from error
     if other_spec is None or other_status is None:
         raise CannotCompose(f"run {name} left no record")
-    found, _ = newest_checkpoint(other, template_of(other_spec, other_status), machine)
-    if found is None:
-        raise CannotCompose(f"run {name} left no complete checkpoint")
-    return found
-
-
-def newest_checkpoint(
-    run: RunDir, template: LaunchTemplate, machine: Machine, *, best: bool = False
-) -> tuple[str | None, str]:
-    """Path of the newest complete checkpoint of a run, and what must be said about other runs' files next to it."""
-    found = checkpoints.split_by_owner(run, template)
-    chosen = checkpoints.choose(found.own, best=best, sleep=machine.clock.sleep, now=machine.clock.wall())
-    return str(chosen.path) if chosen else None, found.remark(chosen, best=best)
+    found = checkpoints.pick(other, template_of(other_spec, other_status), machine.clock)
+    if found.path is None:
+        why = f": {found.not_finite_words}" if found.not_finite else ""
+        raise CannotCompose(f"run {name} left no {'finite' if why else 'complete'} checkpoint{why}")
+    return found.path
 
 
 def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
@@ -175,20 +170,19 @@ def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -
     return moment is not None and any(item.time >= moment for item in found)
 
 
-def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine: Machine) -> tuple[str | None, str]:
+def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine: Machine) -> checkpoints.Picked:
     source = plan.source
     if source is None or source == "scratch":
-        return None, ""
+        return checkpoints.Picked()
     if source in ("latest", "best"):
         if template.resume_args is None:
-            return None, "from step 0 unless it resumes by itself ([resume] args, or `mpstui run --resume`, tell how)"
-        found, remark = newest_checkpoint(run, template, machine, best=source == "best")
-        missing = "" if found else "from step 0: there is no complete checkpoint yet"
-        return found, "; ".join(part for part in (missing, remark) if part)
+            how = "[resume] args, or `mpstui run --resume`, tell how"
+            return checkpoints.Picked(note=f"from step 0 unless it resumes by itself ({how})")
+        return checkpoints.pick(run, template, machine.clock, best=source == "best")
     path = Path(template.cwd) / Path(source).expanduser()
     if not path.exists():
         raise CannotCompose(f"there is no checkpoint {path}")
-    return str(path), ""
+    return checkpoints.Picked(str(path))
 
 
 class SpawnFailed(NamedTuple):

@@ -174,8 +174,9 @@ def _tell(supervision: Supervision, plan: Plan, command: Command, note: str) -> 
     text = f"attempt {plan.number} started" + (f" on {', '.join(where)}" if where else "")
     text += f", {origin or 'from scratch'}" if plan.source else ""
     kind = "launched" if plan.number == 1 else "restart"
-    gpus: dict[str, Any] = {"gpus": list(command.gpus)} if command.gpus else {}
-    supervision.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint, **gpus)
+    more: dict[str, Any] = {"gpus": list(command.gpus)} if command.gpus else {}
+    more |= {"not_finite": list(command.not_finite)} if command.not_finite else {}
+    supervision.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint, **more)
     if plan.request:
         noted = f"the restart that {plan.request.by} asked for"
         supervision.journal.answer(plan.request, ok=True, text=text, noted=noted)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from mpstui.wire import liveness
 from mpstui.wire.checkpoints import mark
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import StopRule, Variant
+from tests.tensor_files import safetensors
 
 from .kit import Run, alive, python, wait_for
 
@@ -157,6 +161,34 @@ def test_restart_takes_the_newest_checkpoint_to_another_device(make_run: MakeRun
     assert len([event for event in run.events() if "attempt 2 started" in event["text"]]) == 1
     late = run.wait_ack(run.ask("restart", attempt=1))
     assert not late.ok
+    run.wait_ack(run.ask("kill", attempt=2))
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_restart_passes_over_checkpoints_that_hold_nan_and_says_so(make_run: MakeRun, finite: bool) -> None:
+    run = make_run("import sys, time; print(sys.argv[1:], flush=True)\nwhile True: time.sleep(1)")
+    run.respec(launch=run.spec.launch._replace(checkpoints="checkpoints/*.safetensors"))
+    run.start()
+    run.wait_output("[]")
+    now = time.time()
+    files = {
+        1: safetensors(run.dir.checkpoints / "epoch-1.safetensors", [1.0, 2.0] if finite else [math.nan, math.nan]),
+        2: safetensors(run.dir.checkpoints / "epoch-2.safetensors", [math.nan, math.nan]),
+        3: safetensors(run.dir.checkpoints / "epoch-3.safetensors", [math.nan, 1.0]),
+    }
+    for age, path in files.items():
+        os.utime(path, (now - 100 + age, now - 100 + age))
+    ack = run.wait_ack(run.ask("restart", device="cpu"))
+    if finite:
+        told = f"from {files[1]} (the newer epoch-3.safetensors and 1 other hold NaN)"
+        arguments = ["--device", "cpu", "--resume", str(files[1])]
+    else:
+        told = "from step 0: no checkpoint is finite (epoch-3.safetensors and 2 others hold NaN)"
+        arguments = ["--device", "cpu"]
+    assert ack.text == f"attempt 2 started on cpu, {told}"
+    run.wait_output(str(arguments), attempt=2)
+    (event,) = [event for event in run.events() if event["event"] == "restart"]
+    assert event["not_finite"] == [str(files[place]) for place in ((3, 2) if finite else (3, 2, 1))]
     run.wait_ack(run.ask("kill", attempt=2))
 
 

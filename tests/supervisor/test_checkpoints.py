@@ -41,7 +41,7 @@ def template(cwd: Path, pattern: str = "checkpoints/*.pt") -> LaunchTemplate:
 
 
 def chosen(run: RunDir, cwd: Path, *, best: bool = False) -> Path | None:
-    found = choose(split_by_owner(run, template(cwd)).own, best=best, sleep=nothing, now=time.time())
+    found, _ = choose(split_by_owner(run, template(cwd)).own, best=best, sleep=nothing, now=time.time())
     return found.path if found else None
 
 
@@ -126,7 +126,7 @@ def test_a_folder_is_one_checkpoint(tmp_path: Path) -> None:
     archive(run.path / "out" / "checkpoint-5" / "model.pt", 50)
     found = candidates(template(tmp_path, "out/checkpoint-*"), run)[0]
     assert [item.path.name for item in found] == ["checkpoint-5"]
-    assert choose(found, best=False, sleep=nothing, now=time.time()) == found[0]
+    assert choose(found, best=False, sleep=nothing, now=time.time()) == (found[0], [])
     (run.path / "out" / "checkpoint-6").mkdir()
     assert len(candidates(template(tmp_path, "out/checkpoint-*"), run)[0]) == 1
 
@@ -167,7 +167,7 @@ def test_the_documented_resume_tables_find_what_the_frameworks_write(
     for path in (tmp_path / older).parent, (tmp_path / newest).parent:
         aged(path, 300 if path == (tmp_path / older).parent else 100)
     found, _ = candidates(template(tmp_path, table["resume"]["checkpoints"]), RunDir(tmp_path / "run"))
-    best = choose(found, best=False, sleep=nothing, now=time.time())
+    best, _ = choose(found, best=False, sleep=nothing, now=time.time())
     expected = (tmp_path / newest).parent if number == 0 else tmp_path / newest
     assert best is not None
     assert best.path == expected

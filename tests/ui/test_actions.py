@@ -15,7 +15,7 @@ from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
 from mpstui.ui.screens.acting import meant
 from mpstui.ui.toasts import answer_text
-from mpstui.wire.heartbeat import Heartbeat
+from mpstui.wire.heartbeat import CheckpointNote, Heartbeat
 from mpstui.wire.records import REQUESTS, TRAINER_ACTIONS, Ack, Request
 
 from . import fakes
@@ -373,6 +373,23 @@ def test_a_caution_of_the_core_becomes_a_question() -> None:
     assert asked is not None
     assert "has no [resume] setting" in " ".join(asked.lines)
     assert "Everything since the start (" in " ".join(asked.lines)
+
+
+def test_a_restart_says_which_checkpoint_it_takes_instead_of_one_that_holds_nan() -> None:
+    good = Checkpoint(Path("/runs/x/step_200.pt"), 1 << 20, NOW - 500.0, 200)
+    bad = Checkpoint(Path("/runs/x/step_300.pt"), 1 << 20, NOW - 40.0, 300, finite=False)
+    numbers = Numbers(step=320, steps_per_second=0.5, checkpoint=CheckpointNote(str(bad.path), 300, NOW - 40.0))
+    failed = replace(fakes.running(), state=State.FAILED, numbers=numbers, updated=NOW, attempt_started=NOW - 900)
+    restart = BY_ID["restart"]
+    run = replace(failed, checkpoints=(bad, good))
+    told = "step_300.pt holds NaN: it continues from step_200.pt. "
+    assert restart.cost(run, "") == f"{told}120 steps (4m 00s) since the checkpoint at step 200 are done again."
+    none = replace(failed, checkpoints=(bad, good._replace(finite=False)))
+    told = "Every checkpoint holds NaN: it starts from step 0. Everything since the start ("
+    assert restart.cost(none, "").startswith(told)
+    asked = restart.question(none, "")
+    assert asked is not None
+    assert [line for line in asked.lines if "step 0" in line] == [restart.cost(none, "")]
 
 
 def test_what_is_not_asked_says_what_it_costs() -> None:

@@ -14,7 +14,8 @@ from ...wire.records import Branch, QueueRule
 from ...wire.rundir import RunDir
 from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot
-from ..present import whole, why_not_its_own
+from ..present import whole
+from ..stakes import own_checkpoints
 from .choice import LaunchChoice
 from .editing import recorded_choice
 from .record import read_run
@@ -37,7 +38,7 @@ def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
     if recorded.template.resume_args is None:
         hint = "say it in [resume] of its profile, or with `mpstui run --resume`"
         raise OperationError(f"{refused}: nobody said how its program goes on from a checkpoint", hint)
-    own = [one for one in snapshot.checkpoints if one.complete and not why_not_its_own(one, snapshot)]
+    own = own_checkpoints(snapshot)
     early = [(one.step, one) for one in own if one.step is not None and one.step <= step]
     if not early:
         known = sorted(one.step for one in own if one.step is not None)

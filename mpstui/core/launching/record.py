@@ -205,7 +205,7 @@ def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
         if one.brief and one.is_ours:
             reader = WitnessReader(RunDir(one.dir), machine)
             reader.poll()
-            files = CheckpointScanner().of_run(one.dir, reader.seen, one.numbers.checkpoint, ())
+            files = CheckpointScanner().of_run(one.dir, reader.seen, one.numbers, ())
             one = replace(one, checkpoints=files, brief=False)
         found.append(replace(one, available=available(one)))
     return found

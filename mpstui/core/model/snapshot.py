@@ -201,6 +201,8 @@ class Checkpoint(NamedTuple):
     complete: bool = True
     owner: str | None = None
     """The run that it says it belongs to; None if it does not say."""
+    finite: bool = True
+    """False: its tensors hold NaN. That is looked into only where the run gives reason to."""
 
 
 class RunEvent(NamedTuple):

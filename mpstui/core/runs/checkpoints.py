@@ -8,14 +8,18 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...wire import storage
 from ...wire.checkpoints import is_best, lacks_parts, matching, owner_of, tellers, told
 from ...wire.heartbeat import CheckpointNote
 from ...wire.records import LaunchTemplate
 from ...wire.storage import UnreadableRecord
-from ..model.snapshot import Checkpoint, RunEvent
+from ..model.snapshot import Checkpoint, Numbers, RunEvent
 from .state import RunWitnesses
+
+if TYPE_CHECKING:
+    from ...wire.tensors import Health
 
 MOST_CHECKPOINTS = 300
 _MOST_QUESTIONS = 12
@@ -35,15 +39,17 @@ class CheckpointScanner:
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
         """By path, size and time: whether it is complete, and the run it says it belongs to."""
+        self._tensors: dict[tuple[str, int, float], Health | None] = {}
         self._strangers: tuple[Checkpoint, ...] = ()
         """Checkpoints found by the last scan that this run has not reported."""
         self._tellers: dict[str, str] = {}
         self._questions = 0
 
     def of_run(
-        self, run: Path, seen: RunWitnesses, newest: CheckpointNote | None, events: Iterable[RunEvent]
+        self, run: Path, seen: RunWitnesses, numbers: Numbers, events: Iterable[RunEvent]
     ) -> tuple[Checkpoint, ...]:
-        """The checkpoints of a run directory, newest first."""
+        """The checkpoints of a run directory, newest first; those of a loss that is not finite are looked into."""
+        newest = numbers.checkpoint
         template = seen.spec.launch if seen.spec else None
         if seen.status is not None and seen.status.template:
             with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's file
@@ -54,7 +60,23 @@ class CheckpointScanner:
         if newest is not None and Path(newest.path).is_absolute():  # its event comes with the next step
             said.setdefault(Path(newest.path), False)
         pattern, steps = template.checkpoints if template else None, steps_told(newest, events)
-        return self._with_owners(run, self.scan(pattern, folders, steps, said), said)
+        found = self._with_owners(run, self.scan(pattern, folders, steps, said), said)
+        diverged = not numbers.loss_is_finite or any("not_finite" in event.details for event in events)
+        return self._with_nan(found) if diverged else found
+
+    def _with_nan(self, found: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
+        """Mark those that hold NaN, down to the newest finite one, from which a new attempt would begin."""
+        from ...wire.tensors import health, newest_finite  # only for trainings that diverged
+
+        keys = {one.path: (str(one.path), one.size_bytes, one.time) for one in found if one.complete}
+
+        def look(path: Path) -> Health | None:
+            if keys[path] not in self._tensors:
+                self._tensors[keys[path]] = health(path)
+            return self._tensors[keys[path]]
+
+        _, passed = newest_finite(keys, look)
+        return tuple(one._replace(finite=one.path not in passed) for one in found)
 
     def _with_owners(
         self, run: Path, found: tuple[Checkpoint, ...], said: Mapping[Path, bool]

@@ -358,8 +358,8 @@ class RunReader(RunFollower):
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = self._events.events if full else ()
         curves = self._all_curves(full, numbers.told_by.get("loss"), spec.branch if spec else None)
-        told = numbers.checkpoint, events[-1:], live  # of a checkpoint, or of the end
-        look = partial(self._scanner.of_run, self.run.path, seen, numbers.checkpoint, events)
+        told = numbers.checkpoint, events[-1:], live, numbers.loss_is_finite  # of a checkpoint, the end, or NaN
+        look = partial(self._scanner.of_run, self.run.path, seen, numbers, events)
         return RunSnapshot(
             run=self.run.run,
             **self._called(),

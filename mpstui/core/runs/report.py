@@ -86,6 +86,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
                 "step": one.step,
                 "best": one.best,
                 "complete": one.complete,
+                "finite": one.finite,
             }
             for one in snapshot.checkpoints
         ],

@@ -200,7 +200,7 @@ class RunStream:
         """Complete checkpoints; one that is written again is reported again."""
 
         def look() -> tuple[Checkpoint, ...]:
-            return self._scanner.of_run(reader.run.path, reader.witnesses.seen, seen.numbers.checkpoint, ())
+            return self._scanner.of_run(reader.run.path, reader.witnesses.seen, seen.numbers, ())
 
         found = self._found.get(self._machine.monotonic(), (seen.numbers.checkpoint, seen.state), look)
         known, self.place["saved"] = self.place["saved"], {str(one.path): one.time for one in found if one.complete}

@@ -32,6 +32,7 @@ def _checkpoint_row(file: Checkpoint, moment: str, snapshot: RunSnapshot, width:
         Span(fit(shown.size(file.size_bytes), 9, "right") + "  "),
         Span("★ best  " if file.best else "", "good"),
         Span("" if file.complete else "! incomplete  ", "warn"),
+        Span("" if file.finite else "✗ NaN  ", "bad"),
         Span(clean(file.path.name, 200), "dim"),
         Span(f"  {stranger}" if stranger else "", "warn"),
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
+from math import nan
 from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import RunEvent
+from mpstui.core.model.snapshot import Numbers, RunEvent
 from mpstui.core.runs.checkpoints import LOOK_SECONDS, CheckpointScanner, is_whole, step_of
 from mpstui.core.runs.state import RunWitnesses
+from mpstui.wire.records import LaunchTemplate, Spec
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
+from tests.tensor_files import safetensors
 
 
 @pytest.mark.parametrize(
@@ -76,12 +80,12 @@ def test_those_that_the_training_tells_of_are_there_wherever_they_lie(tmp_path: 
     elsewhere[2].unlink()
     run = tmp_path / "run"
     run.mkdir()
-    found = CheckpointScanner().of_run(run, RunWitnesses(), None, events[:2])
+    found = CheckpointScanner().of_run(run, RunWitnesses(), Numbers(), events[:2])
     assert [(one.path.name, one.step, one.best) for one in sorted(found, key=lambda one: one.path.name)] == [
         ("one.ckpt", 0, False),
         ("two.ckpt", 1, True),
     ]
-    assert len(CheckpointScanner().of_run(run, RunWitnesses(), None, events)) == 2
+    assert len(CheckpointScanner().of_run(run, RunWitnesses(), Numbers(), events)) == 2
 
 
 def test_a_file_that_another_run_has_saved_into_the_same_folder_is_said_to_be_of_that_one(tmp_path: Path) -> None:
@@ -136,3 +140,22 @@ def test_they_are_not_looked_for_all_the_time_but_at_once_when_told_of_and_at_th
     (folder / "step-1.pt").unlink()
     run.release().exit(code=0).status("ended")
     assert seen() == 2
+
+
+def test_those_that_hold_nan_are_looked_for_where_the_loss_is_not_finite(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    values = {1: [1.0, 2.0], 2: [1.0, 2.0], 3: [nan, 1.0], 4: [nan, nan]}
+    for step, held in values.items():
+        path = safetensors(run / "checkpoints" / f"step_{step}.pt.safetensors", held)
+        os.utime(path, (step, step))
+
+    def found(*events: RunEvent, loss_is_finite: bool = True) -> dict[int | None, bool]:
+        witnesses = RunWitnesses(spec=Spec("r", "r", 0.0, LaunchTemplate("cpu", {}, "/", checkpoints="checkpoints/*")))
+        seen = CheckpointScanner().of_run(run, witnesses, Numbers(loss_is_finite=loss_is_finite), events)
+        return {one.step: one.finite for one in seen}
+
+    assert set(found().values()) == {True}
+    expected = {4: False, 3: False, 2: True, 1: True}
+    assert found(loss_is_finite=False) == expected
+    passed = RunEvent(1.0, 2, "restart", "attempt 2 started", {"not_finite": ["step_4.pt.safetensors"]})
+    assert found(passed) == expected, "a restart has found it before"

@@ -1,0 +1,242 @@
+"""Whether the tensors in a checkpoint hold NaN, told from its bytes: no torch is needed, and nothing is unpickled.
+
+A training whose loss has become NaN goes on saving, and every attempt that resumes from such a file has NaN from its
+first step on. Only NaN counts: infinity stands in masks, and for the best loss before there was one.
+"""
+
+from __future__ import annotations
+
+import json
+import pickletools
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Optional
+
+from . import storage
+from .checkpoints import matching
+
+MOST_BYTES = 32 << 20
+"""Read of one checkpoint: of larger ones the beginning of each tensor."""
+_LEAST_BYTES = 4096
+_MOST_STRUCTURE_BYTES = 32 << 20
+"""Of a pickle, of a header, and of a list of the files in an archive."""
+_END_BYTES = 22 + 65535
+_IN_FULL = 0xFFFFFFFF
+"""In place of a number that the archive holds elsewhere, with 64 bits."""
+
+
+class Kind(NamedTuple):
+    """How the numbers of a tensor are written, little-endian."""
+
+    width: int
+    infinity: int
+    """The bits of infinity; those of NaN are larger."""
+    suspects: re.Pattern[bytes]
+    """What the highest byte of NaN may be."""
+
+
+_WIDE = re.compile(b"[\x7f\xff]")
+_HALF = Kind(2, 0x7C00, re.compile(b"[\x7c-\x7f\xfc-\xff]"))
+_BFLOAT, _SINGLE, _DOUBLE = Kind(2, 0x7F80, _WIDE), Kind(4, 0x7F80_0000, _WIDE), Kind(8, 0x7FF0 << 48, _WIDE)
+_STORAGES = {
+    "HalfStorage": _HALF,
+    "BFloat16Storage": _BFLOAT,
+    "FloatStorage": _SINGLE,
+    "DoubleStorage": _DOUBLE,
+    "ComplexFloatStorage": _SINGLE,
+    "ComplexDoubleStorage": _DOUBLE,
+}
+_DTYPES = {"F16": _HALF, "BF16": _BFLOAT, "F32": _SINGLE, "F64": _DOUBLE}
+
+
+class Health(NamedTuple):
+    """What was found in one checkpoint."""
+
+    tensors: int
+    """Tensors of floating-point numbers; those of a single number do not count."""
+    broken: int
+    """Those of them that hold NaN."""
+
+    @property
+    def diverged(self) -> bool:
+        """Whether NaN is in most of it. In few of them it may stand for what was never measured."""
+        return self.broken > 0 and 2 * self.broken >= self.tensors
+
+
+class _Tensor(NamedTuple):
+    kind: Kind
+    start: int
+    size: int
+
+
+Look = Callable[[Path], Optional[Health]]
+
+
+def health(path: Path) -> Health | None:
+    """Of a file of ``torch.save``, a safetensors file, or all such files in a folder; None: it cannot be told."""
+    if not path.is_dir():
+        return _of_file(path, MOST_BYTES)
+    files = [file for file in matching(path, "**/*") if file.is_file()]
+    found = [one for file in files if (one := _of_file(file, MOST_BYTES // len(files))) is not None]
+    return Health(sum(one.tensors for one in found), sum(one.broken for one in found)) if found else None
+
+
+def newest_finite(paths: Iterable[Path], look: Look = health) -> tuple[Path | None, Sequence[Path]]:
+    """The first of several checkpoints, the newest first, that holds no NaN, and those passed over because they do.
+
+    Where all hold some in few of their tensors, it was there from the start: the first is taken.
+    """
+    passed: list[Path] = []
+    first: Health | None = None
+    for path in paths:
+        found = look(path)
+        if found is None or not found.broken:
+            return path, passed
+        passed, first = [*passed, path], first or found
+    if first is not None and not first.diverged:
+        return passed[0], ()
+    return None, passed
+
+
+def _of_file(path: Path, budget: int) -> Health | None:
+    try:
+        with storage.open_file(path) as file:
+            head = file.read(8)
+            if head.startswith(b"PK\x03\x04"):
+                tensors = list(_in_archive(file))
+            elif path.suffix == ".safetensors":
+                tensors = list(_in_safetensors(file, int.from_bytes(head, "little")))
+            else:
+                return None
+            share = max(_LEAST_BYTES, budget // max(1, len(tensors)))
+            looked = tensors[: max(1, budget // _LEAST_BYTES)]
+            return Health(len(looked), sum(_has_nan(file, one, share) for one in looked))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, struct.error):
+        return None  # a file that is damaged, or not what its name says
+
+
+def _has_nan(file: BinaryIO, tensor: _Tensor, most_bytes: int) -> bool:
+    width, infinity, suspects = tensor.kind
+    file.seek(tensor.start)
+    data = file.read(min(tensor.size, most_bytes) // width * width)
+    without_sign = (1 << (8 * width - 1)) - 1
+    for found in suspects.finditer(data[width - 1 :: width]):
+        at = found.start() * width
+        if int.from_bytes(data[at : at + width], "little") & without_sign > infinity:
+            return True
+    return False
+
+
+def _in_safetensors(file: BinaryIO, length: int) -> Iterator[_Tensor]:
+    if length > _MOST_STRUCTURE_BYTES:
+        raise ValueError(length)
+    for name, one in json.loads(file.read(length)).items():
+        kind = _DTYPES.get(one["dtype"]) if name != "__metadata__" else None
+        if kind is not None:
+            begin, end = one["data_offsets"]
+            if begin >= 0 and end - begin > kind.width:
+                yield _Tensor(kind, 8 + length + begin, end - begin)
+
+
+def _in_archive(file: BinaryIO) -> Iterator[_Tensor]:
+    members = dict(_members(file))
+    (name,) = [name for name in members if name.endswith("/data.pkl")]
+    folder = name[: -len("data.pkl")]
+    order = members.get(f"{folder}byteorder")
+    if order is not None and _content(file, order) != b"little":
+        raise ValueError(name)
+    for key, kind in _storages(_content(file, members[name])).items():
+        offset, size = members.get(f"{folder}data/{key}", (0, 0))
+        if size > kind.width:
+            yield _Tensor(kind, _start(file, offset), size)
+
+
+def _members(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Each file in a zip archive that is not compressed: its name, where it begins, and how many bytes it has."""
+    end = file.seek(0, 2)
+    file.seek(max(0, end - _END_BYTES))
+    tail = file.read()
+    at = tail.rindex(b"PK\x05\x06")
+    count, size, offset = struct.unpack_from("<HII", tail, at + 10)
+    if tail[max(0, at - 20) :].startswith(b"PK\x06\x07"):
+        file.seek(struct.unpack_from("<Q", tail, at - 12)[0])
+        count, size, offset = struct.unpack_from("<QQQ", file.read(56), 32)
+    if size > _MOST_STRUCTURE_BYTES:
+        raise ValueError(size)
+    file.seek(offset)
+    listed, at = file.read(size), 0
+    for _ in range(count):
+        flags_to_method, packed, plain, name_length, more, comment = struct.unpack_from("<8xI8xIIHHH", listed, at)
+        (begin,) = struct.unpack_from("<I", listed, at + 42)
+        name = listed[at + 46 : at + 46 + name_length].decode()
+        extra = listed[at + 46 + name_length : at + 46 + name_length + more]
+        at += 46 + name_length + more + comment
+        plain, packed, begin = _with_64_bits(extra, plain, packed, begin)
+        if flags_to_method >> 16 == 0 and plain == packed:
+            yield name, (begin, plain)
+
+
+def _with_64_bits(extra: bytes, *numbers: int) -> list[int]:
+    """The numbers of one entry, in which those that need more than 32 bits stand in the part with the mark 1."""
+    found, at = list(numbers), 0
+    while at + 4 <= len(extra):
+        mark, length = struct.unpack_from("<HH", extra, at)
+        if mark == 1:
+            missing = [place for place, number in enumerate(numbers) if number == _IN_FULL]
+            for order, place in enumerate(missing):
+                (found[place],) = struct.unpack_from("<Q", extra, at + 4 + 8 * order)
+        at += 4 + length
+    return found
+
+
+def _start(file: BinaryIO, offset: int) -> int:
+    """Where the content of a file in an archive begins: after its name, which stands there once more."""
+    file.seek(offset)
+    name, extra = struct.unpack_from("<HH", file.read(30), 26)
+    return offset + 30 + int(name) + int(extra)
+
+
+def _content(file: BinaryIO, member: tuple[int, int]) -> bytes:
+    offset, size = member
+    if size > _MOST_STRUCTURE_BYTES:
+        raise ValueError(size)
+    file.seek(_start(file, offset))
+    return file.read(size)
+
+
+def _storages(pickled: bytes) -> dict[str, Kind]:
+    """The file of each storage, with what it holds. The pickle's words are read one by one, and none is obeyed.
+
+    A storage stands there as ``("storage", <its class>, <its file>, <device>, <length>)``, where each word may be
+    recalled from an earlier place.
+    """
+    found: dict[str, Kind] = {}
+    memory: dict[Any, Any] = {}
+    words: list[Any] = []
+    top: Any = None
+    for operation, told, _ in pickletools.genops(pickled):
+        name = operation.name
+        if name == "MEMOIZE":
+            memory[len(memory)] = top
+        elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
+            memory[told] = top
+        elif name == "MARK":
+            words = []
+        elif name == "BINPERSID":
+            if len(words) == 5 and words[0] == "storage" and (kind := _STORAGES.get(str(words[1]).split()[-1])):
+                found[str(words[2])] = kind
+            top = None
+        elif name == "STACK_GLOBAL":
+            top = f"{words[-2]} {words[-1]}"
+            words[-2:] = [top]
+        elif name in ("GET", "BINGET", "LONG_BINGET"):
+            top = memory.get(told)
+            words.append(top)
+        elif isinstance(told, (str, int)) and name not in ("PROTO", "FRAME"):
+            top = told
+            words.append(top)
+        else:
+            top = None
+    return found
