@@ -165,3 +165,25 @@ def test_a_native_crash_is_told_with_the_line_of_python_that_it_happened_in() ->
     assert shown is not None
     assert (found.id, shown.where) == ("segfault", "model.py:32 in forward")
     assert (shown.file, shown.file_line) == ("/home/me/model.py", 32)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "path"),
+    [
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'data/my train.csv'",
+            "path_missing",
+            "data/my train.csv",
+        ),
+        ("FileNotFoundError: [Errno 2] No such file or directory: /data/x", "path_missing", "/data/x"),
+        ("IsADirectoryError: [Errno 21] Is a directory: 'out'", "path_is_folder", "out"),
+        ("NotADirectoryError: [Errno 20] Not a directory: 'a.zip/train'", "path_is_file", "a.zip/train"),
+        ("FileExistsError: [Errno 17] File exists: 'runs/1'", "path_taken", "runs/1"),
+        ("PermissionError: [Errno 13] Permission denied: '/data/last.pt'", "no_permission", "/data/last.pt"),
+        ("FileNotFoundError: no split in /data/coco", "path_missing", ""),
+    ],
+)
+def test_the_path_that_is_at_fault_is_told(line: str, rule: str, path: str) -> None:
+    before = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    open(path)\n'
+    found = diagnose(lines(before + line))[0]
+    assert (found.id, found.numbers) == (rule, path)

@@ -191,6 +191,7 @@ RULES = (
         confidence=0.88,
         codes=(1, 126),
         outranks=("dl_share_mps",),
+        numbers=((r"\[Errno (?:1|13|30)\] [^'\":]{1,80}: '([^']{1,200})'", "{0}"),),
     ),
     Rule(
         id="hub_busy",
