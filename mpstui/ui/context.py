@@ -102,6 +102,10 @@ class AppState:
         """:meth:`findings`, where they have been asked for already: nothing is begun."""
         return self._findings.get((snapshot.run, snapshot.attempts))
 
+    def is_diagnosing(self, snapshot: RunSnapshot) -> bool:
+        """Whether why its newest attempt ended is just being found out."""
+        return self._findings.get((snapshot.run, snapshot.attempts), ()) is None
+
     def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
         """The last exception of an attempt whose end nothing explains."""
         return self._exceptions.get((snapshot.run, snapshot.attempts))

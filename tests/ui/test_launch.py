@@ -18,6 +18,7 @@ from mpstui.core.hosts.progress import Cancelled, Progress
 from mpstui.core.hosts.sending import Sender, Shipment
 from mpstui.core.hosts.sources import Staying
 from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.explaining import Explanation
 from mpstui.core.launching.form_fields import Preview
 from mpstui.core.launching.rehearsal import Rehearsed, Shown
 from mpstui.core.launching.scheduling import scheduled, scheduler_fields
@@ -187,6 +188,28 @@ def test_fix_fills_in_the_remedy_of_the_diagnosis() -> None:
     async def play(driver: Driver) -> None:
         await driver.sees("f apply the remedy")
         await driver.press("f")
+        await driver.sees("edit and restart ·")
+
+    drive(world, play, opening=fakes.failed().run)
+    assert [cure and cure.finding for cure in world.launcher.cures] == [fakes.FINDING]
+
+
+def test_a_fix_that_is_asked_for_before_the_diagnosis_is_there_opens_with_it() -> None:
+    world = fakes.world((fakes.failed(),))
+    read = Event()
+    explain = world.services.explain
+
+    def slowly(snapshot: RunSnapshot) -> Explanation:
+        read.wait(60.0)
+        return explain(snapshot)
+
+    world.services.explain = slowly  # type: ignore[method-assign]
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("reading the log …")
+        await driver.press("f")
+        await driver.hears("fix: reading the log …")
+        read.set()
         await driver.sees("edit and restart ·")
 
     drive(world, play, opening=fakes.failed().run)

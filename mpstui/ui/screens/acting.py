@@ -152,13 +152,13 @@ class ActingScreen(PictureScreen):
         return snapshot if found.ok else None
 
     def catch_up(self) -> None:
-        """Do what a key asked for before its run was read, unless another is in view; fill a palette that is open."""
+        """Do what a key asked for too early, unless another run is in view; fill a palette that is open."""
         self._refill()
         if self._pressed_early is not None:
             (run, again), snapshot = self._pressed_early, next(iter(self.targets), None)
             if snapshot is None or snapshot.run != run:
                 self._pressed_early = None
-            elif snapshot.available:
+            elif snapshot.available and not self.context.state.is_diagnosing(snapshot):
                 self._pressed_early = None
                 again()
 
@@ -286,8 +286,10 @@ class ActingScreen(PictureScreen):
         snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
             return
-        if failed_or_stuck(snapshot):
-            self.context.state.findings(snapshot)
+        if failed_or_stuck(snapshot) and self.context.state.findings(snapshot) is None:
+            self._pressed_early = snapshot.run, self.action_fix
+            self.context.say("fix: reading the log …")
+            return
         cure, tried = self.context.state.cure(snapshot), self.context.state.rehearsed(snapshot)
         if why_not := self._why_no_fix(snapshot):
             self.context.say(f"fix: {why_not}", "warning")
@@ -299,10 +301,8 @@ class ActingScreen(PictureScreen):
             asked = restart.question(self.named(snapshot), caution) if snapshot.state.active else None
             self.confirm(asked, lambda: self.context.requests.ask(snapshot, restart.name, go_on, cost))
             return
-        asked = None
-        if cure.risk is not None:
-            lines = (cure.finding.remedy.text, cure.risk)
-            asked = Question("Apply a remedy that can do harm?", lines, "fill in the form with it")
+        lines = (cure.finding.remedy.text, cure.risk or "")
+        asked = Question("Apply a remedy that can do harm?", lines, "fill in the form with it") if lines[1] else None
         self.confirm(asked, lambda: self.context.launch(snapshot, cure))
 
     def _why_no_fix(self, snapshot: RunSnapshot) -> str:
@@ -310,7 +310,7 @@ class ActingScreen(PictureScreen):
         if not failed_or_stuck(snapshot):
             return "it has not failed"
         if self.context.state.known_findings(snapshot) is None:
-            return "still diagnosing"
+            return "its log is still being read"
         cure, tried = self.context.state.cure(snapshot), self.context.state.rehearsed(snapshot)
         if tried is not None and tried.proven:
             return ""

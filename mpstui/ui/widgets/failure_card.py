@@ -155,7 +155,7 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
     for text in ended.evidence.values() if ended is not None else ():
         lines += _text(clean(str(text)), "dim", width, 1)
     if failure.findings is None:
-        return [*lines, row((" still diagnosing …", "dim"))]
+        return [*lines, row((" reading the log …", "dim"))]
     if failure.exception is None:
         return [*lines, row((" no known cause; the log has the last words (e: last error)", "dim"))]
     where = f"at {failure.exception.where} · " if failure.exception.where else ""
