@@ -588,3 +588,8 @@ def test_an_attempt_that_began_from_the_start_is_not_called_resumed(
     run = replace(fakes.running(), series=store.views(), events=events)
     shown = "\n".join(line.text for line in draw(chart_data(run, "loss"), ChartView(), 100, 20))
     assert re.findall("restarted|resumed", shown) == [word]
+
+
+def test_the_axis_is_named_in_whole() -> None:
+    counted = replace(curve(), axis="optimizer step")
+    assert "optimizer step" in lines(ChartData(name="loss", train=counted), ChartView(), width=70)[0]

@@ -164,3 +164,25 @@ def test_names_that_begin_alike_are_told_apart_by_their_ends() -> None:
     run = replace(fakes.running(), series={name: fakes.curve(points=20, seed=7) for name in names})
     words = [line.text.split()[0] for line in metric_rows(RunFacts(snapshot=run), 48, 30)]
     assert {"syste….usageGB", "syste…ePercent", "system/networ…"} < set(words)
+
+
+@pytest.mark.parametrize(
+    ("width", "places"),
+    [
+        (49, {"update 450", "printed 900"}),
+        (60, {"optimizer step 450", "printed step 900"}),
+    ],
+)
+def test_what_is_counted_is_named_in_whole_words(width: int, places: set[str]) -> None:
+    seen = replace(fakes.curve(), axis="optimizer step", minimum_at=450.0)
+    printed = replace(fakes.curve("grad_loss"), axis="printed step", minimum_at=900.0)
+    lines = lines_of(replace(fakes.running(), series={"loss": seen, "grad_loss": printed}), width, 10)
+    assert {place for place in places if any(place in line for line in lines)} == places
+    assert all(len(line) <= width for line in lines)
+
+
+def test_a_long_name_is_whole_where_there_is_room_for_it() -> None:
+    name = "validation/precision_recall_at_confidence_0.5"
+    run = replace(fakes.running(), series={name: fakes.curve(name)})
+    assert not any(name in line for line in lines_of(run, 60, 10))
+    assert any(name in line for line in lines_of(run, 110, 10))

@@ -182,7 +182,7 @@ def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
         where = "–".join(dict.fromkeys(_place(x, data, view) for x in (first, gap)))
         word = "from" if broken is not None and gap == broken[1] else "at"
         if at is not None:
-            notes.append(Note(at, f"✗ {NOT_FINITE} {word} {clean(data.axis, 12)} {where}", "bad"))
+            notes.append(Note(at, f"✗ {NOT_FINITE} {word} {clean(data.axis, 16)} {where}", "bad"))
     return sorted(notes, key=lambda note: note.role != "bad")
 
 
@@ -318,7 +318,7 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
 
 def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
     """The axis, and the place on it that is told of."""
-    name = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 12)
+    name = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 16)
     if not place and view.right is not None:
         place = _place(space.x.high, data, view)
     return f"{name}s {place}" if "–" in place and name in ("step", "epoch", "sample") else f"{name} {place}".rstrip()

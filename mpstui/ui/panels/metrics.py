@@ -20,8 +20,9 @@ from ..rows import Row, Span, clean, fit, row, sparkline, width_of
 from ..widgets.lines import WheelScrolled
 from . import Panel, RunFacts, RunPanel, nothing_yet
 
-_LEAST_CELLS, _LONGEST_STEP = (7, 8, 7), 9
-_NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _LONGEST_TREND = 46, 10, 30, 6, 40
+_LEAST_CELLS, _LONGEST_STEP = (7, 8, 7, 7), 9
+_SHORT_AXES = {"sample": "smp", "optimizer step": "update", "printed step": "printed"}
+_NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _FAIR_TREND, _LONGEST_TREND = 46, 10, 30, 6, 20, 40
 SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
 
 
@@ -205,13 +206,17 @@ class _Table:
             for one in entries
             if isinstance(one, Metric)
         }
-        then = ("last", "best", "at step") if facts.moment is None else ("then", "", "of step")
+        then = ("last", "best", *["at step"] * 2) if facts.moment is None else ("then", "", *["of step"] * 2)
         longest = max((width_of(self._named(one)) for one in entries), default=0)
-        last, best, at = [
+        last, best, short, whole = [
             max([least, *(width_of(told.texts[place]) for told in self._told.values())])
             for place, least in enumerate(_LEAST_CELLS)
         ]
-        self._name = max(_LEAST_NAME, min(_MOST_NAME, longest, width - last - best - at - 5 - _LEAST_TREND))
+        self._in_whole = longest + last + best + whole + 5 + _LEAST_TREND <= width
+        at = whole if self._in_whole else short
+        room = width - last - best - at - 5
+        most = max(_MOST_NAME, room - _FAIR_TREND)
+        self._name = max(_LEAST_NAME, min(most, longest, room - _LEAST_TREND))
         shortened = Counter(fit(self._named(one), self._name) for one in entries)
         self._shared = {text for text, times in shortened.items() if times > 1}
         left = width - self._name - 2 - last
@@ -232,7 +237,8 @@ class _Table:
         return fit(f"{name[: self._name - 1 - end]}…{name[-end:]}", self._name) if found in self._shared else found
 
     def _row(self, name: Span, texts: Sequence[str], trend: Span | None, role: str = "") -> Row:
-        cells = [Span(" " + fit(text, width, "right"), role) for text, width in zip(texts, self._columns, strict=False)]
+        shown = (*texts[:2], *(texts[3:] if self._in_whole else texts[2:3]))
+        cells = [Span(" " + fit(text, width, "right"), role) for text, width in zip(shown, self._columns, strict=False)]
         found = row(" ", (self._fitted(name.text), name.role), *cells, " ", *([trend] if trend else []))
         return row(*found.spans, " " * (self._width - found.width))
 
@@ -255,7 +261,8 @@ class _Cells:
 
     view: SeriesView | None
     value: float | None
-    texts: tuple[str, str, str]
+    texts: tuple[str, str, str, str]
+    """The newest value, the best one, and where it was: in short, and with the whole name of what is counted."""
     width: int = 0
     trend: str = ""
 
@@ -266,10 +273,9 @@ def _cells_of(metric: Metric, known: dict[str, _Cells]) -> _Cells:
     if found is None or found.view is not view or found.value != value:
         unknown = shown.UNKNOWN if view is None else shown.NOT_FINITE  # a series holds at least one point
         best = best_point(view, metric.name) if view is not None else None
-        told = (
-            (f"{SIGNS[best.way]}{shown.number(best.value)}", _step(best.at, view.axis)) if best and view else ("", "")
-        )
-        found = _Cells(view, value, (unknown if value is None else shown.number(value), *told))
+        worth = f"{SIGNS[best.way]}{shown.number(best.value)}" if best else ""
+        at, in_whole = _step(best.at, view.axis) if best and view else ("", "")
+        found = _Cells(view, value, (unknown if value is None else shown.number(value), worth, at, in_whole))
         known[metric.name] = found
     return found
 
@@ -277,18 +283,20 @@ def _cells_of(metric: Metric, known: dict[str, _Cells]) -> _Cells:
 def _cells_at(metric: Metric, step: float) -> _Cells:
     found = measured_at(metric, step)
     if found is None:
-        return _Cells(metric.view, None, (shown.UNKNOWN, "", ""))
-    return _Cells(metric.view, None, (shown.number(found[0]), "", _step(found[1], "step")))
+        return _Cells(metric.view, None, (shown.UNKNOWN, "", "", ""))
+    return _Cells(metric.view, None, (shown.number(found[0]), "", *_step(found[1], "step")))
 
 
-def _step(at: float | None, axis: str) -> str:
-    """The step in whole, as long as it has room; what is no step says so."""
+def _step(at: float | None, axis: str) -> tuple[str, str]:
+    """The step as a number, as long as it has room; what is no step says so, in short and in whole."""
     if at is None:
-        return shown.UNKNOWN
+        return shown.UNKNOWN, shown.UNKNOWN
     if axis != "step":
-        return f"{'smp' if axis == 'sample' else axis[:5]} {shown.short_count(at)}"
+        count = shown.short_count(at)
+        return f"{_SHORT_AXES.get(axis, axis)} {count}", f"{axis} {count}"
     text = shown.whole(at)
-    return text if len(text) <= _LONGEST_STEP else shown.short_count(at)
+    text = text if len(text) <= _LONGEST_STEP else shown.short_count(at)
+    return text, text
 
 
 PANEL = Panel(order=30, help="each metric; the chosen one is drawn", widget=MetricTable)
