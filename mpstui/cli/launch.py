@@ -122,7 +122,8 @@ def introduce(profile: Profile, session: Session, named: str) -> None:
     if not found.shown:
         return
     if asked or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        warn(" ".join(line.strip() for line in found.shown))
+        sentence, *rest = (line.strip() for line in found.shown)
+        warn(f"{sentence} {'; '.join(rest)}")
         return
     for line in found.shown:
         say_lines(line, beside=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,12 +58,13 @@ def test_a_profile_of_a_cloned_folder_is_shown_before_it_first_runs(
     asked = capsys.readouterr().err
     assert "steps of ./profiles is launched for the first time" in asked
     assert "steps.py 3" in asked
-    assert "with epochs=2" in asked
+    assert "  arguments: epochs=2, note=" in asked
     assert "\x1b" not in asked
     assert runs_started() == []
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)  # a script is told, and not asked
     assert main(["launch", "steps"]) == 0
-    assert capsys.readouterr().err.count("launched for the first time") == 1
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "launched for the first time" in line]
+    assert re.search(r"It runs, in \S+: \S+ steps\.py 3; arguments: epochs=2, note=", told), told
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert main(["launch", "steps"]) == 0
     assert "first time" not in capsys.readouterr().err

@@ -92,9 +92,12 @@ def remember(profile: Profile, home: Home) -> None:
 def _told(profile: Profile, where: str) -> Iterator[str]:
     yield f"{profile.slug} of {where} is launched for the first time. It runs, in {profile.cwd}:"
     yield f"  {shlex.join(masked_words(profile.command))}"
-    interpreter = {"python": profile.python} if profile.python else {}
-    values = {**interpreter, **{name: str(value) for name, value in profile.args.items()}, **profile.env}
-    yield from (f"  with {name}={value}" for name, value in masked(values).items())
+    if profile.python:
+        yield f"  interpreter: {profile.python}"
+    for what, values in (("arguments", profile.args), ("variables", profile.env)):
+        told = masked({name: str(value) for name, value in values.items()})
+        if told:
+            yield f"  {what}: {', '.join(f'{name}={value}' for name, value in told.items())}"
 
 
 def _known(home: Home) -> set[str]:

@@ -41,7 +41,7 @@ def test_what_it_runs_is_shown_until_it_was_launched(tmp_path: Path, home: Home)
     shown = "\n".join(known(profile, home, tmp_path).shown)
     assert "train of ./profiles is launched for the first time" in shown
     assert "python train.py" in shown
-    assert "API_TOKEN=•••" in shown
+    assert "  variables: API_TOKEN=•••" in shown
     remember(profile, home)
     assert known(profile, home, tmp_path) == Acquaintance()
     written(tmp_path, command="other.py")
