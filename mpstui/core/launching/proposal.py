@@ -35,6 +35,11 @@ _TELLING = re.compile(
 _RESUME = re.compile(
     r"resume(_from.*|_path|_checkpoint)?|restore(_.*)?|(load|init_from|from)_(checkpoint|ckpt)|(ckpt|checkpoint)(_path)?"
 )
+_LOADS = re.compile(
+    r"(load_)?state_dict(_path|_file)?|(load|pretrained|init|initial)_(weights|model|state|path|file)(_path|_file)?"
+    r"|(model_)?weights_(path|file)|load(_from)?|pretrained_(checkpoint|ckpt)(_path)?"
+)
+"""What loads a saved model, where no argument says that it resumes."""
 _DEVICE = re.compile(r"device|accelerator")
 _TO_CPU = re.compile(r"no_(cuda|accel|gpu|mps)|(use_)?cpu|force_cpu|cpu_only")
 _TO_GPU = re.compile(r"(use_)?(cuda|gpu|accel|mps)")
@@ -255,7 +260,10 @@ def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple
     """The [resume] table, as comments if part of it is unknown, and the argument it refers to."""
     args: list[str] | None = None
     used = next((name for name, one in known.items() if _RESUME.fullmatch(name) and one.flags), "")
-    if used:
+    loads = [name for name, one in known.items() if _LOADS.fullmatch(name) and one.flags and _takes_a_file(one)]
+    only_loads = not used and "init_from" not in known and bool(loads)
+    if used or only_loads:
+        used = used or loads[0]
         flag = next((flag for flag in known[used].flags if flag.startswith("--")), known[used].flags[0])
         joined = [f"{flag}={{checkpoint}}"] if style == "equals" else [flag, "{checkpoint}"]
         args = [flag] if known[used].kind == "switch" else joined
@@ -274,13 +282,18 @@ def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple
     pattern = shown.checkpoints or "checkpoints/*.pt"
     if not args and not shown.checkpoints and not known:
         return [], ""
-    why = "  # how it continues" + (": with this completed a restart goes on, without it begins anew" if marks else "")
+    how = "how it continues, as far as loading a saved model does that" if only_loads else "how it continues"
+    why = f"  # {how}" + (": with this completed a restart goes on, without it begins anew" if marks else "")
     return [
         "",
         f"{marks}[resume]{why}",
         f"{marks}args = {toml_value(args or ['--resume', '{checkpoint}'])}{note}",
         f"{marks}checkpoints = {toml_value(pattern)}{where}",
     ], used
+
+
+def _takes_a_file(argument: Argument) -> bool:
+    return argument.kind not in ("switch", "int", "float") and not argument.choices
 
 
 def _others(cwd: Path, snapshot: RunSnapshot, home: Home) -> list[tuple[float, float]]:

@@ -169,6 +169,21 @@ def test_a_program_that_cannot_resume_is_not_given_words_for_it(place: Place) ->
     assert "a restart begins anew" in place.text
 
 
+@pytest.mark.parametrize("flag", ["--state_dict_path", "--pretrained_weights", "--load-model"])
+def test_an_argument_that_loads_a_saved_model_continues_where_none_resumes(place: Place, flag: str) -> None:
+    profile = place.made(ARGPARSE.replace("DEVICE", "").replace("--resume", flag), snapshot=place.left("net.pt"))
+    assert (profile.resume_args, profile.checkpoints) == ((flag, "{checkpoint}"), "net.pt")
+    assert "as far as loading a saved model does that" in place.text
+
+
+@pytest.mark.parametrize(
+    "written", ['"--pretrained_weights", choices=["a", "b"]', '"--load-model", action="store_true"', '"--loss-weights"']
+)
+def test_an_argument_that_takes_no_saved_model_does_not_continue(place: Place, written: str) -> None:
+    text = ARGPARSE.replace("DEVICE", "").replace('"--resume", metavar="PATH", help="latest checkpoint"', written)
+    assert place.made(text, snapshot=place.left("net.pt")).resume_args is None
+
+
 def test_a_run_shows_its_heartbeat_and_metrics(place: Place) -> None:
     snapshot = place.left("artifacts/beat.json", "artifacts/metrics.jsonl")
     profile = place.made("print('hello')", snapshot=snapshot)
