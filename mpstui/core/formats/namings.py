@@ -19,7 +19,7 @@ _REVERSED_KEY = re.compile(
     r"['\"`*]{0,2}(?:[)\]](?:(?P<beside>[^()\[\]=:]{0,24})[(\[]\s|[^()\[\]=:]{0,12} [^()\[\]=:]{0,12}[(\[]))?"
     r"(?P<name>(?:\)(?:[^()\s=:]{1,12}|\)[^()\s=:]{1,8}\([^()\s=:]{0,8})\((?=\w))?(?:[\d.e+-]{1,16} (?:[*×] )?)?"
     rf"(?:{_IN_NAME}{{0,40}}(?:[^\W\d_]|{_OF_SHOTS})[ _]){{0,5}}(?:{_OF_SHOTS}(?![\w-])|{_IN_NAME}{{0,60}}[^\W\d])"
-    r"(?:\*|\d(?=[\s,;|(\[]|\Z))?)"
+    r"(?:\*|(?:(?<=_)\d{2,5}|\d)(?=[\s,;|(\[]|\Z))?)"  # ``16_h1``, ``3d_loss``
 )
 """A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
 a search for it from the front would try every word of a sentence."""

@@ -158,6 +158,7 @@ def test_the_word_in_front_says_whose_values_follow(
         ("step: 7 loss × 1000 = 31.5", 31.5, {"loss × 1000": 31.5}),
         ("step: 7 loss (1e-3): 31.5", 31.5, {"loss": 31.5}),
         ("step: 7 loss: 0.5 top 5: 91.2 class 3: 0.25", 0.5, {"loss": 0.5, "top 5": 91.2, "class 3": 0.25}),
+        ("step: 7 loss=0.5, 16_h1=0.75, 128_h1=0.25", 0.5, {"loss": 0.5, "16_h1": 0.75, "128_h1": 0.25}),
         ("step: 7 loss: 0.5 D(x): 0.55 D(G(z)): 0.57 / 0.34", 0.5, {"loss": 0.5, "D(x)": 0.55, "D(G(z))": 0.57}),
     ],
 )
