@@ -100,12 +100,15 @@ class CheckpointScanner:
 
         Args:
             pattern: glob, absolute or relative to the first folder that has a match.
-            steps: from heartbeats and events: step by file name.
+            steps: from heartbeats and events: step by path. Where there is no such file (the run was copied here), it
+                counts for one of that name.
             said: checkpoints that the training has reported, and whether they are the best.
         """
         said = said or {}
         paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
         paths = list(dict.fromkeys([*paths, *said]))[:MOST_CHECKPOINTS]
+        known = set(map(str, paths))
+        of_name = {Path(told).name: step for told, step in steps.items() if told not in known}
         made = []
         for path in paths:
             try:
@@ -129,7 +132,7 @@ class CheckpointScanner:
                 path=path,
                 size_bytes=size,
                 time=found.st_mtime,
-                step=steps.get(path.name, step_of(path.name, folder=counts_steps)),
+                step=steps.get(str(path), of_name.get(path.name, step_of(path.name, folder=counts_steps))),
                 best=is_best(path.stem) or said.get(path, False),
                 complete=whole,
                 owner=owner,
@@ -139,12 +142,12 @@ class CheckpointScanner:
 
 
 def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[str, int]:
-    """What a heartbeat and the events say about checkpoints: step by file name."""
-    steps = {Path(newest.path).name: newest.step} if newest is not None and newest.step is not None else {}
+    """What a heartbeat and the events say about checkpoints: step by path."""
+    steps = {newest.path: newest.step} if newest is not None and newest.step is not None else {}
     for event in events:
         path, step = event.details.get("path"), event.details.get("step")
         if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
-            steps[Path(path).name] = step
+            steps[path] = step
     return steps
 
 

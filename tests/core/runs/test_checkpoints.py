@@ -13,6 +13,7 @@ import pytest
 from mpstui.core.model.snapshot import Numbers, RunEvent
 from mpstui.core.runs.checkpoints import LOOK_SECONDS, CheckpointScanner, is_whole, step_of
 from mpstui.core.runs.state import RunWitnesses
+from mpstui.wire.heartbeat import CheckpointNote
 from mpstui.wire.records import LaunchTemplate, Spec
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 from tests.tensor_files import safetensors
@@ -86,6 +87,23 @@ def test_those_that_the_training_tells_of_are_there_wherever_they_lie(tmp_path: 
         ("two.ckpt", 1, True),
     ]
     assert len(CheckpointScanner().of_run(run, RunWitnesses(), Numbers(), events)) == 2
+
+
+def test_files_of_one_name_in_several_folders_have_each_their_own_step(tmp_path: Path) -> None:
+    saved = [tmp_path / "out" / f"seed_{number}" / "checkpoint.pth" for number in (1, 2)]
+    for path in saved:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(zipped())
+    run = tmp_path / "run"
+    run.mkdir()
+    events = [
+        RunEvent(time=1.0, attempt=1, event="checkpoint", text="saved", details={"path": str(path), "step": step})
+        for path, step in zip(saved, (792, 1584), strict=True)
+    ]
+    found = CheckpointScanner().of_run(
+        run, RunWitnesses(), Numbers(checkpoint=CheckpointNote(path=str(saved[1]), step=1584)), events
+    )
+    assert {one.path: one.step for one in found} == {saved[0]: 792, saved[1]: 1584}
 
 
 def test_a_file_that_another_run_has_saved_into_the_same_folder_is_said_to_be_of_that_one(tmp_path: Path) -> None:
