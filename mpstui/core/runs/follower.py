@@ -246,8 +246,8 @@ class RunFollower:
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
         own_beat = self.heartbeats.own
-        if own_beat is not None and own_beat.loss_seen == "trainer":  # it prints the same loss that it reported
-            printed = {name: view for name, view in printed.items() if name != "loss"}
+        if own_beat is not None and own_beat.loss_seen == "trainer":  # it prints the same values that it reported
+            printed = {name: view for name, view in printed.items() if name != "loss" and name not in own}
         read = self.heartbeats.readings.views(names, most=most)
         told = [(self.own_name, own), (self.external.path.name if self.external is not None else "", printed)]
         return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
@@ -391,7 +391,8 @@ def _told_apart(
     (own, seen), *others = told
     if own != "agent":
         return told
-    printed = {name for _, views in others for name in views if name != "loss" and name.endswith("loss")}
-    if printed.isdisjoint(seen):
+    losses = {name for _, views in others for name in views if name != "loss" and name.endswith("loss")}
+    printed = {name for name in losses.intersection(seen) if not seen[name].evaluation}
+    if not printed:
         return told
     return [(own, {f"{name} ({own})" if name in printed else name: view for name, view in seen.items()}), *others]

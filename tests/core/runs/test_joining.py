@@ -134,6 +134,21 @@ def test_a_mean_that_the_program_prints_goes_before_the_loss_of_one_step_that_th
     run.release()
 
 
+@pytest.mark.parametrize("loss_seen", ["trainer", "backward"])
+def test_a_value_of_an_evaluation_that_is_reported_and_printed_is_one_curve(home: Home, loss_seen: str) -> None:
+    """Lightning's bar prints the last of them, rounded; another program writes them to TensorBoard too."""
+    run = run_of(home)
+    run.beat(step=300, loss=0.5, metrics={"val/loss": 0.4219}, **{**AGENT, "loss_seen": loss_seen})
+    run.points(
+        {"time": NOW, "attempt": 1, "step": 100, "loss": 0.7, "val/loss": 0.7132},
+        {"time": NOW, "attempt": 1, "step": 300, "loss": 0.5, "val/loss": 0.4219},
+    )
+    run.output("Epoch 2/2 300/300 0:00:10 30.2it/s val/loss: 0.422\n")
+    curves = both(home, run)[1].series
+    assert {name for name in curves if "val" in name} == {"val/loss"}
+    run.release()
+
+
 def test_what_program_and_agent_spell_differently_is_one_curve(home: Home) -> None:
     """A GAN prints each step what the agent sees once a second under the names of variables."""
     run = run_of(home)
