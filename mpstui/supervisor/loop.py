@@ -255,7 +255,10 @@ def _cancel(supervision: Supervision, plan: Plan, request: Request) -> None:
         _reply(supervision, plan.request, ok=False, text=text)
     if plan.queued:
         supervision.end_unbegun(plan, requested_by=request.by, action=request.action)
-    supervision.call_off(f"{request.action} by {request.by}")
+    # A scheduler's own word would be that somebody cancelled the job.
+    of_job = supervision.spec.engine is not None
+    asked = {"action": request.action, "asker": request.by} if of_job else {}
+    supervision.call_off(f"{request.action} by {request.by}", **asked)
 
 
 def _pause(supervision: Supervision, request: Request) -> None:

@@ -129,11 +129,12 @@ class Supervision:
         due = self.machine.clock.wall() + delay_seconds if delay_seconds or plan.automatic else None
         self.journal.update(phase=phase, next_start=due, **{**self.own_mark(), **status})
 
-    def call_off(self, message: str) -> None:
+    def call_off(self, message: str, **status: Any) -> None:
         """Give up what was due."""
         self.upcoming = None
         self.queue_slot.leave()
-        self.journal.update(phase="ended", next_start=None, waiting_for=None, message=message, **NO_REQUEST)
+        ended = {**NO_REQUEST, "phase": "ended", "next_start": None, "waiting_for": None, "message": message}
+        self.journal.update(**{**ended, **status})
 
     def forget_upcoming(self) -> None:
         """What was due is no longer ours to start; the record keeps it."""

@@ -8,7 +8,7 @@ from mpstui.cli import ps
 from mpstui.core.engines.slurm import Slurm
 from mpstui.core.model.jobs import JobPhase, JobView
 from mpstui.core.model.snapshot import State
-from mpstui.core.runs.scheduled import derive_scheduled
+from mpstui.core.runs.scheduled import as_called_off, derive_scheduled
 from mpstui.core.runs.state import RunWitnesses, StateVerdict
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import ExitRecord, LaunchTemplate, Spec, Status
@@ -79,7 +79,7 @@ def test_an_end_before_a_restart_that_the_job_is_there_for_is_none(held: bool) -
     )
     assert derive_scheduled(seen, job("RUNNING")).state is State.STOPPED
     for word in ("RUNNING", "CONFIGURING"):
-        assert derive_scheduled(seen._replace(restart_wished=True), job(word)).state is State.STARTING
+        assert derive_scheduled(seen._replace(wished=frozenset({"restart"})), job(word)).state is State.STARTING
 
 
 def test_an_end_for_the_schedulers_sake_is_none_while_its_job_comes_back() -> None:
@@ -117,6 +117,20 @@ def test_silence_changes_nothing_and_is_told() -> None:
     never = JobView(engine="slurm", title="Slurm", id="17", phase=JobPhase.UNKNOWN, silent_since=1.0)
     assert told(never).state is State.RUNNING  # by its own records
     assert told(never, None).state is State.QUEUED
+
+
+def test_a_job_that_is_cancelled_at_our_own_request_is_being_stopped_until_that_is_on_record() -> None:
+    """Cancelled first, then recorded: what is seen in between is no cancellation behind our back."""
+    record = ExitRecord(1, 6.0, code=0, action="requeue", requested_by="Slurm")
+    status = RUNNING._replace(phase="queued", waiting_for="job")
+    seen = RunWitnesses(spec=SPEC, job=job("CANCELLED"), status=status, exit=record, attempt=1, begun=True)
+    assert derive_scheduled(seen._replace(wished=frozenset({"stop"})), job("CANCELLED")).state is State.STOPPING
+    assert derive_scheduled(seen, job("CANCELLED")).state is State.KILLED
+    called_off = as_called_off(record, status._replace(phase="ended", action="stop", asker="me@here:1"))
+    found = derive_scheduled(seen._replace(exit=called_off), job("PENDING"))
+    assert (found.state, found.reason) == (State.QUEUED, "Slurm job 17 is pending")
+    found = derive_scheduled(seen._replace(exit=called_off), job("CANCELLED"))
+    assert (found.state, found.reason) == (State.STOPPED, "exit code 0 after me@here:1 asked for a stop")
 
 
 def test_what_was_called_off_before_it_began_is_no_cancellation_behind_our_back() -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import time
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -30,7 +31,7 @@ from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from mpstui.wire.jobs import CANCEL, JobRecord, submitted_again
 from mpstui.wire.records import Ack
-from mpstui.wire.rundir import RunDir
+from mpstui.wire.rundir import RunDir, asker
 from tests.waiting import wait_until
 
 from .conftest import PROFILE, SAVES, Cluster
@@ -224,6 +225,28 @@ def test_the_accounting_tells_what_squeue_has_forgotten_and_is_not_asked_for_eve
     assert calls.read_text().count("--jobs=99") == 3
 
 
+def test_a_job_that_left_the_list_is_as_it_was_until_the_accounting_has_told_how_it_ended(
+    runs: Cluster, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    sacct, told = cluster.folder / "bin" / "sacct", tmp_path / "told"
+    sacct.write_text(f"#!/bin/sh\nwhile [ ! -e {told} ]; do sleep 0.02; done\ncat {told}\n")
+    sacct.chmod(0o700)
+    runs.launch()
+    asked = board.JobBoard(engine_named("slurm"), tmp_path / "cache" / "jobs.json")
+    wait_until(lambda: asked.view("10").phase is JobPhase.PENDING, what="the job to be listed")
+    (cluster.folder / "jobs" / "10.json").unlink()  # cancelled, and forgotten before anybody looked again
+    before, seen = (cluster.folder / "calls").read_text().count('"squeue"'), set()
+    while (cluster.folder / "calls").read_text().count('"squeue"') < before + 3:
+        seen.add(asked.view("10").phase)
+    (tmp_path / "writing").write_text(
+        "\x1f".join(("10", "CANCELLED by 1000", "None", "", "gpu", "1", "2", "7", "me", "a"))
+    )
+    (tmp_path / "writing").rename(told)
+    while asked.view("10").phase is not JobPhase.CANCELLED:
+        seen.add(asked.view("10").phase)
+    assert seen <= {JobPhase.PENDING, JobPhase.CANCELLED}
+
+
 def test_a_scheduler_that_takes_long_is_asked_less_often(
     runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,17 +402,42 @@ def test_a_task_of_an_array_is_submitted_anew_alone() -> None:
     assert submitted_again(Slurm().rule({}), argv, "17")[3:5] == ["--dependency=afterany:17", "/runs/a/job.sh"]
 
 
-def test_a_requeued_job_can_be_called_off(runs: Cluster, cluster: FakeCluster) -> None:
+@pytest.mark.parametrize(
+    ("action", "state", "said"),
+    [
+        ("stop", State.STOPPED, "exit code 0 after {} asked for a stop"),
+        ("kill", State.KILLED, "exit code 0: killed as {} asked"),
+    ],
+)
+def test_a_requeued_job_can_be_called_off(
+    runs: Cluster, cluster: FakeCluster, action: str, state: State, said: str
+) -> None:
     (run,) = runs.launch()
     cluster.start("10")
     runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
     cluster.signal("10", signal.SIGUSR1)
     seen = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    looks = [seen]
+    over = Event()
+
+    def look_on() -> None:
+        while not over.is_set():
+            looks.append(runs.see(run))
+
+    looking = Thread(target=look_on)
+    looking.start()
     actions = Actions(dict(os.environ))
-    answer = answered(actions, seen.dir, actions.send(seen, "kill").id)
+    answer = answered(actions, seen.dir, actions.send(seen, action).id)
+    found = runs.wait(run, lambda seen: not seen.state.active)
+    over.set()
+    looking.join()
     assert answer.ok
-    runs.wait(run, lambda seen: seen.state is State.KILLED)  # a look before it may see how the attempt itself ended
     assert cluster.job("10")["state"] == "CANCELLED"
+    assert found.reason == said.format(asker())
+    assert found.exit is not None
+    assert (found.state, found.exit.action, found.exit.requested_by) == (state, action, asker())
+    assert not found.was_cancelled, "it was, but by mpstui"
+    assert {one.state for one in looks} <= {State.QUEUED, State.STOPPING, state}
 
 
 def test_a_restart_of_what_has_ended_is_a_new_job(runs: Cluster, cluster: FakeCluster) -> None:

@@ -102,6 +102,8 @@ class JobBoard:
             if job not in self._lost:
                 self._lost[job] = 0
                 self._ask_history()
+            if self._history is not None and self._lost[job] == 1:
+                return found  # its end is being asked for: it must not look like another one until that is known
             return found._replace(phase=JobPhase.GONE, state=None, reason=None)
         return found
 

@@ -21,9 +21,9 @@ from ..model.snapshot import SeriesView, State
 from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
 from .local_machine import LocalMachine
-from .scheduled import JobReader, derive_scheduled
+from .scheduled import JobReader, as_called_off, derive_scheduled
 from .state import RunWitnesses, StateVerdict, derive, while_moved
-from .waiting import elsewhere, is_moving, restart_is_wished
+from .waiting import elsewhere, is_moving, wished
 
 NEWEST_BYTES = 1 << 16
 SMALL_BYTES = 1 << 17
@@ -119,10 +119,14 @@ class WitnessReader:
                 held.append(False)
                 doubtful.append((lock.name, f"{lock.name}: {error.strerror}"))
         supervisor_held, run_held = held
-        for record in (self.spec, self.status, self.moving, self.moved):
+        self.spec.read()
+        of_a_job = self.spec.value is not None and self.spec.value.engine is not None
+        asked = wished(self.run) if of_a_job else frozenset()  # before what is on record once it is answered
+        for record in (self.status, self.moving, self.moved):
             record.read()
         self._find_attempt()
-        status, ended, job = self.status.value, self.exit.value, self._job.view(self.spec.value)
+        status, job = self.status.value, self._job.view(self.spec.value)
+        ended = as_called_off(self.exit.value, status)
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
         waits = status is not None and status.phase == "queued" and not supervisor_held
@@ -131,7 +135,7 @@ class WitnessReader:
         return RunWitnesses(
             spec=self.spec.value,
             job=job,
-            restart_wished=job is not None and ended is not None and restart_is_wished(self.run),
+            wished=asked if ended is not None else frozenset(),
             moved=self.moved.value,
             status=status,
             exit=ended,

@@ -25,7 +25,7 @@ from functools import partial
 
 from ...wire import storage
 from ...wire.jobs import CANCEL, REQUEUE, JobRecord
-from ...wire.records import ExitRecord, Spec
+from ...wire.records import ENDS, ExitRecord, Spec, Status
 from ...wire.rundir import RunDir
 from ..follow import RecordFile
 from ..model.jobs import JobPhase, JobView
@@ -81,6 +81,16 @@ def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
     return _over(seen, job)
 
 
+def as_called_off(record: ExitRecord | None, status: Status | None) -> ExitRecord | None:
+    """How an attempt ended: as somebody asked, where it ended for its job's sake and was called off before the job came
+    back."""
+    if record is None or record.action != REQUEUE or status is None:
+        return record
+    if status.phase != "ended" or status.action not in ENDS:
+        return record
+    return record._replace(action=status.action, requested_by=status.asker)
+
+
 def _has_ended(seen: RunWitnesses) -> bool:
     """Whether the newest attempt has ended and nothing will follow it."""
     status = seen.status
@@ -98,7 +108,7 @@ def _recorded(record: ExitRecord, seen: RunWitnesses) -> StateVerdict:
 
 def _alive(seen: RunWitnesses, job: JobView) -> StateVerdict:
     status, where = seen.status, job.sentence()
-    if seen.restart_wished:
+    if "restart" in seen.wished:
         return StateVerdict(State.STARTING, f"{where}: the next attempt is about to begin")
     if _has_ended(seen) and seen.exit is not None:
         return _recorded(seen.exit, seen)
@@ -135,6 +145,8 @@ def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
     if by_us or (status is not None and status.phase == "ended" and not seen.begun):
         asker = status.asker if status is not None and status.asker else "somebody"
         return StateVerdict(State.STOPPED, f"{job.sentence()}, as {asker} asked")
+    if job.phase is JobPhase.CANCELLED and (asked := seen.wished & ENDS):
+        return StateVerdict(State.STOPPING, f"a {min(asked)} is being carried out; {job.sentence()}")
     begun = "" if seen.begun else "; its program was never started"
     not_ours = ", not by mpstui" if job.phase is JobPhase.CANCELLED else ""
     if job.phase in _OVER:

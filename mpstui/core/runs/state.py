@@ -59,7 +59,8 @@ class RunWitnesses(NamedTuple):
     spec: Spec | None = None
     job: JobView | None = None
     """What its scheduler says, if it is a scheduler's job: see :mod:`.scheduled`."""
-    restart_wished: bool = False
+    wished: frozenset[str] = frozenset()
+    """Of a scheduler's job: what was requested and has no answer yet, of ``restart``, ``stop`` and ``kill``."""
     """For such a job whose newest attempt has ended: another one was requested and the request is unanswered."""
     moved: Move | None = None
     """It was handed over to another machine."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ...wire import liveness, rundir, storage
 from ...wire.liveness import boot_id, machine_id
-from ...wire.records import LaunchRecord, Spec, Status
+from ...wire.records import ENDS, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ...wire.trust import distrust_of_any
@@ -88,16 +88,23 @@ def is_moving(run: RunDir) -> bool:
 
 
 def restart_is_wished(run: RunDir) -> bool:
-    """Whether somebody requested another attempt and has no answer yet. Each request is read once."""
-    looked_at, restarts = _requests_of(run)
-    restarts += [item.id for item in rundir.unanswered(run, looked_at) if item.action == "restart"]
-    return any(run.request(name).exists() and not run.ack(name).exists() for name in restarts)
+    """Whether somebody requested another attempt and has no answer yet."""
+    return "restart" in wished(run)
+
+
+def wished(run: RunDir) -> frozenset[str]:
+    """``restart`` where somebody requested another attempt and has no answer yet, ``stop`` and ``kill`` likewise. Each
+    request is read once."""
+    looked_at, kept = _requests_of(run)
+    kept |= {one.id: one.action for one in rundir.unanswered(run, looked_at) if one.action in {"restart", *ENDS}}
+    waiting = (action for name, action in kept.items() if run.request(name).exists() and not run.ack(name).exists())
+    return frozenset(waiting)
 
 
 @lru_cache(maxsize=256)
-def _requests_of(run: RunDir) -> tuple[set[str], list[str]]:
-    """Names of requests that were read, and ids of the restarts among them."""
-    return set(), []
+def _requests_of(run: RunDir) -> tuple[set[str], dict[str, str]]:
+    """Names of requests that were read, and by id the actions of those among them that begin or end something."""
+    return set(), {}
 
 
 def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
