@@ -114,7 +114,8 @@ def test_a_shell_completes_a_command_and_a_run(home: Home, tmp_path: Path, shell
         terminal.press("mpstui sho\t")
         terminal.wait_text("mpstui show")
         terminal.press(f"{run[:8]}\t")
-        terminal.wait_text(f"show {run}")
+        shown = terminal.wait_text(f"show {run}")
+    assert shown.count(run) == 1, "the name was completed in its place, once"
 
 
 def test_the_scripts_are_printed() -> None:

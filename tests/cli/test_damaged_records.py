@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import time
 from pathlib import Path
@@ -44,6 +45,7 @@ def test_a_damaged_field_takes_nothing_else_away(live: bool, capsys: pytest.Capt
     here = home()
     healthy = RunBuilder(here, "healthy", created=time.time()).status("ended").launch().exit(code=0)
     run = run_with_everything(here, healthy.run.run, live=live)
+    before, tries = states(capsys), 0
     command = itertools.cycle(COMMANDS)
     for path in records_of(run):
         whole = path.read_text()
@@ -52,7 +54,16 @@ def test_a_damaged_field_takes_nothing_else_away(live: bool, capsys: pytest.Capt
             tried = f"{path.name} {place} {str(poison)[:40]!r}"
             for words in (["ps", "--json"], next(command)):
                 answer(words, run, tried, capsys)
+            tries += 1
         path.write_text(whole)
+    assert tries > len(records_of(run)), "fields of every record were damaged"
+    assert states(capsys) == before, "and no look at them has changed anything"
+
+
+def states(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """The state of each run."""
+    assert main(["ps", "--json"]) == 0
+    return {one["run"]: one["state"] for one in json.loads(capsys.readouterr().out)}
 
 
 def answer(words: list[str], run: RunDir, tried: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +83,7 @@ def test_something_else_in_a_records_place_is_not_waited_for(
     here = home()
     healthy = RunBuilder(here, "healthy", created=time.time()).status("ended").launch().exit(code=0)
     run = run_with_everything(here, healthy.run.run, live=False)
+    before = states(capsys)
     (run.requests / "1-1-x.json").write_text("{}")
     first = run.attempt(1)
     others = (run.requests / "1-1-x.json", run.supervisor_lock, run.run_lock, first.output)
@@ -85,6 +97,7 @@ def test_something_else_in_a_records_place_is_not_waited_for(
         path.rmdir() if kind == "folder" else path.unlink()
         if kept.exists():
             kept.rename(path)
+    assert states(capsys) == before
 
 
 def replace(path: Path, kind: str) -> None:

@@ -102,7 +102,8 @@ def test_what_happens_there_is_known_here(bench: Bench) -> None:
         run.release().exit(code=3, cause="exit").status("ended")
         wait_until(lambda: states(link)[run.run.run] is State.FAILED)
         second = running(bench.home, "vit", 1.7e9 + 5)
-        wait_until(lambda: [*states(link)] == [second.run.run, run.run.run], what="the newer run to come first")
+        wait_until(lambda: states(link) == {second.run.run: State.RUNNING, run.run.run: State.FAILED})
+        assert [*states(link)] == [second.run.run, run.run.run], "the newer run comes first"
 
 
 def test_a_run_that_is_looked_at_is_told_in_full(bench: Bench) -> None:

@@ -233,5 +233,6 @@ def test_a_slow_line_shows_the_list_and_answers(tmp_path: Path, ssh_lab: SshLab)
         wait_until(lambda: [one.state for one in link.values["list"].runs.values()] == [State.FINISHED], timeout=120)
         print(f"a state that turned after {time.monotonic() - begun:.1f} s")
         wait_until(lambda: link.sentence == "", what="a line with which nothing is wrong")
+        assert [*link.values["list"].runs] == [run.run.run]
     finally:
         link.stop()

@@ -133,6 +133,7 @@ def test_a_machine_that_slept_does_not_take_what_it_heard_before_for_what_is_now
     wait_until(lambda: not link.live and "not heard for 10m" in link.sentence, what="the age of what is shown")
     machine.is_away = False
     wait_until(lambda: link.live and len(machine.wires) == 2, what="another line")
+    assert "not heard" not in link.sentence
 
 
 def test_a_line_that_still_speaks_after_a_sleep_goes_on(sleeper: Sleeper) -> None:
