@@ -13,10 +13,13 @@ from typing import Any
 _ENDS = {"exit", "quit", "_exit"}
 
 
-def answering(hidden: Any, there: Any, torch_folder: Path, tell: Callable[[str], None]) -> Callable[..., Any]:
+def answering(
+    original: Any, hidden: Any, there: Any, torch_folder: Path, tell: Callable[[str], None]
+) -> Callable[..., Any]:
     """A function that answers ``hidden``, except to lines that would only end the program, which get ``there``.
 
     Args:
+        original: what it stands for. torch's own modules look for what that has besides its answer.
         tell: called with a sentence, once for each such line.
     """
     told = set[str]()
@@ -30,7 +33,12 @@ def answering(hidden: Any, there: Any, torch_folder: Path, tell: Callable[[str],
             tell(f"the program ends without an accelerator: that check was passed ({place})")
         return there
 
-    vars(answer)["cache_clear"] = lambda: None  # torch's own caches its answer
+    functools.update_wrapper(answer, original)
+    vars(answer).pop("__wrapped__")
+    for name in ("__wrapped__", "cache_info", "cache_parameters"):  # where its answer is cached
+        if hasattr(original, name):
+            vars(answer)[name] = getattr(original, name)
+    vars(answer)["cache_clear"] = lambda: None
     return answer
 
 

@@ -61,7 +61,7 @@ def force_cpu(torch: Any, tell: Callable[[str], None]) -> None:
         (torch.cuda, "is_available", False, True),
         (torch.cuda, "device_count", 0, 1),
     ):
-        setattr(module, name, answering(hidden, there, folder, tell))
+        setattr(module, name, answering(getattr(module, name), hidden, there, folder, tell))
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None and hasattr(accelerator, "current_accelerator"):
         accelerator.current_accelerator = lambda check_available=False: None

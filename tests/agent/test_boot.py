@@ -120,6 +120,16 @@ def test_the_device_can_be_taken_away(tmp_path: Path) -> None:
     assert gone.stdout == "False False False 1 1\n", gone.stderr
 
 
+def test_what_answers_for_torch_has_what_torch_looks_for(tmp_path: Path) -> None:
+    script = (
+        "import torch\n"
+        "for one in (torch.backends.mps.is_available, torch.backends.mps.is_built, torch.cuda.is_available):\n"
+        "    print(one.__name__, one.__module__, getattr(one, '__wrapped__', one).__qualname__,\n"
+        "          hasattr(one, '__wrapped__'), hasattr(one, 'cache_info'), one())\n"
+    )
+    assert _printed(script, tmp_path, MPSTUI_AGENT_DEVICE="cpu") == _printed(script, tmp_path, agent=False)
+
+
 NAMES_ITS_DEVICE = """
 import torch, pickle, copy
 device = torch.device('cuda:0')
