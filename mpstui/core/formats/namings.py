@@ -33,7 +33,7 @@ _OPENING_WORDS = re.compile(
 _CLAUSES = " and the "  # "is done and the best AP is 0.5"
 _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
-_BESIDE = re.compile(r"\w{1,24}|[^\W\d_]{2,12} \d{1,4}")
+_BESIDE = re.compile(r"(?:[^\W\d_]{1,2}-)?\w{1,24}|[^\W\d_]{2,12} \d{1,4}")
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
 """In brackets behind a name: units, and whose value it is."""
 

@@ -234,6 +234,9 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return Counters(epoch=count, epochs=planned)
     if planned is None and has_loss and pair.start == 0 and (_stands_alone(pairs) or _tells_both(pairs)):
         return Counters(epoch=count)
+    heads = pair.start == 0 or (pair.bracketed and pair.start == 1)
+    if planned is None and heads and not has_loss and _tells_both(pairs) and _tells_rate(pairs):
+        return Counters(epoch=count)  # ``[3] lr 0.001 3d_train 951.5 3d_valid 1174.8``
     measured = any("." in p.text and is_measure(p.key) and (p.marked or p.name.role is Role.LOSS) for p in pairs)
     has_loss = has_loss or (pair.bracketed and measured)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
@@ -266,6 +269,11 @@ def _stands_alone(pairs: Sequence[Pair]) -> bool:
 def _tells_both(pairs: Sequence[Pair]) -> bool:
     """Whether a line has values of training and of an evaluation, each called so: that of an epoch, as a rule."""
     return {NameScope.TRAIN, NameScope.EVAL} <= {pair.scope for pair in pairs if pair.key}
+
+
+def _tells_rate(pairs: Sequence[Pair]) -> bool:
+    """Whether a line has a learning rate, which only training has."""
+    return any(pair.name.role is Role.LEARNING_RATE and not pair.total for pair in pairs)
 
 
 def _opens_pair(pairs: Sequence[Pair]) -> bool:

@@ -94,14 +94,20 @@ _IN_TURN = re.compile(
 """``IS, FID: 1.7, 341.4``: all the names, then all the values."""
 
 
-_COUNTER = r"(?:epoch|step|iter(?:ation)?|(?:mini)?batch)(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
+_COUNTER = r"(?:epoch|step|iter[a-z]{0,8}|(?:mini)?batch)s?(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
 _EPOCH_OF = re.compile(r"(?i)\Aep(?:och)?[_-]?(\d{1,6})[_-](train(?:ing)?|val(?:id(?:ation)?)?|test|eval)(?=[,: ])")
 """``EP3_test, avg_loss= 0.5``."""
 _NAMED_PLACE = re.compile(
-    rf"(?i)\A((?:[a-z_]{{1,16}} ){{0,3}}(?:loss|cost|acc|accuracy)) (?:at|after|for|in|on|of) (?:the )?"
-    rf"({_COUNTER})(?:,? (?:and )?|, ?|/)({_COUNTER})(?=\s?[:=])"
+    rf"(?i)\A(?!(?:the )?(?:new )?best\b)(?P<name>[a-z_][\w@/-]{{0,30}}(?: (?!best )[a-z_(][\w@/()-]{{0,30}}){{0,5}}) "
+    rf"(?:at|after|for|in|on|of) (?:the )?(?:(?P<place>{_COUNTER})(?:(?:,? (?:and )?|, ?|/)(?P<inner>{_COUNTER}))?"
+    rf"|(?P<count>\d{{1,12}}) (?P<unit>epoch|step|iteration|iter|(?:mini)?batch)(?:e?s)?)"
+    rf"(?=\s?(?P<sign>[:=]|is |was |- )?\s{{0,4}}(?P<value>-?\d{{0,12}}(?P<point>\.?)\d|nan|inf))"
 )
-"""``loss in epoch 3 iteration 20: 0.5``: where it was stands between the name and the value."""
+"""``loss in epoch 3 iteration 20: 0.5``: where it was stands between the name and the value. That of the best is not
+where training stands."""
+_MAY_BE_WHOLE = ("loss", "cost", "score")
+"""How a name ends whose value behind a place needs neither a sign nor decimals."""
+_PLACES_BEHIND = (" at ", " after ", " for ", " in ", " on ", " of ")
 _HEADED_PLACE = re.compile(
     rf"(?i)\A\s?((?:validation|test|train(?:ing)?) )loss at ({_COUNTER})(?: on [\w -]{{1,40}})?(?=\s?\|)"
 )
@@ -181,7 +187,7 @@ def respelt(line: str) -> str:
         line = _OF_BOTH.sub(_told_apart, line)
     if "/" in line:
         line = _around_strokes(line)
-    if "poch" in line or "oss at " in line:
+    if "poch" in line or any(map(line.__contains__, _PLACES_BEHIND)):
         line = _counters_first(line)
     if any(map(line.__contains__, _JOINED)):
         line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
@@ -199,9 +205,18 @@ def _counters_first(line: str) -> str:
     """Counters that stand behind a name, or in an order or brackets of their own, in front."""
     if "oss at " in line:
         line = _HEADED_PLACE.sub(r"\1\2", line)
-    line = _NAMED_PLACE.sub(r"\2 \3 \1", line)
+    line = _NAMED_PLACE.sub(_place_first, line)
     line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
     return _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
+
+
+def _place_first(match: re.Match[str]) -> str:
+    """``step 50 Valid MRR`` of ``Valid MRR at step 50: 0.25``; whole numbers may say what a program does there."""
+    name, place = match["name"], match["place"] or f"{match['unit']} {match['count']}"
+    measured = match["sign"] and (match["point"] or match["value"][-1:] in "nNfF")
+    if not measured and not name.lower().endswith(_MAY_BE_WHOLE):
+        return match.group()
+    return f"{place} {match['inner'] or ''} {name}"
 
 
 def _around_strokes(line: str) -> str:

@@ -214,7 +214,7 @@ def test_a_measure_behind_the_loss_of_an_evaluation_is_read() -> None:
     lines = "".join(
         f"step {n} loss: 1.{n}\nvalidation loss at step {n}: 2.{n}5, the acc is: 0.0{n}5\n" for n in (1, 2, 3)
     )
-    assert metric_names.read(lines.encode()).evaluated == {"validation loss": 2.35, "acc": 0.035}
+    assert metric_names.read(lines.encode()).evaluated == {"validation loss": 2.35, "validation acc": 0.035}
 
 
 def test_a_name_that_a_number_begins_is_whole_behind_another_value() -> None:

@@ -555,3 +555,50 @@ def test_a_whole_number_longer_than_any_counter_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"step": ' + "9" * 400 + ', "loss": 0.5}\n{"step": 2, "loss": 0.4}\n{"step": 3, "loss": 1e999}\n')
     assert read_log(path).step == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "train", "evaluated"),
+    [
+        ("Valid MRR at step 250: 0.75", (None, 250), {}, {"Valid MRR": 0.75}),
+        ("Validation accuracy after epoch 3: 91.5%", (3, None), {}, {"Validation accuracy": 91.5}),
+        ("Test accuracy after 3 epochs: 0.75", (3, None), {}, {"Test accuracy": 0.75}),
+        ("Dev F1 (macro) in epoch 3, step 40: 0.75", (3, 40), {}, {"Dev F1 (macro)": 0.75}),
+        ("Minibatch loss at step 100: 2.5", (None, 100), {"Minibatch loss": 2.5}, {}),
+        ("Cost after iteration 300 0.65", (None, 300), {"Cost": 0.65}, {}),
+        ("Accuracy on epoch 3 is 0.75", (3, None), {"Accuracy": 0.75}, {}),
+        ("[3] time 0.12 lr 0.001 3d_train 951.5 3d_valid 1174.5", (3, None), {"3d_train": 951.5}, {"3d_valid": 1174.5}),
+    ],
+)
+def test_a_place_between_a_name_and_its_value_or_in_brackets_is_where_training_stands(
+    line: str, place: tuple[int | None, int | None], train: dict[str, float], evaluated: dict[str, float]
+) -> None:
+    point = read(line)
+    measured = {name: value for name, value in point.metrics.items() if name != "lr"}
+    assert ((point.epoch, point.step), measured, dict(point.eval_metrics)) == (place, train, evaluated)
+
+
+def test_what_was_measured_at_several_steps_is_one_curve() -> None:
+    names = ("Training average positive_sample_loss", "Training average negative_sample_loss", "Valid MR")
+    lines = "".join(f"{name} at step {n}: {n % 7}.{n}\n" for n in (50, 100, 150) for name in names)
+    reader = LogReader()
+    reader.feed(lines.encode())
+    found = reader.summary()
+    assert (found.metrics, found.step, found.train_loss) == (names, 150, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Best accuracy at epoch 2: 0.75", "New best loss at epoch 2: 0.75", "Loading weights of epoch 12: 300 tensors"],
+)
+def test_a_place_of_something_else_is_not_where_training_stands(line: str) -> None:
+    reader = LogReader()
+    reader.feed(f"Epoch 3 loss: 0.5\n{line}\n".encode())
+    assert reader.summary().epoch == 3
+
+
+def test_measures_told_apart_in_brackets_keep_what_tells_them_apart() -> None:
+    line = "Protocol #1 Error (MPJPE): 871.25 mm\nProtocol #2 Error (P-MPJPE): 617.5 mm\n"
+    reader = LogReader()
+    reader.feed(line.encode())
+    assert reader.summary().metrics == ("Error (MPJPE)", "Error (P-MPJPE)")

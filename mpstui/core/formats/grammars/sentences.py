@@ -1,4 +1,4 @@
-"""Numbers in sentences: ``Minibatch loss at step 100: 2.3``, ``Reducing learning rate to 1e-4``.
+"""Numbers in sentences: ``Train loss 300 2.5000``, ``Reducing learning rate to 1e-4``.
 
 One file for four kinds, since each is one pattern and none belongs to one program.
 """
@@ -9,20 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..measures import is_measure
-from ..names import NameScope, Role, classify
-from ..pairs import read_pairs
+from ..names import NameScope, classify
 from ..points import Counters, LineReading, Priority, as_float, parse_count
 from . import Example, LineGrammar
 
 _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
-_LOSS_AT_STEP = re.compile(
-    r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost|score)) (?:at|after|for|in|on|of) (?:the )?"
-    r"(?:(?P<what>epoch|step|iter[a-z]{0,8}|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?!\d)"
-    r"(?:\s?/\s?(?P<total>\d{1,12})(?!\d))?"
-    r"|(?P<m>\d{1,12}) (?P<of>epoch|step|iteration|iter|batch|minibatch)(?:e?s)?)"
-    rf"\s{{0,4}}(?::|=|is|was|-)?\s{{0,8}}{_VALUE}"
-)
 _LOSS_STEP_VALUE = re.compile(
     r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
 )
@@ -67,14 +58,12 @@ _NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|POCH|poca|poq
 
 
 class Sentences(LineGrammar):
-    """A loss named by its place, a new learning rate, the end of a run, how much training is planned."""
+    """A loss behind its step, a new learning rate, the end of a run, how much training is planned."""
 
     name = "sentence"
     priority = Priority.SENTENCE
     needles = tuple(_NEEDLES.split("|"))
     examples = (
-        Example("Minibatch loss at step 100: 2.5\nValidation loss at step 100: 2.9\n", 2.5, step=100),
-        Example("Cost after iteration 300: 0.65\n", 0.65, step=300),
         Example("Train loss 300 2.5000 Grad Norm 1.2\n", 2.5, step=300),
         Example(
             "Epoch 1 loss: 1.5\nAdjusting learning rate of group 0 to 1.0000e-04.\nEpoch 2 loss: 1.4\n",
@@ -109,26 +98,13 @@ class Sentences(LineGrammar):
         return None if reading is None else (reading,)
 
     def _loss(self, line: str) -> LineReading | None:
-        """The counter is between the name and the value; an evaluation's loss is kept apart."""
-        match = _LOSS_AT_STEP.match(line) or _LOSS_STEP_VALUE.match(line)
-        if match is None:
+        """The counter is between the name and the value."""
+        match = _LOSS_STEP_VALUE.match(line)
+        value = None if match is None else as_float(match["value"])
+        if match is None or value is None:
             return None
-        name, value = classify(match["name"]), as_float(match["value"])
-        is_score = match["name"].lower().endswith("score")
-        if (name.role is not Role.LOSS and not is_score) or value is None:
-            return None
-        if name.scope is NameScope.EVAL:
-            # ``validation loss at step 100: 6.9, the acc is: 0.05``
-            behind = {pair.key: pair.measured for pair in read_pairs(line[match.end() :]) if is_measure(pair.key)}
-            return LineReading(self.name, eval_metrics={match["name"]: value, **behind})
-        found = match.groupdict()
-        n, total = parse_count(match["n"] or found["m"]), parse_count(found.get("total") or "")
-        is_epoch = (found.get("what") or found.get("of") or "").lower() == "epoch"
-        counters = Counters(epoch=n, epochs=total) if is_epoch else Counters(step=n, steps=total)
-        if is_score:
-            return LineReading(self.name, counters, metrics={match["name"]: value}, certain=True)
-        reading = LineReading.training(self.name, counters, match["name"], value)
-        return replace(reading, certain=name.scope is NameScope.TRAIN)
+        reading = LineReading.training(self.name, Counters(step=parse_count(match["n"])), match["name"], value)
+        return replace(reading, certain=classify(match["name"]).scope is NameScope.TRAIN)
 
     def _plan(self, line: str) -> LineReading | None:
         total = _TOTAL.search(line[:_LONGEST_PLAN])
