@@ -1,4 +1,4 @@
-"""How a notebook is given curves, images and tables: columns of numbers, and a little HTML."""
+"""What a notebook is given: curves as columns of numbers, images, and tables in a little HTML."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _PICTURE = (240, 40)
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """All points of one metric, in columns as long as each other: numpy arrays, or ``array('d')`` without numpy.
+    """All points of one metric in columns of equal length: numpy arrays, or ``array('d')`` without numpy.
 
-    NaN stands for what nobody told, and for a value that was measured and is no finite number. What a resumed attempt
-    measured again is here once.
+    NaN stands for what is not known, and for a measured value that is not finite. What a resumed attempt measured again
+    is here once.
     """
 
     name: str
     axis: str
-    """What it is drawn over: ``step``, ``sample``, ``epoch`` or ``time``."""
+    """What ``x`` holds: ``step``, ``sample``, ``epoch`` or ``time``."""
     x: Column
     step: Column
     epoch: Column
     time: Column
-    """When it was measured, Unix seconds."""
+    """When each point was measured, Unix seconds."""
     value: Column
     thinned: bool = False
-    """There are more points than are here."""
+    """Whether there are more points than are here."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -57,7 +57,7 @@ class Image:
 
     name: str
     step: int | None
-    """None: it was logged before any step was known."""
+    """None if it was logged before any step was known."""
     attempt: int
     time: float
     """When it was logged, Unix seconds."""
@@ -65,7 +65,7 @@ class Image:
     """A PNG or JPEG: for ``PIL.Image.open``, ``matplotlib.pyplot.imread`` and the like."""
     bytes: int
     offset: int = 0
-    """Where it begins in the file, if that holds more: one of TensorBoard's."""
+    """Where it begins in the file, which may hold more, as an event file of TensorBoard does."""
 
     def _repr_html_(self) -> str:
         try:
@@ -77,24 +77,24 @@ class Image:
 
 
 def logged_image(gallery: Gallery, one: Item) -> Image:
-    """An image as a notebook is given it."""
+    """The image of one item in a run's gallery."""
     return Image(one.name, one.step, one.attempt, one.time, gallery.path(one), one.bytes, one.offset)
 
 
 def last_of(view: SeriesView) -> float:
-    """The newest value."""
+    """The newest value; NaN if it is not finite."""
     return view.last if view.last is not None else math.nan
 
 
 def curve_of(view: SeriesView) -> Curve:
-    """All that is known of a metric, read with as many columns as it has points."""
-    nobody = array("d", [math.nan]) * len(view.x)
+    """The curve of a metric; ``view`` was read with a column for each point."""
+    unknown = array("d", [math.nan]) * len(view.x)
     held = sum(len(piece.x) for piece in view.superseded) + len(view.x)
     return Curve(
         name=view.name,
         axis=view.axis,
         x=_column(view.x),
-        step=_column(view.x if view.axis == "step" else nobody),
+        step=_column(view.x if view.axis == "step" else unknown),
         epoch=_column(view.x if view.axis == "epoch" else view.epochs),
         time=_column(view.x if view.axis == "time" else view.times),
         value=_column(view.values),
@@ -106,12 +106,12 @@ def _column(values: Sequence[float]) -> Column:
     try:
         import numpy
     except ImportError:
-        return array("d", values)  # type: ignore[return-value]  # told in Curve
+        return array("d", values)  # type: ignore[return-value]  # see Curve
     return numpy.array(values, dtype=numpy.float64)
 
 
 def cells(seen: RunSnapshot) -> tuple[str, ...]:
-    """Name, state, where it stands."""
+    """Name, state, epoch, step and loss, as a person reads them."""
     numbers = seen.numbers
     loss = present.number(numbers.loss) if numbers.loss_is_finite else present.NOT_FINITE
     counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
@@ -125,7 +125,7 @@ def cells(seen: RunSnapshot) -> tuple[str, ...]:
 
 
 def table(found: Iterable[RunSnapshot]) -> str:
-    """As HTML, a row a run."""
+    """An HTML table with a row for each run."""
     rows = []
     for seen in found:
         curve = seen.series.get("loss")
@@ -135,7 +135,7 @@ def table(found: Iterable[RunSnapshot]) -> str:
 
 
 def _picture(values: Sequence[float] | Column) -> str:
-    """A small curve."""
+    """A small curve as SVG; empty for fewer than two points."""
     every = max(1, len(values) // _PICTURE[0])
     points = [(place, float(values[place])) for place in range(0, len(values), every) if math.isfinite(values[place])]
     if len(points) < 2:

@@ -80,7 +80,7 @@ def test_a_wait_goes_on_when_another_run_cannot_be_helped(home: Home, monkeypatc
 
 
 def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpstui.api.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("mpstui.api.handle.FRESH_SECONDS", 0.0)
     live = RunBuilder(home, "live").status("running").launch().beat(step=1).hold()
     live.points({"time": NOW, "step": 1, "loss": 0.5, "attempt": 1})
     [run] = mpstui.runs("live")

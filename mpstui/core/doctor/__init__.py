@@ -17,7 +17,7 @@ __all__ = ["CheckResult", "Report", "Status", "examine"]
 
 
 def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool = False) -> Report:
-    """Check everything; takes as long as importing torch once a device.
+    """Check everything. It takes as long as importing torch once, and once more for each device.
 
     Args:
         home: where runs are kept; its disk and file system are checked.

@@ -1,4 +1,4 @@
-"""The schedulers whose commands are here: whether they answer, and whether their nodes can see the home."""
+"""The schedulers installed here: whether they answer, and whether their nodes can see the home."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..model.home import Home
 from .report import CheckResult, Status
 
 OF_ONE_MACHINE = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay", "apfs"})
-"""Kinds of file systems that no other machine sees, unless it is exported to them under another kind."""
+"""File systems of this machine alone. Other machines would mount an exported one as another kind, such as nfs."""
 
 
 def cluster_facts(home: Home, mounts: Path = Path("/proc/self/mounts")) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def cluster_facts(home: Home, mounts: Path = Path("/proc/self/mounts")) -> list[
 
 
 def judge_clusters(facts: Sequence[Mapping[str, Any]]) -> Iterator[CheckResult]:
-    """A scheduler that does not answer starts nothing, and a home that the nodes do not see is none for their runs."""
+    """Warn of a scheduler that does not answer, and of a home that its nodes may not see."""
     for one in facts:
         title, kind = one["title"], one["file_system"]
         if one["error"] is not None:
@@ -50,7 +50,7 @@ def judge_clusters(facts: Sequence[Mapping[str, Any]]) -> Iterator[CheckResult]:
 
 
 def _kind_of(path: Path, mounts: Path) -> str | None:
-    """The kind of file system that a path lies on, as Linux calls it; None where it does not tell."""
+    """The kind of file system that a path lies on, as Linux names it; None on other systems."""
     try:
         rows = [line.split() for line in storage.read_text(mounts).splitlines()]
     except OSError:

@@ -1,7 +1,7 @@
-"""What the doctor checks beside torch: system, memory, disk, limits, home, environment, sleep and telemetry.
+"""What the doctor checks besides torch: system, memory, disk, limits, home, environment, sleep and telemetry.
 
-For each subject one function gathers plain facts for the report and another one judges them, so that a test can judge
-facts this machine does not have.
+For each subject one function gathers the facts and another judges them, so that a test can judge those of machines it
+does not run on.
 """
 
 from __future__ import annotations
@@ -38,14 +38,13 @@ PACKAGES = (
 
 
 def system_facts() -> dict[str, Any]:
-    """System, release and processor; on macOS its own version."""
+    """System, release (of macOS: its version, not the kernel's), processor, and whether Rosetta translates for it."""
+    asks = sys.platform == "darwin"
     return {
         "system": platform.system(),
         "release": platform.mac_ver()[0] or platform.release(),
         "architecture": platform.machine(),
-        "translated": _answer("sysctl", "-n", "sysctl.proc_translated").strip() == "1"
-        if sys.platform == "darwin"
-        else False,
+        "translated": asks and _answer("sysctl", "-n", "sysctl.proc_translated").strip() == "1",
     }
 
 
@@ -60,7 +59,7 @@ def judge_system(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def versions() -> dict[str, str | None]:
-    """Installed packages of this interpreter; None: not installed."""
+    """Versions of our packages in this interpreter; None for one that is not installed."""
     found: dict[str, str | None] = dict.fromkeys(PACKAGES)
     for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -69,7 +68,7 @@ def versions() -> dict[str, str | None]:
 
 
 def memory_facts() -> dict[str, Any]:
-    """Total memory, what is available without swapping, and swap in use."""
+    """Bytes of memory in all, available without swapping, and of swap in use."""
     from ..telemetry.procfs import psutil
 
     memory = psutil.virtual_memory()
@@ -77,7 +76,7 @@ def memory_facts() -> dict[str, Any]:
 
 
 def judge_memory(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """Little free memory is the usual beginning of a killed run."""
+    """Warn of little free memory: runs that the system kills begin that way."""
     text = f"{size(facts['available'])} of {size(facts['total'])} of memory available"
     if facts["available"] < LEAST_FREE_MEMORY_BYTES:
         advice = "close programs that use memory: when it runs out, the system kills the training"
@@ -103,7 +102,7 @@ def judge_disk(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def limit_facts() -> dict[str, Any]:
-    """Limits of this shell that its runs inherit; None: no limit."""
+    """Limits of this shell, which its runs inherit; None is no limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
         "open_files": None if soft == resource.RLIM_INFINITY else soft,
@@ -123,7 +122,7 @@ def judge_limits(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def home_facts(home: Home) -> dict[str, Any]:
-    """Whether the home can be written to, by us alone, and whether its file system supports locks."""
+    """Whether we, and nobody else, can write to the home, and whether its file system supports locks."""
     probe = home.state / f".doctor.{os.getpid()}"
     facts: dict[str, Any] = {"path": str(home.state), "writable": False, "locks": None, "error": None}
     own = (home.state, home.runs, home.queue, home.config, home.settings, home.user_profiles)
@@ -166,10 +165,10 @@ def judge_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def lingers(root: Path = Path("/")) -> bool | None:
-    """What ``loginctl`` says of this user; None where no systemd manages logins, or it does not answer.
+    """Whether linger is enabled for this user; None without systemd, or when ``loginctl`` does not answer.
 
-    With ``KillUserProcesses=yes`` (systemd's own default since v230) every process of a user is ended at the last
-    logout; with ``systemd --user`` services that holds for those in any case (loginctl(1), enable-linger).
+    Without linger, and with ``KillUserProcesses=yes`` (systemd's default since v230), a user's last logout ends every
+    process of theirs; it ends ``systemd --user`` services in any case (loginctl(1), enable-linger).
     """
     if not (root / "run/systemd/system").is_dir():
         return None
@@ -177,12 +176,12 @@ def lingers(root: Path = Path("/")) -> bool | None:
 
 
 def parse_linger(text: str) -> bool | None:
-    """``yes`` or ``no``, as loginctl prints it."""
+    """Read what loginctl prints: ``yes`` or ``no``."""
     return {"yes": True, "no": False}.get(text.strip())
 
 
 def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
-    """Nothing to say where there is no systemd."""
+    """Warn that runs may end at the last logout; says nothing where that is unknown."""
     if linger:
         yield CheckResult("linger", Status.OK, "runs survive your last logout (linger is enabled)")
     elif linger is False:
@@ -190,23 +189,23 @@ def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
         yield CheckResult("linger", Status.WARNING, text, "loginctl enable-linger")
 
 
-# A setting a line, as pmset(1) prints it: ` sleep  1 (sleep prevented by powerd)`.
+# One setting per line, as pmset(1) prints it: ` sleep  1 (sleep prevented by powerd)`.
 _PMSET_LINE = re.compile(r"^ (?P<name>[A-Za-z]+) +(?P<value>\d+)(?: .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class SleepSettings:
-    """What happens to an idle machine. None is unknown."""
+    """What happens to an idle machine; None is unknown."""
 
     idle_minutes: int | None = None
-    """macOS: until it sleeps by itself; 0 is never."""
+    """macOS: minutes until it sleeps by itself; 0 is never."""
     idle_action: str | None = None
     """systemd-logind: what it does with an idle machine."""
     low_power: bool | None = None
 
 
 def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
-    """Ask ``pmset`` on macOS, read logind's configuration elsewhere; no answer is unknown."""
+    """Ask ``pmset`` on macOS; elsewhere read logind's configuration."""
     return from_pmset(_answer("pmset", "-g")) if system == "Darwin" else SleepSettings(idle_action=idle_action(root))
 
 
@@ -221,7 +220,7 @@ def idle_action(root: Path) -> str | None:
     if not (root / "run/systemd/system").is_dir():
         return None
     found = "ignore"
-    # In the order in which systemd reads them: what comes later wins (logind.conf(5)).
+    # In the order in which systemd reads them; the last one wins (logind.conf(5)).
     for folder in (root / "usr/lib/systemd", root / "run/systemd", root / "etc/systemd"):
         for path in (folder / "logind.conf", *sorted((folder / "logind.conf.d").glob("*.conf"))):
             with contextlib.suppress(OSError):
@@ -258,7 +257,7 @@ PATIENCE_SECONDS = 5.0
 def read_sources(
     make: Callable[[], Sampler] = default_sampler, *, patience_seconds: float = PATIENCE_SECONDS
 ) -> tuple[SourceReport, ...]:
-    """How each telemetry source is doing, in order of preference; waits for first values that are still to come."""
+    """How each telemetry source is doing, in order of preference; waits a little for first values."""
     sampler = make()
     until = time.monotonic() + patience_seconds
     try:
@@ -273,7 +272,7 @@ def read_sources(
 
 
 def judge_telemetry(reports: Sequence[SourceReport], system: str) -> Iterator[CheckResult]:
-    """One line a source; a training does not need any of them."""
+    """One note or OK per source: a training needs none of them."""
     for report in reports:
         mark = "" if report.verified else f" ({UNVERIFIED})"
         if report.reason:

@@ -9,20 +9,20 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How a result is to be taken."""
+    """How serious a result is."""
 
     OK = "ok"
     NOTE = "note"
-    """Not as it could be, and nothing fails because of it."""
+    """It could be better, but nothing fails because of it."""
     WARNING = "warning"
-    """Something will go wrong under some load or with some programs."""
+    """Something will fail under some load, or with some programs."""
     PROBLEM = "problem"
     """Something does not work now."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check: its result in a sentence, and what to do about it."""
+    """The result of one check in a sentence, and what to do about it."""
 
     id: str
     status: Status
@@ -32,15 +32,16 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All results, and the facts they were drawn from."""
+    """All results, and the facts behind them."""
 
     results: tuple[CheckResult, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """``os python versions torch devices memory disk limits home clusters linger sleep openmp``; unknown is None."""
+    """By section: ``os python versions torch devices memory disk limits home telemetry clusters linger sleep openmp``;
+    what is not known is None."""
 
     @property
     def ok(self) -> bool:
-        """Whether everything works now."""
+        """Whether there is no problem."""
         return not any(result.status is Status.PROBLEM for result in self.results)
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the doctor asks of a torch: does each device compute, do the versions fit, do OpenMP runtimes collide."""
+"""What the doctor checks of torch: whether each device computes, the versions fit, and OpenMP runtimes collide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class TorchExamination:
-    """``torch`` and ``devices`` as the report shows them, and what follows from them."""
+    """The facts ``torch`` and ``devices`` of the report, and the results drawn from them."""
 
     torch: Mapping[str, Any] | None
     devices: Mapping[str, Mapping[str, Any]]
@@ -28,10 +28,10 @@ class TorchExamination:
 
 
 def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train: bool) -> TorchExamination:
-    """Import torch in ``python``, compute on every device it finds, with ``train`` also train there.
+    """Import torch in ``python``, compute on every device it finds, and with ``train`` also train there.
 
     Args:
-        system: as ``platform.system()``: a Mac without MPS is worth a remark, a Linux machine is not.
+        system: as ``platform.system()``: only a Mac is told that it lacks MPS.
     """
     facts, failure = _probe(python, environ, "facts")
     if facts is None:
@@ -91,7 +91,7 @@ _DEVICE_ADVICE = {
 
 
 def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[str, Any] | None, str]:
-    """The probe's answer, or None and how it ended."""
+    """The probe's answer, or None and why there is none."""
     command = [python, str(PROBE), *words]
     try:
         done = subprocess.run(
@@ -120,24 +120,24 @@ def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[s
     return None, last if done.returncode else "its answer was not understood"
 
 
-# (from this torch on, macOS needed, what works then), newest last; read in the wheels, see docs/mps.md.
+# (torch needed, macOS needed, for what), newest last; read in the wheels, see docs/mps.md.
 _ON_MPS: tuple[tuple[Version, Version, str], ...] = (
     ((2, 5), (0,), "fp16 autocast"),
     ((2, 6), (14,), "bfloat16 autocast"),
     ((2, 7), (14,), "torch.compile (usable from 2.8 on)"),
     ((2, 8), (0,), "GradScaler"),
 )
-# torch.compile reads byte code: Python, and the first torch that knows it (pytorch#123300, pytorch#156856).
+# torch.compile reads byte code: (Python, the first torch that knows its byte code), see pytorch#123300, pytorch#156856.
 _COMPILES: tuple[tuple[Version, Version], ...] = (((3, 14), (2, 10)), ((3, 13), (2, 6)), ((3, 12), (2, 4)))
 RECOMMENDED_TORCH = "2.8"
 
 
 def judge_versions(torch: Mapping[str, Any] | None, system: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """What this combination cannot do; one line that says so when there is nothing.
+    """What these versions cannot do together; if there is nothing, one line that they fit.
 
     Args:
         torch: the examined torch: ``version``, and ``python`` and ``numpy`` of its interpreter.
-        system: as ``system_facts`` tells it.
+        system: as `machine_check.system_facts` gives it.
     """
     found = version(torch["version"]) if torch else None
     if torch is None or found is None:
@@ -184,11 +184,13 @@ _BESIDE_THE_SYSTEM = ("opt/homebrew/opt/libomp/lib", "usr/local/opt/libomp/lib")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One OpenMP library: which family it belongs to, and which package brought it."""
+    """One OpenMP library."""
 
     path: str
     family: str
+    """``omp`` (LLVM), ``iomp`` (Intel) or ``gomp`` (GNU)."""
     owner: str
+    """The package that brought it."""
 
 
 def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tuple[Runtime, ...]:
@@ -196,8 +198,8 @@ def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tup
 
     Args:
         packages: the environment's site-packages.
-        prefix: the environment; conda keeps its libraries in ``lib`` there.
-        root: of the file system, for Homebrew's libomp.
+        prefix: the environment, in whose ``lib`` conda keeps its libraries.
+        root: the file system's root, for Homebrew's libomp.
     """
     places = [
         (folder, folder.relative_to(packages).parts[0].removesuffix(".libs"))
@@ -215,7 +217,7 @@ def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tup
 
 
 def judge_openmp(runtimes: Sequence[Runtime]) -> Iterator[CheckResult]:
-    """Which of them collide. GNU's runtime does not look for others, so several copies of it are fine."""
+    """Warn of runtimes that collide. GNU's does not look for others, so several copies of it are fine."""
     # LLVM's and Intel's are one code base: the second one loaded ends the process with OMP Error #15.
     kmp = [one for one in runtimes if one.family in ("omp", "iomp")]
     names = ", ".join(f"{one.owner} ({Path(one.path).name})" for one in kmp)
@@ -232,7 +234,7 @@ def judge_openmp(runtimes: Sequence[Runtime]) -> Iterator[CheckResult]:
 
 
 def environment_of(torch: Mapping[str, Any] | None) -> tuple[Path, Path] | None:
-    """Site-packages and prefix of an examined torch; None without one."""
+    """Site-packages and prefix of the examined torch's environment; None without a torch."""
     if torch is None or not torch.get("file") or not torch.get("prefix"):
         return None
     return Path(torch["file"]).parent.parent, Path(torch["prefix"])

@@ -1,6 +1,6 @@
-"""Run by the interpreter under examination, as a file: prints one JSON object about its torch. Needs nothing of mpstui.
+"""A script for the interpreter under examination: prints one JSON object about its torch. Imports nothing of mpstui.
 
-``facts``: version, what was built, what is available. ``test DEVICE [train]``: compute there and compare with the CPU.
+``facts``: version, devices it was built for and finds. ``test DEVICE [train]``: compute there and compare with the CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOLERANCE = 1e-2
 
 
 def facts(torch: Any) -> dict[str, Any]:
-    """What this torch is, and which devices it was built for and finds."""
+    """This torch's version and interpreter, and the devices it was built for and finds."""
     cuda_available = bool(torch.cuda.is_available())
     numpy = None
     with contextlib.suppress(metadata.PackageNotFoundError):
@@ -48,7 +48,7 @@ def facts(torch: Any) -> dict[str, Any]:
 
 
 def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
-    """A matrix product on ``device`` against the CPU's; with ``train`` also two steps of a tiny network."""
+    """Compare a matrix product on ``device`` with the CPU's; with ``train``, also take two steps of a tiny network."""
     torch.manual_seed(0)
     left, right = torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE)
     started = time.perf_counter()
@@ -80,7 +80,7 @@ def main(words: list[str]) -> int:
     except ModuleNotFoundError as error:
         print(json.dumps({"missing": error.name}))
         return 0
-    gc.freeze()  # looking through all of torch at the end took 0.6 of the 1.9 s of the processor that an answer needs
+    gc.freeze()  # collecting all of torch at exit took 0.6 s of the 1.9 s of CPU time that an answer costs
     answer = facts(torch) if words[0] == "facts" else test(torch, words[1], train=words[2:] == ["train"])
     print(json.dumps(answer))
     return 0
