@@ -121,10 +121,16 @@ class Steps:
 
     def evaluates(self, now: float) -> None:
         """Training pauses, at ``now``: should it never go on, this is what the networks came to."""
+        self.ends_step()
         if now - self._looked_at >= _LOOK_SECONDS and os.environ.get("WORLD_SIZE", "1") == "1":
             self._looked_at = now
             for written in self._written.values():
                 written.look()
+
+    def ends_step(self) -> None:
+        """An evaluation or another pass through the data begins: who steps next is not part of the step before, even if
+        all optimizers were made at first, as some make them for all folds."""
+        self._round.clear()
 
     def resumed(self, optimizer: Any, state: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``load_state_dict``: accelerate gives even a new one its own state back."""

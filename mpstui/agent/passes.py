@@ -53,11 +53,12 @@ class Passes:
         """After ``DataLoader.__iter__``."""
         self._known[iterator] = _Pass(loader, self._torch)
 
-    def fetched(self, batch: Any, iterator: Any) -> None:
-        """After ``__next__`` of its iterator."""
+    def fetched(self, batch: Any, iterator: Any) -> bool:
+        """After ``__next__`` of its iterator: whether a pass begins where another had come to its end."""
         found = self._known.get(iterator)
         if found is None:
-            return
+            return False
+        before = self._newest
         if found.length and found.batches == found.length:  # it exceeds its length: its sampler repeats
             found = self._known[iterator] = copy.copy(found)
             found.batches = found.steps = found.epoch = found.batches_of_steps = 0
@@ -69,6 +70,7 @@ class Passes:
         found.batches += 1
         if found.batches == 1 and found.batch_size is None:
             found.batch_size = _first_dimension(batch)
+        return found is not before is not None and before.batches == before.length
 
     def evaluated(self, batches: int) -> None:
         """So many batches passed without training: the newest pass is an evaluation, if they are all from it."""

@@ -293,11 +293,11 @@ class Watch:
 
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
         """After ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
-        self.passes.fetched(batch, iterator)
+        if self.passes.fetched(batch, iterator):
+            self.steps.ends_step()
         if self._reporter is None or self._thread != _thread.get_ident():
             return
-        now = self._monotonic()
-        self._pace.waited += now - self._fetching_at
+        self._pace.waited += (now := self._monotonic()) - self._fetching_at
         self._idle_batches += 1
         if self._idle_batches >= _IDLE_BATCHES:
             self.passes.evaluated(_IDLE_BATCHES)

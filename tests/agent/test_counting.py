@@ -404,6 +404,40 @@ def test_trainings_of_optimizers_that_were_all_made_before_go_on() -> None:
     assert steps.count == 13, "where the next begins cannot be told from a turn"
 
 
+def test_an_evaluation_between_them_tells_where_the_next_training_begins() -> None:
+    steps = Steps()
+    for made in [_made(torch.optim.SGD, steps) for _ in range(3)]:
+        for _ in range(5):
+            _step(made, steps)
+        steps.evaluates(1.0)
+    assert (steps.count, steps.training) == (15, 3)
+
+
+def test_a_pass_that_begins_behind_a_whole_one_tells_where_the_next_training_begins() -> None:
+    steps, passes = Steps(), Passes(torch)
+    for made in [_made(torch.optim.SGD, steps) for _ in range(3)]:
+        loader = _loader(4, batch_size=2)
+        iterator = iter(loader)
+        passes.begun(iterator, loader)
+        for batch in iterator:
+            if passes.fetched(batch, iterator):
+                steps.ends_step()
+            _step(made, steps)
+    assert steps.count == 6
+
+
+def test_networks_that_take_turns_on_batches_of_their_own_make_one_step_together() -> None:
+    steps, passes, loader = Steps(), Passes(torch), _loader(40, batch_size=2)
+    pair = _made(torch.optim.SGD, steps), _made(torch.optim.Adam, steps)
+    for made in pair * 3:
+        iterator = iter(loader)
+        passes.begun(iterator, loader)
+        if passes.fetched(next(iterator), iterator):
+            steps.ends_step()
+        _step(made, steps)
+    assert steps.count == 3
+
+
 class _Endless(IterableDataset[torch.Tensor]):
     def __iter__(self) -> Iterator[torch.Tensor]:
         return iter(torch.ones(10, 3))
