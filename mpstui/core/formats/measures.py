@@ -33,6 +33,7 @@ _TOLD = ("cfg.", "CFG.", "config.", "args.", "opt.", "hparams.", "hyp.", "params
 """In front of what a program was told: ``cfg.max_len``."""
 _PARAMETER = re.compile(r"\w\.(?:weight|bias)(?![a-z])")
 """``encoder.rnn.weight_hh_l0``: of the model."""
+_OF_DATA = TRAIN_WORDS | EVAL_WORDS
 _ABBREVIATIONS = ("PER", "IS")
 """A rate of errors and the inception score, which are words of sentences too."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
@@ -44,13 +45,14 @@ _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = [word for word in words_of(text) if word != "best"]
-    ranked = bool(words) and words[0] in RANKED and (len(words) > 1 or words[0] not in NUMBERED)
+    own = [word for word in words if word not in _OF_DATA]
+    ranked = bool(own) and own[0] in RANKED and (len(own) > 1 or own[0] not in NUMBERED)
     if text.startswith("rewards/"):
         return True  # one of several functions that give them
     if is_retrieval(text) or text.endswith("PER") or DETECTION.fullmatch(text.rpartition(" ")[2]):
         return True
-    if ranked and all(word.isdigit() for word in words[1:]):
-        return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
+    if ranked and all(word.isdigit() for word in own[1:]):
+        return True  # ``mAP@50``, ``Test hits@10``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
     if words[-2:] == ["correlation", "coefficient"]:
         return True

@@ -146,7 +146,8 @@ _ERRORS_AND_SCORES = """
     accu accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
     specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
     kendall brier srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95 jaccard auprc epe pesq stoi sdr nsdr
-    rse rae corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe rmsle hmean
+    rse rae corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe mpjve mr pck oks logp logprob
+    loglik rmsle hmean
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""

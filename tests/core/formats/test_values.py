@@ -602,3 +602,16 @@ def test_measures_told_apart_in_brackets_keep_what_tells_them_apart() -> None:
     reader = LogReader()
     reader.feed(line.encode())
     assert reader.summary().metrics == ("Error (MPJPE)", "Error (P-MPJPE)")
+
+
+@pytest.mark.parametrize("name", ["Test HITS@10", "Test MR", "val logp(x)", "Test top 5", "valid PCK"])
+def test_a_measure_that_is_told_once_is_shown(name: str) -> None:
+    reader = LogReader()
+    reader.feed(f"Epoch 3 loss: 0.5\n{name}: 0.25\n".encode())
+    assert name in reader.summary().metrics
+
+
+def test_a_map_of_features_is_no_measure() -> None:
+    reader = LogReader()
+    reader.feed(b"feature_map: 256\ntest top_k: 5\nval hits: 12\n")
+    assert reader.summary().metrics == ()

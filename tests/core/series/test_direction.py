@@ -31,7 +31,7 @@ from mpstui.core.series.series import Points, Series
             "L1Loss",
             "test_err",
         ),
-        *("reward_loss", "valid_ppl", "kl_divergence", "mae_val", "bits/bpb"),
+        *("reward_loss", "valid_ppl", "kl_divergence", "mae_val", "bits/bpb", "Error (MPJPE)", "Valid MR"),
     ],
 )
 def test_less_is_better(name: str) -> None:
@@ -52,7 +52,18 @@ def test_less_is_better(name: str) -> None:
             "F1",
             "macro f1-score",
         ),
-        *("episode_reward", "BLEU-4", "rouge1", "r2", "AUC", "val/IoU", "psnr", "log_likelihood", "ep_return_mean"),
+        *(
+            "episode_reward",
+            "BLEU-4",
+            "rouge1",
+            "r2",
+            "AUC",
+            "val/IoU",
+            "psnr",
+            "log_likelihood",
+            "ep_return_mean",
+            "logp(x)",
+        ),
     ],
 )
 def test_more_is_better(name: str) -> None:
