@@ -203,6 +203,7 @@ class RunFollower:
             Witness("arguments", self._asked or {}),
             counts_anew=own is not None and own.step_from == "process",
             counts_updates=own is not None and own.step_from == "updates",
+            beats=own.seq if own is not None else 0,
             sees_losses=own is not None and own.loss_seen == "backward",
             sees_epochs=own is not None and own.loss_seen == "backward" and "epoch" not in own.reported,
             resumed=self._resumed,

@@ -17,6 +17,7 @@ FEWEST_COMPARED = 10
 """Two counts that are still this low may agree by chance."""
 _MOST_APART_SECONDS = 6.0
 """At most so long between a beat and a printed line that are compared: on a busy machine beats are late."""
+_BEATS_OF_SHORT_EPOCH = 2
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
@@ -57,6 +58,8 @@ class NumberWitnesses(NamedTuple):
     """The agent counts from the start of this process: the program's own steps and epochs are better."""
     counts_updates: bool = False
     """The agent counts optimizer steps, the program and its arguments those of an environment."""
+    beats: int = 0
+    """How often the agent has told of this process: it looks at the loss once a second."""
     sees_losses: bool = False
     """The agent sees what ``backward`` is called on, which is divided if gradients are accumulated."""
     sees_epochs: bool = False
@@ -164,8 +167,10 @@ class NumberWitnesses(NamedTuple):
     def _of_loss(self) -> Iterator[Witness]:
         """Those that know a loss, the best first: one printed along the steps precedes one seen from outside."""
         epoch, begun = (integer(self.printed.says.get(name)) or 0 for name in ("epoch", "begun_epoch"))
-        is_each = 1 < (integer(self.own.says.get("step")) or 0) <= epoch - begun + 1  # a whole graph is one batch, say
-        along = (self.printed,) if self.printed.says.get("along_steps") or is_each else ()
+        steps, epochs = integer(self.own.says.get("step")) or 0, epoch - begun + 1
+        # A whole graph is one batch, say; or the mean of each epoch comes as often as a look at one of its steps.
+        are_short = 1 < steps <= epochs or 1 < self.beats <= _BEATS_OF_SHORT_EPOCH * epochs
+        along = (self.printed,) if self.printed.says.get("along_steps") or are_short else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0

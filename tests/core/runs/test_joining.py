@@ -197,6 +197,18 @@ def test_the_loss_of_a_whole_epoch_leaves_the_agents_curve_unless_that_is_divide
     run.release()
 
 
+@pytest.mark.parametrize(("beats", "loss", "by"), [(38, 1.75, "output.log"), (60, 0.5, "agent")])
+def test_the_mean_of_an_epoch_goes_first_where_the_agent_sees_hardly_more_of_it(
+    home: Home, beats: int, loss: float, by: str
+) -> None:
+    """Epochs of a second or two: what it prints of each is as much as one look, of one batch, tells."""
+    run = seen_by_agent(run_of(home), 300, 0.5, seq=beats)
+    run.output("".join(f"train epoch {epoch} avg loss: {2 - epoch / 100:.4f}\n" for epoch in range(26)))
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.series["loss"].last, shown.numbers.told_by["loss"]) == (loss, loss, by)
+    run.release()
+
+
 def test_a_loss_that_is_printed_rarely_leaves_the_chart_to_the_agents_curve(home: Home) -> None:
     run = seen_by_agent(run_of(home), 810, 0.81)
     run.points(*({"time": NOW, "attempt": 1, "step": step, "loss": step / 1000} for step in range(10, 801, 10)))
