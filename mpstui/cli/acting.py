@@ -136,7 +136,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
 
 def run_restart(args: argparse.Namespace) -> int:
     # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
-    from ..core.launching.choice import effective_arguments, parse_environment, parse_sets
+    from ..core.launching.choice import effective_arguments, parse_environment, parse_sets, passed_on
     from ..core.launching.editing import changes_between, recorded_choice
     from ..core.launching.record import availability
     from ..core.launching.rehearsal import rehearsal_of
@@ -155,7 +155,7 @@ def run_restart(args: argparse.Namespace) -> int:
             choice = choice.with_command(words) if words else choice
             agent = choice.agent if args.agent is None else args.agent
             choice = replace(choice, sets={**choice.sets, **sets}, env={**choice.env, **env}, agent=agent)
-            for note in effective_arguments(choice.profile, sets)[1]:
+            for note in passed_on(choice.profile, effective_arguments(choice.profile, sets)[1]):
                 warn(note)
         return choice, cure
 

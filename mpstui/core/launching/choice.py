@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -155,7 +155,7 @@ def parse_condition(home: Home, item: str) -> dict[str, str]:
 
 
 def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict[str, ArgumentValue], list[str]]:
-    """The profile's arguments with ``sets`` applied, and a sentence for each one the profile did not name.
+    """The profile's arguments with ``sets`` applied, and the keys of those that the profile did not name.
 
     A key that is nearly one of the profile's is refused; ``+key`` passes it on as written.
 
@@ -164,7 +164,7 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
     """
     arguments = dict(profile.args)
     swept, written = arguments_of(profile.sweep), _written(profile)
-    notes = []
+    strangers = []
     for typed, text in sets.items():
         key = known_key(typed, profile)
         if key in profile.args:
@@ -179,9 +179,15 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
             word = text if profile.arg_style == "equals" or key in written else text.lower()
             arguments[key] = {"true": True, "false": False}.get(word, text)
             if key not in {*swept, *commented_arguments(profile), *profile.roles.values(), *written}:
-                whose = "the profile" if profile.path else "the command"
-                notes.append(f"{whose} has no argument `{key}`: it is passed on to the program as it is")
-    return arguments, notes
+                strangers.append(key)
+    return arguments, strangers
+
+
+def passed_on(profile: Profile, strangers: Sequence[str], known: Collection[str] = ()) -> list[str]:
+    """A sentence for each key that the profile does not name, unless the program is ``known`` to take it."""
+    whose, taken = "the profile" if profile.path else "the command", {folded(one) for one in known}
+    told = (key for key in strangers if folded(key.lstrip("+")) not in taken)
+    return [f"{whose} has no argument `{key}`: it is passed on to the program as it is" for key in told]
 
 
 def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], list[str]]:
@@ -190,8 +196,8 @@ def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], li
     Raises:
         UsageError: a key that looks mistyped, or a value of the wrong type.
     """
-    arguments, notes = effective_arguments(choice.profile, choice.sets)
-    return {key: value for key, value in arguments.items() if key not in choice.drop_args}, notes
+    arguments, strangers = effective_arguments(choice.profile, choice.sets)
+    return {key: value for key, value in arguments.items() if key not in choice.drop_args}, strangers
 
 
 def given_arguments(choice: LaunchChoice) -> dict[str, ArgumentValue]:

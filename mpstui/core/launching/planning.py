@@ -33,7 +33,7 @@ from ..model.home import Home, require_own
 from ..profiles.first_run import remember
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from ..profiles.written import totals_of
-from .choice import LaunchChoice, choice_json, launch_arguments, split_device, written_words
+from .choice import LaunchChoice, choice_json, launch_arguments, passed_on, split_device, written_words
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
@@ -97,7 +97,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     hidden = {*choice.drop_env, *(OF_THIS_MACHINE if job is not None else ())}
     environ = {name: value for name, value in environ.items() if name not in hidden}
     recipe = choice.recipe or profile.recipe
-    plain, notes = launch_arguments(choice)
+    plain, strangers = launch_arguments(choice)
     faster, doubts = _with_recipe_arguments(plain, choice, recipe)
     without, extra = choice.drop_env, choice.env
     environment = run_environment(profile, recipe, extra, environ=environ, machine=machine, without=without)
@@ -107,14 +107,14 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     variants = compile_variants(profile, command, best, on_cpu, whole)
     device = _device(choice, command, variants)
     arguments = plain if (best if device == "auto" else device) == "cpu" else faster
-    notes += doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
+    doubts = doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
     if check:
         # A node has devices of its own.
         _require_there(choice, command, "auto" if job else device, {**whole, **environment.secrets}, machine)
     queue = queue_rule(choice, device, whole, machine)
-    notes += _warnings(choice, arguments, variants, environment)
     chosen = variants.found[device]
-    require_values(chosen.argv, arguments, profile.cwd, whole)
+    known = require_values(chosen.argv, arguments, profile.cwd, whole)
+    notes = [*passed_on(profile, strangers, known), *doubts, *_warnings(choice, arguments, variants, environment)]
     notes += preflight_warnings(profile, arguments, device, whole, machine)
     return LaunchPlan(
         choice=choice,

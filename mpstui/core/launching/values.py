@@ -31,8 +31,9 @@ def require_values(
     environ: Mapping[str, str],
     *,
     ask: bool = False,
-) -> None:
-    """Refuse values with which the program could only fail; a folder of data may be one that it creates itself.
+) -> tuple[str, ...]:
+    """Refuse values with which the program could only fail; a folder of data may be one that it creates itself. Returns
+    the names of the arguments that the program is known to take.
 
     Nothing is refused while the program's own folder does not exist, as before its code is sent there.
 
@@ -43,7 +44,7 @@ def require_values(
         UsageError: a value is not one of the program's choices or not a number, or a file that it reads is missing.
     """
     if not cwd.is_dir():
-        return
+        return ()
     known = known_arguments(argv, cwd=cwd, environ=environ, cache=resolve_home(environ).arguments, ask=ask)
     by_name, ours = {folded(one.name): one for one in known}, is_shipped_trainer(argv)
     for key, value in arguments.items():
@@ -60,6 +61,7 @@ def require_values(
         if (ours and key == "data") or (read and is_whole):
             hint = f"a path is taken from {cwd}, where the program runs"
             raise UsageError(f"{key}: there is no file or folder {text}", hint, field=f"args.{key}")
+    return tuple(one.name for one in known)
 
 
 def _may_be_joined(name: str, known: Mapping[str, Argument], arguments: Mapping[str, ArgumentValue]) -> bool:

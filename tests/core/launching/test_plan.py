@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from mpstui.core.launching import planning, preflight
+from mpstui.core.launching.arguments import known_arguments
 from mpstui.core.launching.choice import LaunchChoice, choice_json, parse_sets
 from mpstui.core.launching.planning import LaunchPlan, plan
 from mpstui.core.machine import Machine, physical_cores_of_this_machine
 from mpstui.core.model.errors import OperationError, UsageError
+from mpstui.core.model.home import resolve_home
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import storage
 from mpstui.wire.records import QueueRule
@@ -80,6 +82,24 @@ def test_a_set_changes_what_the_command_has_where_it_stands(tmp_path: Path) -> N
     ]
     with pytest.raises(UsageError, match="this command has no argument 'max_iter'; did you mean 'max_iters'"):
         planned(profile, sets=parse_sets(["max_iter=100"]))
+
+
+def test_an_argument_that_the_program_is_known_to_take_needs_no_word(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--batch_size', type=int)\n"
+        "parser.parse_args()\n"
+    )
+    environ = {"PATH": os.environ["PATH"], "MPSTUI_HOME": str(tmp_path / "home")}
+    profile = profile_of_command((sys.executable, "train.py"), cwd=tmp_path)
+
+    def told() -> list[str]:
+        made = planned(profile, environ=environ, sets=parse_sets(["batch_size=32", "speed=1"]))
+        return [warning.partition(":")[0] for warning in made.warnings if "no argument" in warning]
+
+    assert told() == ["the command has no argument `batch_size`", "the command has no argument `speed`"]
+    cache = resolve_home(environ).arguments
+    assert known_arguments((sys.executable, "train.py"), cwd=tmp_path, environ=environ, cache=cache)
+    assert told() == ["the command has no argument `speed`"]
 
 
 def test_totals_travel_with_the_launch(profile_of: Build) -> None:
