@@ -181,3 +181,14 @@ def test_a_log_stays_beside_panels_that_have_much_to_say() -> None:
         assert body.chart.region.width == log.region.width
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
+
+
+def test_the_event_of_a_restart_names_its_checkpoint_without_its_folder() -> None:
+    path = "/home/ada/work/a/long/way/to/checkpoints/epoch-2.pt"
+    text = f"attempt 2 started, from {path} (the newer epoch-3.pt holds NaN)"
+    events = (
+        RunEvent(1.0, 1, "launched", "attempt 1 started", {"checkpoint": None}),
+        RunEvent(2.0, 2, "restart", text, {"checkpoint": path, "not_finite": ["epoch-3.pt"]}),
+    )
+    rows = event_rows(RunFacts(snapshot=replace(fakes.running(), events=events)), 100)
+    assert "attempt 2 started, from epoch-2.pt (the newer epoch-3.pt holds NaN)" in rows[0].text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
+from pathlib import Path
 
 from ...core.model.snapshot import RunEvent
 from ...core.present import short_paths
@@ -23,7 +24,9 @@ def event_rows(facts: RunFacts, width: int) -> list[Row]:
     told = story(snapshot.events, _me(), was_cancelled=snapshot.was_cancelled)
     events = [one for one in told[::-1] if until is None or one.time <= until]
     times = moments((event.time for event in events), snapshot.seen)
-    texts = [short_paths(event.text, snapshot.dir) for event in events]
+    begun_from = (one.details.get("checkpoint") for one in snapshot.events)
+    folders = {snapshot.dir, *(Path(path).parent for path in begun_from if isinstance(path, str))}
+    texts = [reduce(short_paths, sorted(folders, reverse=True), event.text) for event in events]
     lines = [_event_row(event, time, text, width) for event, time, text in zip(events, times, texts, strict=True)]
     return [*at_moment(facts, "until"), *lines]
 
