@@ -177,6 +177,15 @@ def test_of_an_ended_run_the_past_is_shown_and_what_is_of_now_says_so() -> None:
     assert "no source" not in blind
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(3.0, "footprint  100 MiB"), (60.0, "resident   4.0 GiB")])
+def test_of_an_ended_run_its_own_last_word_counts_where_nobody_looked_at_its_end(seconds: float, shown: str) -> None:
+    beat = Heartbeat(fakes.NOW + seconds, 1)
+    ended = changed(fakes.finished(), memory=MemoryReading(rss=4 * GIB), beat=beat)
+    seen = RunTelemetry(memory=(MemoryPoint(time=fakes.NOW, footprint=100 << 20),))
+    told = text(memory_rows(facts(ended, tree=None, telemetry=seen), 80, 20))
+    assert " ".join(shown.split()) in " ".join(told.split())
+
+
 ENERGY = RunEnergy(whose="gpu", watt_hours=1234.0, measured_fraction=0.5, epoch_watt_hours=12.0, epochs=3)
 
 

@@ -24,6 +24,8 @@ WARN_SHARE, BAD_SHARE = 0.85, 0.95
 _SOON_SECONDS = 15 * 60
 _LEAST_SWAP_BYTES = 2**30
 """A swap of less fills no strip: a few megabytes are on every machine."""
+_MUCH_LATER = 15.0
+"""Seconds by which a heartbeat is newer than what was last recorded when nobody looked at the run any more."""
 _LEVELS = {"normal": 0.0, "warn": 0.5, "critical": 1.0}
 _LEVEL_ROLES = {"warn": "warn", "critical": "bad"}
 _NOT_READ = "the machine is being read"
@@ -193,7 +195,9 @@ def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
     snapshot, tree, memory = facts.snapshot, facts.tree, facts.snapshot.numbers.memory
     now = course[-1] if course else None
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
-    if used is None and not snapshot.state.active:
+    beat = snapshot.numbers.beat
+    told_later = beat is not None and memory.rss is not None and now is not None and beat.time > now.time + _MUCH_LATER
+    if used is None and not snapshot.state.active and not told_later:  # what was seen of its beginning is not its end
         used = _first(*(point.footprint for point in reversed(course)))
     resident = _first(tree.rss_bytes if tree else None, memory.rss)
     label, used = ("resident", resident) if used is None and resident is not None else ("footprint", used)
