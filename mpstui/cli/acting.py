@@ -58,7 +58,12 @@ def _act(
     ask: Callable[[Actions, RunSnapshot], Request],
     then: Callable[[RunDir, Request], Ack] | None = None,
 ) -> int:
-    """Carry out one action on one run: 0 when the answer is yes; ``then`` comes after a yes and is the answer."""
+    """Carry out one action on one run, and return the exit code: 0 if it succeeded.
+
+    Args:
+        ask: sends the request.
+        then: called after a success; what it returns becomes the answer.
+    """
     session = Session()
     one = session.run(args.run)
     call = known("call") or ""
@@ -192,7 +197,7 @@ def _words(command: str) -> list[str]:
 
 
 def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
-    """Wait for the end of a rehearsal, an attempt behind the one that it was asked of, and say what it showed."""
+    """Wait until the rehearsal, an attempt after the one in the request, has ended; the answer says what it showed."""
     from ..core.launching.rehearsal import newest_rehearsal
 
     def ended() -> Rehearsed | None:
@@ -200,17 +205,17 @@ def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
         return found if found is not None and found.attempt > request.attempt else None
 
     found = wait_for(ended, None)
-    assert found is not None  # without a limit it is waited for
+    assert found is not None  # waited for without a limit
     on = "" if found.failure else "; restart for real with the same command without --rehearse"
     return Ack("", not found.failure, "supervisor", 0.0, found.sentence + on)
 
 
 def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) -> Cure:
-    """The run's launch with the remedy of its diagnosis; says on stderr what is changed.
+    """The run's launch with the remedy of its diagnosis applied; prints on standard error what that changes.
 
     Raises:
-        OperationError: no remedy is known that changes anything here, it can do harm and nobody accepted that, or a
-            value is needed that nobody knows.
+        OperationError: no known remedy changes anything here, it can do harm and that was not accepted, or it needs a
+            value that is not known.
     """
     from ..core.diagnosis.engine import diagnose_run
     from ..core.launching.cure import cure_of

@@ -1,4 +1,4 @@
-"""`mpstui bench`: what the device, bf16, compile and loaders are worth on this machine, measured."""
+"""`mpstui bench`: measures what the device, bf16, compile and loaders gain on this machine."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
-    """The fastest device to measure; where that is the CPU, also why there is no other."""
+    """The fastest device to measure, and if that is the CPU, why there is no other."""
     if asked not in DEVICES:
         raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}", field="device")
     if asked != "auto":
@@ -146,7 +146,7 @@ R = TypeVar("R", BenchReport, ScalingReport)
 
 
 def plan_of(args: argparse.Namespace, device: str, configs: tuple[BenchConfig, ...]) -> BenchPlan:
-    """How long each configuration may take; a CPU that is all there is gets less."""
+    """What to measure, and for how long: less if there is only a CPU."""
     alone = device == "cpu"
     return BenchPlan(
         task=args.task,
@@ -168,7 +168,7 @@ def measure(
     kind: Callable[..., R],
     lines: Callable[[R, int], Iterable[str]],
 ) -> int:
-    """Measure one configuration after the other; the report is on disk after each, the table is printed at the end."""
+    """Measure one configuration after another. The report is saved after each, and the table printed at the end."""
     output = Output(args, session, args.task, machine)
     found: dict[BenchConfig, Measurement] = {}
 
@@ -206,7 +206,7 @@ def measure(
 
 
 class Output:
-    """What all modes have in common: a live line meanwhile, a report on disk, then JSON or lines of text."""
+    """What all modes share: a line of progress, a report on disk, and at the end JSON or text."""
 
     def __init__(self, args: argparse.Namespace, session: Session, name: str, machine: Machine) -> None:
         self.started = time.time()
@@ -222,12 +222,12 @@ class Output:
         self._folder: Path | None = args.out
 
     def save(self, document: dict[str, Any], svg: str) -> None:
-        """Write the report, over an earlier one of this command."""
+        """Write the report over the one this command wrote before."""
         self._folder = self._folder or report_folder(self._home, self._name, self.started)
         save(self._folder, document, svg)
 
     def tell(self, document: dict[str, Any], lines: Iterable[str]) -> None:
-        """Print the result and where its report is; a path is never broken."""
+        """Print the result and where its report is."""
         places = {kind: str(self._folder / f"report.{kind}") for kind in ("json", "svg")} if self._folder else {}
         if self._args.json:
             print_json({**document, "report": places})
@@ -235,7 +235,7 @@ class Output:
             say_lines("\n".join([*lines, f"report: {places['svg']}", f"        {places['json']}"]))
 
     def exit_code(self, interrupted: bool, well: bool) -> int:
-        """Also say it where Ctrl-C ended the measurement."""
+        """The exit code; if Ctrl-C ended the measurement, also says so."""
         if interrupted:
             warn("interrupted: the report holds what was measured until then")
             return INTERRUPTED
@@ -243,7 +243,7 @@ class Output:
 
 
 class LiveLine:
-    """One line on standard error that replaces itself on a terminal; elsewhere each new beginning is a line."""
+    """A line of progress on standard error: redrawn on a terminal; elsewhere each new ``beginning`` is a line."""
 
     def __init__(self, stream: TextIO = sys.stderr, width: int = 80) -> None:
         self._stream = stream
@@ -252,7 +252,7 @@ class LiveLine:
         self._shown = ""
 
     def show(self, text: str, beginning: str = "") -> None:
-        """Show it now; ``beginning`` is what stays the same while a thing is being done."""
+        """Show ``text``; ``beginning`` is the part that stays the same until something else is being done."""
         if self._live:
             cut = one_line(text)[: self._width - 1]
             if cut != self._shown:
@@ -271,7 +271,7 @@ class LiveLine:
 
 
 def report_lines(report: BenchReport, width: int) -> Iterator[str]:
-    """Both groups as tables; a row that was not measured has the reason beneath it."""
+    """Both groups as tables, with the reason below each row that was not measured."""
     shown = list(range(len(_HEADS)))
     for name in ("memory", "range"):  # a narrow terminal does without them
         if _NAME + sum(_WIDTHS[at] for at in shown) > width:
@@ -306,7 +306,7 @@ def report_lines(report: BenchReport, width: int) -> Iterator[str]:
 
 
 def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
-    """Wrapped to the width, every line indented."""
+    """The text as lines of at most ``width``, each indented."""
     margin = " " * indent
     yield from textwrap.wrap(one_line(text), max(width, 40), initial_indent=margin, subsequent_indent=margin)
 

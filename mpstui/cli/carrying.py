@@ -1,4 +1,4 @@
-"""What takes its time on the way to another machine: told while it does, and cancelled by ctrl+c."""
+"""Shows the progress of what is being sent to another machine, and lets ctrl+c cancel it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from ..core.hosts.progress import Progress
 from .session import say_lines, say_over
 
 _LINE_SECONDS = 30.0
-"""Between two lines where nobody sees one change."""
+"""Between two lines of progress where standard error is no terminal."""
 
 
 @contextlib.contextmanager
 def carried(cancel: Callable[[], object]) -> Iterator[Callable[[Progress], None]]:
-    """Something that is carried there: what tells of it.
-
-    Ctrl+c cancels it, which is waited for; once more it ends this program, and both machines see that.
-    """
+    """Gives a function to report progress with. Ctrl+c calls ``cancel`` and waits; a second one ends this program."""
 
     def interrupted(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -36,7 +33,7 @@ def carried(cancel: Callable[[], object]) -> Iterator[Callable[[Progress], None]
 
 
 class _Teller:
-    """How far it is, on standard error: one line that changes on a terminal, else a line now and then."""
+    """Progress on standard error: one line that is redrawn on a terminal, else a new line now and then."""
 
     def __init__(self) -> None:
         self._changes = sys.stderr.isatty()
@@ -53,6 +50,6 @@ class _Teller:
             say_lines(now.sentence, beside=True)
 
     def end(self) -> None:
-        """Leave the line to what is said next."""
+        """Clear the line for what is printed next."""
         if self._changes and self._last.doing:
             say_over("")

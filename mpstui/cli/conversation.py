@@ -1,4 +1,4 @@
-"""The near end of ``--host``: what is typed and signalled goes there, what a command prints there comes here."""
+"""The near end of ``--host``: sends what is typed and signalled, and receives what the command prints there."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from .relay import (
 from .resuming import Held
 
 _BY_SIGNAL = 128
-"""Codes above it say by which."""
+"""Exit codes above it are this plus the signal's number."""
 _ASKS_AGAIN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Conversation:
-    """One command's: what is typed and signalled goes there, what it prints comes here.
+    """One command's conversation over one line.
 
     Args:
-        told: called with each part of what comes, and its kind.
-        terminal: what is a terminal here is one there.
-        bring: the command takes ``-o``; what it writes comes here.
-        known: of a command that goes on over the next line: how far it had got, and its id; None: it does not.
-        holds: print nothing before it is known how far the command is with that.
+        told: called with the kind and the bytes of everything that comes.
+        terminal: give the command a terminal for each stream that is one here.
+        bring: the command takes ``-o``, and the files it writes are sent here.
+        known: for a command that can continue over another line, its place and id so far; None for any other.
+        holds: pass on output only up to the last place; see :mod:`.resuming`.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Conversation:
 
     @property
     def place(self) -> Mapping[str, Any]:
-        """How far the command had got with all that was printed here."""
+        """The command's place after all that was passed on."""
         return self._held.place
 
     def run(self) -> int:
-        """Until it ends; its exit code."""
+        """Run until the command ends, and return its exit code."""
         threading.Thread(target=self._attend, daemon=True).start()
         on_main = threading.current_thread() is threading.main_thread()
         heard = [number for number in _ASKS_AGAIN if on_main and signal.getsignal(number) is not signal.SIG_IGN]
@@ -104,7 +104,7 @@ class Conversation:
             self.heard_at = time.time()
             if kind == ENDED:
                 code = int(data)
-                if self._goes_on and code > _BY_SIGNAL and not self.is_asked_to_end:  # as where a machine shuts down
+                if self._goes_on and code > _BY_SIGNAL and not self.is_asked_to_end:  # the machine may be shutting down
                     raise HostError(self._line.host, "cut", "its end there was killed", "runs there continue")
                 self._show(self._held.rest())
                 return code
@@ -127,7 +127,7 @@ class Conversation:
         return reads.read(most)
 
     def _attend(self) -> None:
-        """Send what is typed, and say now and then that we are there."""
+        """Send what is typed, and signs of life in between."""
         watched = [sys.stdin] if self._typing else []
         while not self._over.is_set():
             try:
@@ -141,17 +141,17 @@ class Conversation:
                     self._send(TYPED, typed)
                     watched = watched if typed else []
             except (OSError, ValueError, HostError):
-                return  # whoever listens will say so
+                return  # `_listen` reports it
 
     def _send(self, kind: bytes, data: bytes = b"") -> None:
-        if self._sending.acquire(timeout=1):  # a line that hangs must not hold up a ctrl+c
+        if self._sending.acquire(timeout=1):  # a line that hangs must not delay ctrl+c
             try:
                 self._line.send(piece(kind, data))
             finally:
                 self._sending.release()
 
     def _pass_on(self, number: int, _: object) -> None:
-        """The first time the command is asked to end; who asks again does not wait for it."""
+        """Pass a signal on the first time; a second one ends this program without waiting."""
         if self.is_asked_to_end:
             raise KeyboardInterrupt
         self.is_asked_to_end = True

@@ -81,7 +81,7 @@ def run_diagnose(args: argparse.Namespace) -> int:
 
 
 def _not_ended(path: Path) -> str | None:
-    """The sentence for a run of ours that still goes on."""
+    """The sentence for a run of ours that has not ended; None for any other."""
     from ..core.runs.monitor import Monitor
 
     home = Session().home
@@ -92,7 +92,7 @@ def _not_ended(path: Path) -> str | None:
 
 
 def _evidence_of_others(folder: Path) -> Evidence:
-    """What a folder of somebody else's says: a run of a store with its output, or a log."""
+    """The evidence in a folder that is not ours: a run in a tracker's store with its output, or a log."""
     from ..core.diagnosis.evidence import evidence_of
     from ..core.runs.local_machine import LocalMachine
     from ..core.runs.stored import ended_run
@@ -103,7 +103,7 @@ def _evidence_of_others(folder: Path) -> Evidence:
 
 
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:
-    """A finding in words. What `--fix` would do is told for this very run, or in general where only a log is known."""
+    """A finding in words. ``cure`` is what `--fix` would do to this run; None if only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
     lines += [_wrapped("numbers", finding.numbers)] if finding.numbers else []
     shown = finding.shown_by
@@ -125,7 +125,7 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
 
 
 def _applicable(remedy: Remedy) -> str:
-    """What `mpstui restart --fix` would change; empty: nothing."""
+    """What `mpstui restart --fix` would change; empty for nothing."""
     changed = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in remedy.env.items()]
     for change in remedy.args:
         role = change.role.replace("_", " ")
@@ -166,7 +166,7 @@ def run_parse(args: argparse.Namespace) -> int:
 
 
 def as_json(found: ParsedLog) -> dict[str, object]:
-    """The summary for scripts; unknown is null, numbers that are not finite are strings."""
+    """The summary for scripts: what is not known is null, numbers that are not finite are strings."""
     numbers = {name: _number(getattr(found, name)) for name in ("epoch", "epochs", "step", "steps", "learning_rate")}
     loss = found.train_loss
     ends = loss and {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count}

@@ -31,11 +31,11 @@ HERE_ALONE = {
     "completion": "it completes words of this machine",
     "demo": "`mpstui launch quickstart --host NAME` starts the quick start there",
 }
-"""Commands that make no sense elsewhere, and what is meant instead."""
+"""Commands that make no sense on another machine, and what to use instead."""
 PASSING = frozenset({"cut", "frozen", "unreachable", "silent", "name", "transfer"})
-"""Reasons for which there is no line now, and may be one soon."""
+"""Kinds of errors that may pass, so that the line is tried again."""
 ACT_SECONDS = 60.0
-"""What acts waits so long for a line that was cut."""
+"""How long a command that acts tries to get its line back."""
 _ACT = frozenset({"launch", "run", "restart", "branch", "queue", "note", "tag", "rename", "remove"})
 
 
@@ -62,11 +62,11 @@ def take_hosts(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespace) -> int:
-    """Run a command on the one host that is named; its exit code.
+    """Run a command on the one host that is named, and return its exit code.
 
     Args:
         words: the command as it was typed, without hosts.
-        args: the same as its parser reads them.
+        args: the same, parsed.
 
     Raises:
         UsageError: several hosts are named, or the command makes no sense there.
@@ -87,7 +87,7 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
 
 
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
-    """What the command would write there is written here, under the name it would have here, and again if it does."""
+    """Run `report` or `export` there and write its files here, named as here; with ``--follow``, at each rewrite."""
     from .share import HERE, picture_of, told_run, write_tracked
 
     made_here = getattr(args, "to", "") in HERE
@@ -140,10 +140,10 @@ def _carried(
     *,
     bring: bool = False,
 ) -> int:
-    """The exit code of a command on a host, over as many lines as that takes.
+    """Run a command on a host, over as many lines as it takes, and return its exit code.
 
-    One that looks until something ends goes on where it was. One that acts is asked again under the same id, so that it
-    acts once, for a minute at most.
+    After a cut, one that watches resumes where it was. One that acts is sent again with the same id, so that it acts
+    only once, for up to `ACT_SECONDS`.
     """
     follows = words[0] in ("wait", "follow") or bool(getattr(args, "follow", False))
     acts = words[0] in _ACT or any(words[0] == one.command for one in ACTIONS)
@@ -181,21 +181,20 @@ def _carried(
 
 
 class Answer(NamedTuple):
-    """What a command on a host printed, and how it ended."""
+    """What a command printed on a host, and its exit code."""
 
     host: str
     output: bytes
     errors: bytes
     code: int
     line: Line
-    """Over which it came, ended."""
+    """The line over which it came, now closed."""
     seconds: float
-    """Until the far end was there."""
+    """How long it took until the far end answered."""
 
 
 def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostError]:
-    """Run one command on all hosts at once, without a terminal; what came of it by host, in their order."""
-
+    """Run one command on all hosts at once, without a terminal; returns the answers in the order of the hosts."""
     for host in hosts:
         require_name(host)
     settings = load_settings(resolve_home(os.environ)).hosts
@@ -214,7 +213,7 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
         except OSError as error:
             found[host] = HostError(host, "failed", str(error.strerror))
 
-    # No pool: ctrl+c does not wait for a machine that does not answer.
+    # Daemon threads, not a pool: ctrl+c must not wait for a machine that does not answer.
     threads = [threading.Thread(target=ask, args=(host,), daemon=True) for host in hosts]
     for thread in threads:
         thread.start()
@@ -224,7 +223,7 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
 
 
 def stream(host: str, words: Sequence[str], told: Callable[[bytes], None]) -> None:
-    """Run a command on a host for as long as it goes on there, and tell each line that it prints.
+    """Run a command on a host until it ends there; ``told`` is called with each line that it prints.
 
     Raises:
         HostError: the machine cannot be reached, or the line was cut.

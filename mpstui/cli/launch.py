@@ -108,7 +108,7 @@ def run_launch(args: argparse.Namespace) -> int:
 
 
 def introduce(profile: Profile, session: Session, named: str) -> None:
-    """Show what a profile of the current folder runs before it first does; on a terminal, ask.
+    """Before a profile of the current folder is first launched, show what it runs; on a terminal, ask.
 
     Raises:
         UsageError: another user's profile, or the answer was no.
@@ -132,7 +132,7 @@ def introduce(profile: Profile, session: Session, named: str) -> None:
 
 
 def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) -> int:
-    """Plan all runs, then launch all: a mistake in the last one starts none. Prints the ids."""
+    """Plan all runs, then launch them and print their ids: a mistake in the last one keeps all from starting."""
     host, engine = where(args.on)
     choice = replace(
         choice,
@@ -172,10 +172,10 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
 
 
 def where(words: Sequence[str]) -> tuple[str | None, str | None]:
-    """The other machine and the scheduler that ``--on`` names; None: this one, and as the profile says.
+    """The machine and the scheduler that ``--on`` names; None for this machine, and for the profile's scheduler.
 
     Raises:
-        UsageError: it names two of a kind.
+        UsageError: it names two machines or two schedulers.
     """
     engines = [word for word in words if word in (LOCAL, CLUSTER, *ENGINES)]
     hosts = [word for word in words if word not in engines]
@@ -186,7 +186,7 @@ def where(words: Sequence[str]) -> tuple[str | None, str | None]:
 
 
 def _ask_for_all(session: Session, plans: Sequence[LaunchPlan]) -> None:
-    """On a terminal, ask before several runs are started, with how long they take.
+    """On a terminal, ask before several runs are started, and say how long they will take.
 
     Raises:
         UsageError: the answer was no.
@@ -222,7 +222,7 @@ No profile is needed. Options of mpstui come before `--`, those of the command a
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:
-    """Arguments as a shell would split them; None where nothing was said."""
+    """Arguments as a shell would split them; None if there are none to split."""
     try:
         return None if text is None else tuple(shlex.split(text))
     except ValueError as error:

@@ -1,8 +1,8 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
-A command is a line of ``_GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
-``logs:wait`` stands for ``configure_wait`` and ``run_wait`` of a module with several. Only the module that was asked
-for is imported, so that `mpstui ps` never pays for the screen.
+A command is a line in ``_GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
+A module with several commands has ``configure_wait`` and ``run_wait`` for ``logs:wait``. Only the module of the command
+is imported, so that `mpstui ps` does not pay for the screen.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Command(NamedTuple):
     """Where a command is, and what it does."""
 
     place: str
-    """The module; behind a colon, which of its commands."""
+    """Its module; after a colon, which of the module's commands."""
     help: str
-    """A line of `mpstui --help` and, as a sentence, the beginning of the command's own."""
+    """Its line in `mpstui --help`; as a sentence, its own help begins with it."""
 
 
 _GROUPS: dict[str, dict[str, Command]] = {
@@ -78,11 +78,11 @@ _GROUPS: dict[str, dict[str, Command]] = {
     },
 }
 _NAME_HOSTS = ("ps", "hosts")
-"""Commands that ask several machines at once, by themselves."""
+"""Commands that can ask several machines at once."""
 USAGE_EXIT = 2
 _LONGEST_PATH = 200
 INTERRUPTED = 130
-# What is left at the end is not looked through for garbage again: `mpstui ps` took 92 ms of the processor and takes 77.
+# No garbage collection at exit: `mpstui ps` takes 77 ms of CPU time instead of 92.
 atexit.register(gc.freeze)
 _PAGE = """\
 examples:
@@ -114,7 +114,7 @@ exit status:
 
 
 def groups() -> dict[str, dict[str, Command]]:
-    """All commands: those above, and the actions on a run."""
+    """All commands: those of ``_GROUPS``, and the actions on a run."""
     from ..core.actions import ACTIONS  # 30 ms that `mpstui --version` and the commands above need not wait for
 
     actions = {one.command: Command("acting", one.command_help or one.help) for one in ACTIONS if one.command}
@@ -122,7 +122,7 @@ def groups() -> dict[str, dict[str, Command]]:
 
 
 def commands() -> dict[str, Command]:
-    """The same by name."""
+    """All commands by name."""
     return {name: command for group in groups().values() for name, command in group.items()}
 
 
@@ -133,7 +133,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
-        # Where a command of the person's own follows, its options were most likely taken for ours.
+        # If a command to run follows, its options were probably taken for ours.
         usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
         of = self.prog.removeprefix("mpstui").lstrip()
         raise UsageError(f"{of}: {message}" if of else message, f"{usage}see `{self.prog} --help`")
@@ -141,13 +141,13 @@ class CommandParser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
-    gc.set_threshold(50_000)  # nearly all that a start makes is kept: looking through it took a tenth of the start
+    gc.set_threshold(50_000)  # nearly all objects of a start are kept, and collecting took a tenth of it
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.unraisablehook = _interrupt_again
     _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().startswith("utf"):
-            stream.reconfigure(errors="replace")  # an undecodable file name; saves the 20 ms of the import below
+            stream.reconfigure(errors="replace")  # for undecodable file names; saves the import below, 20 ms
         else:
             from ..core.terminal import write_lookalikes
 
@@ -163,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, less) has gone: nobody is left to tell. Python would complain once more at exit.
+        # The reader (head, less) has gone. Without this, Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a home that cannot be read or written, where no command knows better
@@ -173,19 +173,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """An interrupt that comes while an object is freed raises where nobody can catch it: let it come once more."""
+    """Repeat an interrupt that came while an object was freed: raised there, nobody could catch it."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return
     import signal
     import threading
 
-    # Not now: this hook too is called where nobody can catch it.
+    # Later, since this hook too is called where nobody could catch it.
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def _open_closed() -> None:
-    """What cron or a shell closed (``>&-``) leads nowhere: else the next file that is opened would take its place."""
+    """Open /dev/null for streams that cron or a shell closed (``>&-``): the next file opened would take their place."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             found = os.open(os.devnull, os.O_RDWR)
@@ -193,7 +193,7 @@ def _open_closed() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    """A command, else the screen, on all runs or on the one that is named."""
+    """Run the command that is named, else the screen: on all runs, or on one."""
     hosts: list[str] = []
     if any(word.startswith("--host") for word in arguments):
         hosts, arguments = _split_hosts(arguments)
@@ -220,7 +220,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:
-    """The machines that ``--host`` names, and the words without it; what `run` starts has words of its own."""
+    """The machines that ``--host`` names, and the other words. What `run` starts keeps a ``--host`` of its own."""
     from .far import take_hosts
 
     own = len(words)
@@ -233,7 +233,7 @@ def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def command_parser(name: str, command: Command) -> CommandParser:
-    """The arguments of a command; ``args.command`` tells which one it is."""
+    """The parser of a command's arguments; ``args.command`` is its name."""
     parser = CommandParser(f"mpstui {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
     parser.set_defaults(command=name)
     parser.add_argument(
@@ -247,7 +247,7 @@ def command_parser(name: str, command: Command) -> CommandParser:
 
 
 def screen_parser() -> CommandParser:
-    """`mpstui` alone opens the screen, `mpstui RUN` opens it on a run."""
+    """The parser of `mpstui` without a command, which opens the screen, and of `mpstui RUN`."""
     parser = CommandParser("mpstui", usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]")
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
     _function("configure", "screen")(parser)
@@ -255,13 +255,13 @@ def screen_parser() -> CommandParser:
 
 
 def _function(verb: str, place: str) -> Any:
-    """``configure`` or ``run`` of what is at a place."""
+    """The function ``configure`` or ``run`` of the command at a place."""
     module, _, suffix = place.partition(":")
     return getattr(import_module(f".{module}", __package__), f"{verb}_{suffix}" if suffix else verb)
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
-    """Make its help the page about all of mpstui."""
+    """Turn the parser's help into the page about all of mpstui."""
     home = resolve_home(os.environ)
     lines = ["Launch, watch and rescue PyTorch trainings.", "Without a command, open the screen on all runs or on RUN."]
     for group, commands in groups().items():
@@ -272,10 +272,10 @@ def _describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _require_run(word: str) -> None:
-    """A first word that is no command must be a run.
+    """Check that a first word that is no command means a run.
 
     Raises:
-        UsageError: it is neither, or means several runs; the hint names what is nearest to it.
+        UsageError: it means none, or several; the hint names what is closest to it.
     """
     from ..core.runs.find import NoSuchRun, find_run
 
@@ -307,7 +307,7 @@ def _nearest(word: str, home: Home) -> str:
 
 
 def _complain(sentence: str, hint: str) -> None:
-    """Sentences quote names that a run, a file or a person chose: nothing in them may steer the terminal."""
+    """Print an error. It may quote names of runs and files, in which nothing may control the terminal."""
     from .session import say_lines
 
     say_lines(f"mpstui: {sentence}" + (f"\nhint: {hint}" if hint else ""), beside=True)

@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 NEWEST = 50
 PATHS_SECONDS = 30.0
-"""In which what lies at a path is read; what is not then is listed without numbers."""
+"""Time for reading what lies at a path; runs not read by then are listed without numbers."""
 CACHE_SCHEMA = 5
 _HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
 _GIVES_WAY = ("TAGS", "JOB", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
-"""Columns that a narrow terminal does without, the first one first; a file or a pipe gets them all."""
+"""Columns that a narrow terminal leaves out, in this order; a file or a pipe gets them all."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_rows(rows: Sequence[Row], left_out: int) -> None:
-    """For another mpstui, which shows them beside its own."""
+    """Print rows for another mpstui, which shows them with its own."""
     found = [{name: getattr(row, name) for name in ("json", "word", "loss_is_finite")} for row in rows]
     print_json({"rows": found, "left_out": left_out}, indent=None)
 
@@ -129,7 +129,7 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
 
 
 def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
-    """The rows of all runs at a path that match; none of the others is held."""
+    """The matching rows at a path, one by one, so that a store of any size fits into memory."""
     from ..core.formats.stores import require_path
     from ..core.runs.local_machine import LocalMachine
     from ..core.runs.stored import every_run
@@ -143,7 +143,7 @@ def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
 
 
 def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
-    """The rows of all hosts, newest first; how many each left out, and the exit code: not 0 where one is missing."""
+    """The rows of all hosts, newest first, how many rows were left out, and the exit code: not 0 if a host failed."""
     from .far import ask_all
 
     rows, left_out, code = [], 0, 0
@@ -162,12 +162,12 @@ def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
 
 
 def far_words(args: argparse.Namespace) -> list[str]:
-    """What a host is asked."""
+    """The command that a host runs for its rows."""
     return ["ps", "--rows", *(["--all"] if args.all else []), *(["--filter", args.filter] if args.filter else [])]
 
 
 def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
-    """What it answered; this machine by the name that it has here."""
+    """The rows of a host's answer; what it knows by this machine's name is ``local`` here."""
     from platform import node
 
     rows = [Row({"host": host, **row["json"]}, row["word"], row["loss_is_finite"]) for row in told["rows"]]
@@ -179,7 +179,7 @@ def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
 
 
 def joined(rows: Sequence[Row]) -> list[Row]:
-    """The rows of several machines, newest first; a run that was moved, or lies in a home that they share, is one."""
+    """The rows of several machines, newest first, and each run once: it may have moved, or lie in a shared home."""
     known = {(row.json["host"], row.json["run"]) for row in rows}
     rows = [row for row in rows if (row.json.get("moved_to"), row.json["run"]) not in known]
     once: dict[Any, Row] = {}
@@ -189,7 +189,7 @@ def joined(rows: Sequence[Row]) -> list[Row]:
 
 
 def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]:
-    """Its lines, as wide as the terminal."""
+    """The table's lines, as wide as the terminal."""
     if not rows and wanted:
         return ["no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else "")]
     if not rows:
@@ -212,7 +212,7 @@ def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]
 
 def _cells(row: Row, now: float) -> tuple[str, ...]:
     told, name = row.json, one_line(row.json["name"])
-    if len(name) > _NAME_CELLS:  # without its middle: what tells the runs of a sweep apart is at its end
+    if len(name) > _NAME_CELLS:  # cut in the middle: the end is what differs among the runs of a sweep
         name = f"{name[: _NAME_CELLS // 2 - 1]}…{name[-(_NAME_CELLS // 2) :]}"
 
     def of(done: float | None, total: float | None) -> str:
@@ -234,7 +234,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 
 
 def _where_to(row: Row) -> str:
-    """What it is doing; of one that is on its way to another machine, or has gone there, which that is."""
+    """The word for its state; of a run that is moving or has moved, also where to."""
     if moved := row.json.get("moved_to"):
         return f"moved to {moved}"
     moving = row.json.get("moving")
@@ -242,13 +242,13 @@ def _where_to(row: Row) -> str:
 
 
 def _short(run: str) -> str:
-    """Of what lies below this folder the way from here, with the slash that tells a path from a name."""
+    """A run's id, or its path, relative if it lies below this folder; a path keeps the slash that marks it as one."""
     here = f"{Path.cwd()}/"
     return one_line(f"./{run.removeprefix(here)}" if run.startswith(here) else run)
 
 
 def _job(told: Mapping[str, Any] | None) -> str:
-    """``17 on n1``, ``17 Priority``, ``17 completed``; with a ``?`` the scheduler does not answer."""
+    """``17 on n1``, ``17 Priority``, ``17 completed``; a ``?`` says that the scheduler does not answer."""
     if told is None:
         return ""
     phase = JobPhase(told["phase"])
@@ -258,10 +258,10 @@ def _job(told: Mapping[str, Any] | None) -> str:
 
 
 def _columns() -> int | None:
-    """Width of this terminal; None where the output goes to a file or a pipe."""
+    """Width of the terminal; None if the output is a file or a pipe."""
     if not sys.stdout.isatty():
         return None
-    from shutil import get_terminal_size  # brings three compressors along, which no script needs that reads a pipe
+    from shutil import get_terminal_size  # imports three compressors, which nobody needs who reads a pipe
 
     return get_terminal_size().columns
 
@@ -273,10 +273,10 @@ class Row:
     json: dict[str, Any]
     """As documented for ``ps --json``."""
     word: str
-    """What it is doing, for people."""
+    """Its state in a word, for people."""
     loss_is_finite: bool = True
     called: Sequence[str] = ()
-    """What it can be found by, and its :attr:`values` likewise."""
+    """Words that a filter finds it by; ``values`` are the numbers and settings that it finds it by."""
     values: Mapping[str, str | float | None] = field(default_factory=dict)
 
     def findable(self) -> Findable:
@@ -298,7 +298,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
     """The rows, newest first, and how many older ended runs were left out.
 
     Args:
-        newest: list so many in any case, older runs only while they are active. None: all.
+        newest: list so many, and older runs only while they are active; None lists all.
     """
     from ..wire.rundir import run_dirs
 
@@ -311,7 +311,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
 
 
 def seems_active(run: RunDir) -> bool:
-    """Whether a run may be active: a lock is held, or it could not be stopped. Errs towards yes."""
+    """Whether a run may be active: a lock is held, or it could not be stopped. In doubt, yes."""
     try:
         if any(map(liveness.is_held, (run.supervisor_lock, run.run_lock, run.moving_lock))):
             return True
@@ -325,8 +325,8 @@ def seems_active(run: RunDir) -> bool:
 class RowCache:
     """Rows of ended runs, each with the stamps of the files it was read from, and notes on how far logs were read.
 
-    Losing it costs time alone: with 50 short runs, `ps` takes 0.33 s of processor time in place of 0.15 s. A checksum
-    on its first line says that the rest is what was written: a damaged row would be shown as if it were true.
+    Losing it costs only time: with 50 short runs, `ps` takes 0.33 s of CPU time instead of 0.15 s. The first line is a
+    checksum of the rest, because a damaged row would be shown as if it were true.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -340,7 +340,7 @@ class RowCache:
                 self._rows = found["rows"]
 
     def row(self, run: RunDir) -> Row:
-        """The cached row when every file it was read from is unchanged; the readers are loaded for others only."""
+        """The cached row if no file it was read from has changed; only other rows need the readers to be imported."""
         found = self._rows.get(run.run)
         if found and found["stamps"] == _stamps(run, found["row"]["json"]["attempt"]):
             return Row(**found["row"])
@@ -362,14 +362,14 @@ class RowCache:
         return row
 
     def write(self, names: Iterable[str]) -> None:
-        """Keep what is new, and forget all runs but ``names``."""
+        """Write the new rows, and forget runs that are not among ``names``."""
         kept = {name: self._rows[name] for name in names if name in self._rows}
         if self._changed or len(kept) < len(self._rows):
-            with contextlib.suppress(OSError):  # a full or read-only disk: the next `ps` takes longer, that is all
+            with contextlib.suppress(OSError):  # a full or read-only disk only makes the next `ps` slower
                 storage.make_private_folder(self._path.parent)
                 text = storage.dump_bytes({"schema": CACHE_SCHEMA, "version": __version__, "rows": kept})
                 storage.write_bytes(self._path, b"%08x\n%s" % (crc32(text), text), sync=False)
-        if "_notes" in vars(self) or self._notes_path.exists():  # else all rows were cached, and no note is stale
+        if "_notes" in vars(self) or self._notes_path.exists():  # otherwise all rows were cached and no note is stale
             self._notes.write()
 
     @cached_property
@@ -387,13 +387,13 @@ class RowCache:
 
 
 def _stamps(run: RunDir, attempt: int) -> list[int]:
-    """When the files of a row last changed; renames and new attempts show in the folders."""
+    """Times and sizes of the files behind a row; renames and new attempts change the folders."""
     names = ["", "spec.json", "status.json", "metrics.jsonl", "attempts"]
     names += [f"attempts/{attempt}/{name}" for name in ("", "output.log", "heartbeat.json", "exit.json")]
     found = []
     for name in names:
         try:
-            status = os.stat(f"{run.path}/{name}")  # noqa: PTH116 - thousands of these; a Path each triples the cost
+            status = os.stat(f"{run.path}/{name}")  # noqa: PTH116 - called thousands of times; Path would triple it
             found += [status.st_mtime_ns, status.st_size]
         except OSError:
             found += [0, 0]

@@ -1,8 +1,7 @@
-"""The far end of ``--host``: one command as if it had been typed here, its streams carried over one line in pieces.
+"""The far end of ``--host``: runs one command as if it had been typed here, and carries its streams over one line.
 
-The command is a process of its own, whose output is a terminal where
-that of the caller is one. It ends with the line: a caller that is gone, or has not been heard of for a while, leaves
-nothing behind but the runs it started, which are nobody's children.
+The command is a process of its own, with a terminal for output if the caller has one. It ends with the line: when the
+caller is gone, or silent for too long, nothing remains but the runs it has started, which belong to their supervisors.
 """
 
 from __future__ import annotations
@@ -46,29 +45,31 @@ ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, PLACE, ENDED = (
     b"X",
 )
 STILL_SECONDS = 5.0
-"""After this long without anything to say, an end says that it is there."""
+"""An end that has sent nothing for this long sends a sign of life."""
 SILENT_SECONDS = 45.0
-"""Who has said nothing for so long is taken for gone."""
+"""An end that has sent nothing for this long is taken for gone."""
 _PART = 1 << 16
 _LAST_WORDS_SECONDS = 0.3
 _PLACES = 3
-"""The command's own descriptor, behind its three streams."""
+"""The descriptor to which the command writes its places, after its three streams."""
 _PASSED_ON = ("TERM", "COLORTERM", "NO_COLOR")
 
 
 class Streams(NamedTuple):
-    """Of the command: what it reads from and writes to, and our ends of them."""
+    """Descriptors of the command's streams."""
 
     typed: int
+    """Our end of what it reads; -1 if it reads nothing."""
     out: int
     err: int
     place: int
-    """How far a command that goes on has got; see :mod:`.resuming`."""
+    """Its places; see :mod:`.resuming`."""
     theirs: tuple[int, int, int, int]
+    """Its own ends, numbered as it will have them."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Carry one command; its words come over the line, since everybody can read those of a process."""
+    """Run one command. Its words come over the line: anybody could read them among a process's arguments."""
     arriving = Pieces(lambda most: os.read(0, most) if select.select([0], [], [], SILENT_SECONDS)[0] else None)
     first = arriving.next()
     if first is None or first[0] != ASKED:
@@ -91,7 +92,7 @@ def main(words: Sequence[str]) -> int:
     brought: dict[str, int] = {}
 
     def bring() -> None:
-        """What was written, and was not brought as it is now."""
+        """Send the files that were written since the last call."""
         for path in sorted(Path(folder).iterdir()) if folder else ():
             if path.name.startswith(".") or brought.get(path.name) == (written := path.stat().st_mtime_ns):
                 continue
@@ -106,7 +107,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _streams(asked: dict[str, Any]) -> Streams:
-    """A terminal for what is one at the other end, as wide as that; pipes for the rest, and nothing to read."""
+    """A terminal of the caller's size for those streams that are one there; pipes for the others, and no input."""
     place, theirs_place = os.pipe()
     if not any(asked["terminal"]):
         silent = os.open(os.devnull, os.O_RDWR)
@@ -114,8 +115,8 @@ def _streams(asked: dict[str, Any]) -> Streams:
         return Streams(-1, out, err, place, (silent, theirs_out, theirs_err, theirs_place))
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(theirs)
-    mode[1] &= ~termios.OPOST  # ends of lines are what the command makes them
-    mode[3] &= ~(termios.ECHO | termios.ISIG)  # what is typed was shown, and keys were signals, at the other end
+    mode[1] &= ~termios.OPOST  # line ends are left as the command writes them
+    mode[3] &= ~(termios.ECHO | termios.ISIG)  # the caller's terminal has echoed what is typed, and sends signals
     termios.tcsetattr(theirs, termios.TCSANOW, mode)
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", asked["lines"], asked["columns"], 0, 0))
     reads, out, err = asked["terminal"]
@@ -127,7 +128,7 @@ def _streams(asked: dict[str, Any]) -> Streams:
 
 
 def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
-    """The command, in a process that was just forked."""
+    """Become the command, in the process just forked; returns its exit code."""
     os.setsid()
     for number, theirs in enumerate(streams.theirs):
         os.dup2(theirs, number, inheritable=number < _PLACES)
@@ -154,8 +155,8 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
         with contextlib.ExitStack() as alone:
             if call := resuming.known("call"):
                 book = CallBook(resolve_home(os.environ).state / "calls")
-                with contextlib.suppress(OSError):  # a full disk keeps nobody from stopping a run
-                    alone.enter_context(book.holding(call))  # its last line's command may be at work yet
+                with contextlib.suppress(OSError):  # a full disk must not keep anybody from stopping a run
+                    alone.enter_context(book.holding(call))  # the command of the last line may still be at work
             return command(asked["words"])
     except OperationError as error:
         warn(error.sentence)
@@ -165,7 +166,7 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
 
 
 def _listen(arriving: Pieces, child: int, typed: int) -> None:
-    """What the caller types and signals, until it is gone."""
+    """Pass on what the caller types and signals; ends everything when the caller is gone."""
     while found := arriving.next():
         kind, data = found
         with contextlib.suppress(OSError):  # the command has ended
@@ -184,8 +185,8 @@ def _signal(child: int, number: int) -> None:
 
 
 def _end(child: int) -> None:
-    """The command, which may need a moment, and then this process."""
-    reaps = threading.current_thread() is threading.main_thread()  # which else waits for it in `_carry`
+    """End the command, which gets a moment for it, and then this process."""
+    reaps = threading.current_thread() is threading.main_thread()  # otherwise `_carry` waits for it there
     with contextlib.suppress(OSError):
         _signal(child, signal.SIGINT)
         until = time.monotonic() + 2
@@ -193,11 +194,11 @@ def _end(child: int) -> None:
             time.sleep(0.05)
         _signal(child, signal.SIGKILL)
     atexit._run_exitfuncs()
-    os.kill(os.getpid(), signal.SIGKILL)  # the line is cut: no code of ours could be taken for the command's
+    os.kill(os.getpid(), signal.SIGKILL)  # an exit code of ours would be taken for the command's
 
 
 def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:
-    """All it prints, until it has ended; how it did. ``meanwhile`` is called over and over."""
+    """Send all that the command prints until it has ended; returns its exit code. Calls ``meanwhile`` repeatedly."""
     kinds = {streams.err: ERR, streams.out: OUT, streams.place: PLACE}  # one terminal for both is the output
     code: int | None = None
     ended = spoken = 0.0
@@ -208,7 +209,7 @@ def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:
         for descriptor in ready:
             try:
                 data = os.read(descriptor, _PART)
-            except OSError:  # a terminal that nobody has open any more
+            except OSError:  # the command has closed its terminal
                 data = b""
             if not data:
                 del kinds[descriptor]
@@ -218,7 +219,7 @@ def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:
         if code is None and (code := _ended(child)) is not None:
             ended = now
         if code is not None and not ready and now - ended > _LAST_WORDS_SECONDS:
-            break  # something it started has its output, and will have it for long
+            break  # a process it started holds its output open, perhaps for long
         if now - spoken > STILL_SECONDS:
             _say(STILL_THERE)
             spoken = now

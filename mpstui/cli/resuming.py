@@ -1,7 +1,7 @@
-"""Commands that look at something until it ends, over a line that may be cut: they go on where they were.
+"""Lets a command that watches something over ``--host`` resume after its line was cut.
 
-With all that it prints such a command says how far it has got. The near end of the line prints nothing that is not
-behind such a word, and gives the last one to the same command on the next line: nothing is lost, nothing comes twice.
+Together with its output such a command writes its place: how far it has got. The near end prints output only up to the
+last place it has received, and hands that place to the same command on the next line. So nothing is lost or repeated.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _printed = 0
 
 
 def begin(known: Mapping[str, Any], descriptor: int) -> None:
-    """This process goes on for one whose line was cut, or its own line may be: places are written to a descriptor."""
+    """Resume from ``known``, the place of a command whose line was cut; places are written to ``descriptor``."""
     global _known, _descriptor
     _known, _descriptor = known, descriptor
 
 
 def known(name: str) -> Any:
-    """What was said by this name on an earlier line; None: nothing, or this is the first."""
+    """The value of this name in the place to resume from; None if there is none."""
     return _known.get(name)
 
 
 def give(data: bytes, **place: Any) -> None:
-    """Print bytes, behind which the command is at a place."""
+    """Print bytes, after which the command is at ``place``."""
     put(data)
     if _descriptor is not None:
         os.write(_descriptor, json.dumps({"printed": _printed, "place": place}).encode() + b"\n")
 
 
 def put(data: bytes) -> None:
-    """Print bytes that are followed by others before there is a place."""
+    """Print bytes that more will follow before the next place."""
     global _printed
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
@@ -45,17 +45,17 @@ def put(data: bytes) -> None:
 
 
 class Held:
-    """What such a command prints, at the near end: kept until it is known where that leaves it."""
+    """The near end's buffer: it keeps output back until the place after it has come."""
 
     def __init__(self) -> None:
         self.place: Mapping[str, Any] = {}
-        """Behind all that was let go."""
+        """The place after the last output that was given out."""
         self._kept, self._gone = bytearray(), 0
         self._words: list[Mapping[str, Any]] = []
         self._unread = b""
 
     def take(self, printed: bytes = b"", places: bytes = b"") -> bytes:
-        """What can be printed now that this has come, in whatever order the two do."""
+        """Take what has come, output and places in any order; returns what can be printed now."""
         self._kept += printed
         *whole, self._unread = (self._unread + places).split(b"\n")
         self._words += [json.loads(line) for line in whole]
@@ -69,5 +69,5 @@ class Held:
         return free
 
     def rest(self) -> bytes:
-        """The last words of a command that has ended, behind which there is no place."""
+        """The output of an ended command that no place followed."""
         return bytes(self._kept)

@@ -1,4 +1,4 @@
-"""What every command about runs needs: the home, one run that is polled, live supervisors, and safe printing."""
+"""What commands about runs share: the home, finding runs, waiting, live supervisors, and safe printing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILTER_HELP = "those that match: words, lr>=0.01, val_loss<0.2, optimizer=adam, 
 
 
 def query_of(text: str | None) -> Query | None:
-    """What ``--filter`` asks for; None where it was not given.
+    """The query of ``--filter``; None if it was not given.
 
     Raises:
         UsageError: a condition makes no sense.
@@ -52,7 +52,7 @@ def query_of(text: str | None) -> Query | None:
 
 
 def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
-    """The runs that a word means, by the keys of a monitor: one of ours, else those of a path that is watched.
+    """The monitor's keys for what a word means: one run of ours, or with a slash the runs at a path.
 
     Raises:
         UsageError: there is none, or several of ours are meant.
@@ -63,10 +63,10 @@ def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
 
 
 def keys_of_path(monitor: Monitor, word: str) -> list[str]:
-    """The runs of a path that is watched, by the keys of a monitor.
+    """Watch a path, and return the monitor's keys for its runs.
 
     Raises:
-        UsageError: there is nothing that could be read.
+        UsageError: there is nothing that can be read.
     """
     from ..core.formats.stores import find_runs, require_path
 
@@ -80,10 +80,10 @@ def keys_of_path(monitor: Monitor, word: str) -> list[str]:
 
 
 def one_run(monitor: Monitor, home: Home, word: str) -> str:
-    """Like :func:`keys_of`, of what is a single run.
+    """Like :func:`keys_of`, for exactly one run.
 
     Raises:
-        UsageError: it is none, or several.
+        UsageError: there is none, or there are several.
     """
     from ..core.model.errors import UsageError
 
@@ -113,12 +113,12 @@ class Session:
 
 
 def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, text: str) -> None:
-    """An option that may be given again: its values are a list."""
+    """Add an option that may be repeated, whose values become a list."""
     parser.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
 
 
 def wait_for(look: Callable[[], T], seconds: float | None) -> T | None:
-    """Ask until there is an answer, and return it; None when ``seconds`` have passed first."""
+    """Call ``look`` until it returns something, and return that; None when ``seconds`` have passed first."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while not (found := look()):
         left = POLL_SECONDS if deadline is None else deadline - time.monotonic()
@@ -129,13 +129,13 @@ def wait_for(look: Callable[[], T], seconds: float | None) -> T | None:
 
 
 def rest(seconds: float) -> None:
-    """Wait between two looks at something that may stay as it is for hours.
+    """Sleep between two looks at something that may not change for hours.
 
     Raises:
-        BrokenPipeError: whoever read our output has gone; without a word to write nothing else would tell.
+        BrokenPipeError: the reader of our output has gone. While nothing is written, nothing else would show that.
     """
     output, happened = select.poll(), list[tuple[int, int]]()
-    with contextlib.suppress(ValueError, AttributeError, OSError):  # what is no descriptor, or is not watched here
+    with contextlib.suppress(ValueError, AttributeError, OSError):  # no descriptor, or a system that cannot poll it
         output.register(sys.stdout.fileno(), 0)
         happened = output.poll(0)
     if any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
@@ -144,7 +144,7 @@ def rest(seconds: float) -> None:
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """One JSON document on standard output; non-finite numbers are null."""
+    """Print a JSON document; numbers that are not finite are null."""
     print(json_text(value, indent))
 
 
@@ -152,20 +152,20 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """A JSON document, safe on any terminal."""
     every_character = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=indent)
-    # JSON leaves these as they are: they steer terminals, and some of them end a line for those who split lines.
+    # JSON leaves these characters alone, but they control terminals, and some count as line ends.
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(text: str) -> None:
-    """One line for people, safe on any terminal whatever a run is called."""
+    """Print one line for people, safe on any terminal whatever a run is called."""
     print(one_line(text))
 
 
 def say_lines(text: str, *, beside: bool = False) -> None:
-    """Several lines for people, as safe.
+    """Print several lines, as safely.
 
     Args:
-        beside: on standard error, beside the result.
+        beside: on standard error, apart from the result.
     """
     from ..core.formats.console import strip_controls
 
@@ -173,12 +173,12 @@ def say_lines(text: str, *, beside: bool = False) -> None:
 
 
 def say_over(text: str) -> None:
-    """One line beside the result that the next one takes the place of, on a terminal; empty: it is gone."""
+    """Print a line on standard error, a terminal, in the place of the last one; empty text clears it."""
     print(f"\r{one_line(text)[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def give(text: str) -> None:
-    """What a program is to read, byte for byte; on a terminal it is as safe as the rest."""
+    """Print text for a program to read, unchanged; on a terminal, as safely as the rest."""
     if sys.stdout.isatty():
         say_lines(text.removesuffix("\n"))
     else:
@@ -186,25 +186,25 @@ def give(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """One line beside the result, on standard error."""
+    """Print one line on standard error, apart from the result."""
     print(f"mpstui: {one_line(text)}", file=sys.stderr)
 
 
 def agreed(question: str) -> bool:
-    """Ask on the terminal, beside the result; only a yes is one."""
+    """Ask a question on standard error; anything but y or yes is a no."""
     print(f"{one_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def one_line(text: str) -> str:
-    """Text that cannot leave its line nor steer the terminal."""
+    """Text that can neither leave its line nor control the terminal."""
     from ..core.formats.console import strip_controls
 
     return " ".join(strip_controls(text).split("\n"))
 
 
 def respawn_missing_supervisors(session: Session) -> bool:
-    """Start a supervisor for each queued run that lost its own, so that nothing waits for ever; True if one was.
+    """Start a supervisor for each waiting run that has lost its own; True if any was started.
 
     Every command that lists runs does this.
     """

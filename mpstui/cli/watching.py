@@ -14,6 +14,7 @@ from ..core.hosts.line import HostError
 from ..core.model.errors import UsageError
 from ..core.present import moment_of_day
 from ..wire import storage
+from ..wire.storage import UnreadableRecord
 from .ps import NEWEST, Row, far_words, joined, print_rows, row_of, rows_from, table
 from .session import Session, keys_of_path, one_line, print_json, respawn_missing_supervisors, rest, say, warn
 
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 RESPAWN_SECONDS = 5.0
 FIRST_SECONDS = 10.0
-"""For which the first word of each machine is waited for."""
+"""How long the first list waits for the first answer of each machine."""
 AGAIN_SECONDS = 5.0
-"""After which a machine that is not heard from is asked again."""
+"""How long after its line has ended a machine is asked again."""
 
 
 def watch(args: argparse.Namespace, wanted: Query | None) -> int:
-    """Until ctrl+c, or until nobody reads it any more."""
+    """Show the list until ctrl+c, or until whoever reads it is gone."""
     if not args.every >= 0.1:
         raise UsageError(f"--every {args.every:g} is too short", "a tenth of a second at least")
     source = _Hosts(args) if args.hosts else _Here(args, wanted)
@@ -85,12 +86,12 @@ class _Here:
         return self._wanted is None or self._wanted.matches(row.findable())
 
     def _is_there(self, one: RunSnapshot) -> bool:
-        """Whether it lies at a path that was named, no run of this home."""
+        """Whether it lies at a path that was named, and is not a run of this home."""
         return "/" in one.run
 
 
 class _Hosts:
-    """The runs of several machines; each tells what changes there, and is asked again where its line was cut."""
+    """The runs of several machines: each reports its changes over a line, which is opened again when it ends."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._words = [*far_words(args), "--watch", "--every", f"{args.every:g}"]
@@ -105,7 +106,7 @@ class _Hosts:
             threading.Thread(target=self._listen, args=(host,), daemon=True).start()
 
     def look(self) -> tuple[list[Row], int, list[str]]:
-        with self._news:  # the first list is one of all
+        with self._news:  # the first list has all machines
             self._news.wait_for(lambda: len({*self._told, *self._lost}) == len(self._hosts), FIRST_SECONDS)
         lost, rows, notes = dict(self._lost), list[Row](), list[str]()
         for host, told in list(self._told.items()):
@@ -133,15 +134,19 @@ class _Hosts:
         while True:
             try:
                 stream(host, self._words, take)
+                lost = HostError(host, "failed", "its list of runs has ended")
             except HostError as error:
-                with self._news:
-                    self._lost[host] = error
-                    self._news.notify()
+                lost = error
+            except (OSError, UnreadableRecord) as error:
+                lost = HostError(host, "noise", f"its list of runs cannot be read: {error}")
+            with self._news:
+                self._lost[host] = lost
+                self._news.notify()
             time.sleep(AGAIN_SECONDS)
 
 
 class _Frame:
-    """What stands on the terminal is written over; a file, a pipe or a plain terminal gets one list below the other."""
+    """Redraws the list in place on a terminal; a file, a pipe or a plain terminal gets one list below the other."""
 
     def __init__(self, *, in_place: bool) -> None:
         self._in_place = in_place and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
@@ -153,7 +158,7 @@ class _Frame:
 
     @property
     def is_outgrown(self) -> bool:
-        """Whether the window has another size now."""
+        """Whether the window has changed its size since."""
         return self._now() != self._size
 
     def show(self, lines: Sequence[str]) -> None:
@@ -163,12 +168,12 @@ class _Frame:
                 say(line)
             self._begun = True
             return
-        # A window of another size has broken the lines anew, nobody knows where: it is emptied.
+        # A window of another size has wrapped the lines in unknown places, so it is cleared.
         back = "\x1b[2J\x1b[H" if size != self._size else f"\x1b[{self._height}F" if self._height else ""
         shown = list(lines)
         if len(shown) >= size.lines > 2:
             shown = [*shown[: size.lines - 2], f"and {len(shown) - size.lines + 2} more lines"]
-        # Without the wrapping of long lines each of them is one.
+        # Wrapping is turned off, so that each line takes one row.
         text = "".join(f"{one_line(line)}\x1b[K\r\n" for line in shown)
         sys.stdout.write(f"\x1b[?7l{back}{text}\x1b[J\x1b[?7h")
         self._size, self._height = size, len(shown)

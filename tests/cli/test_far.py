@@ -10,13 +10,13 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.cli import far, hosts, screen
+from mpstui.cli import far, hosts, screen, watching
 from mpstui.cli.far import take_hosts
 from mpstui.cli.main import main
 from mpstui.core.hosts.line import HostError, Line
@@ -400,3 +400,19 @@ def test_the_screen_opens_on_the_hosts_of_the_settings(monkeypatch: pytest.Monke
     for words in ([], ["--host", "gpu1"], ["near"]):
         assert main(words) == 0
     assert [hosts for hosts, _ in shown] == [[], ["local", "mac"], ["gpu1"], []]
+
+
+@pytest.mark.parametrize(("line", "sentence"), [(b"no list", "cannot be read"), (None, "has ended")])
+def test_a_watched_machine_that_tells_no_list_is_named(
+    line: bytes | None, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stream(host: str, words: list[str], told: Callable[[bytes], None]) -> None:
+        if line is not None:
+            told(line)
+
+    monkeypatch.setattr(far, "stream", stream)
+    monkeypatch.setattr(watching, "FIRST_SECONDS", 60.0)
+    arguments = argparse.Namespace(hosts=["gpu1"], json=False, all=False, filter=None, every=1.0)
+    (note,) = watching._Hosts(arguments).look()[2]
+    assert note.startswith("gpu1: ")
+    assert sentence in note
