@@ -14,7 +14,7 @@ import time
 
 TYPE_CHECKING = False  # typing takes longer to import than all of this
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 VERSION = "1.1"
@@ -76,8 +76,7 @@ class Report:
             said, usual, now = named if values is None else {**values, **named}, run.usual, time.monotonic()
             if (
                 now < usual.due
-                and [*said] == usual.names
-                and [*map(type, said.values())] == usual.kinds
+                and (*said, *map(type, said.values())) == usual.shape
                 and (not usual.same or usual.same.items() <= said.items())
             ):
                 if now >= run.stamp_until:
@@ -274,12 +273,25 @@ class _Usual:
     A call takes 1.9 us so, 2.8 where each makes its own line (three numbers; :mod:`tests.bench.reporting`).
     """
 
-    def __init__(self, names: list[str], kinds: list[type], known: list[str]) -> None:
-        self.names, self.kinds, self.known = names, kinds, known
+    def __init__(self, shape: tuple[Any, ...] = (), known: Sequence[str] = ()) -> None:
+        self.shape, self.known = shape, known  # names and types, as they are said; names as they are written
         self.same: dict[str, Any] = {}  # counters that are said each time, as they were said
         self.noted: list[Any] = []  # of each call a stamp and its numbers
-        self.note, self.form = self.noted.extend, ""
+        self.note, self.begin = self.noted.extend, ""
         self.due = 0.0  # until then calls like this may wait
+
+    def lines(self, noted: list[Any]) -> str:
+        """Of what is noted, which is used up; a number that is the same in all lines is turned into text once."""
+        form, at, width, calls = f"%s{self.begin}", 1, len(self.known) + 1, len(noted) // (len(self.known) + 1)
+        for name in self.known:
+            is_told, column = name not in ("steps", "epochs"), noted[at::width]
+            changes = is_told and not (column[0] and column.count(column[0]) == calls)  # zeros may have a sign
+            form += f', "{name.replace("%", "%%")}": {"%s" if changes else repr(noted[at])}' if is_told else ""
+            at += changes
+            if not changes:
+                del noted[at::width]
+                width -= 1
+        return f"{form}}}\n" * calls % tuple(noted)
 
 
 class _Run:
@@ -295,32 +307,26 @@ class _Run:
         self.values: dict[str, float] = {}
         self.beside: dict[str, Any] = {}  # the agent's newest heartbeat, where it is in this process too
         self.count_beside: Callable[[], int | None] | None = None
-        self.forgets = self.waited = False  # what was said once the agent speaks; with the agent's first point
+        self.forgets = self.waited = self.stop_asked = False  # what was said, once the agent speaks; for its first word
         # The steps, and the epochs, that we are told are those that the agent counts.
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         self._compared_epoch: float | None = None
         self._facts: dict[str, Any] = {}
-        self.checkpoints: set[str] = set()  # paths of those that were told of
+        self.checkpoints, self._looked_at, self._refused = set[str](), set[str](), set[str]()  # paths that were told of
         self._config: dict[str, Any] = {}
-        self._written: dict[str, Any] = {}
-        self._image_at: dict[str, float] = {}  # when the next one of a name may come
+        self._read_at, self._image_at = dict[str, float](), dict[str, float]()  # when the next one of a name may come
         self._images: dict[str, int] | None = None  # bytes of each file, the oldest first; None: nobody has looked yet
         self._unread: dict[str, tuple[Any, int]] = {}  # numbers on a device, and the thread that may read them
-        self._read_at: dict[str, float] = {}
-        self._names: dict[str, str] = {}
-        self.usual = _Usual([], [], [])
-        self._shape: tuple[list[str], list[type], str] | None = None
+        self._names, self._agreed = dict[str, str](), dict[str, str]()
+        self.usual = _Usual()
+        self._shape: tuple[tuple[Any, ...], str] | None = None
         self._place, self.stamp, self.stamp_until = "", "", 0.0
-        self._refused: set[str] = set()
         self._claim: int | None = None
         self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
         self.answers: list[str] = []  # requests that the program carries out
         self._asked, self._taken = dict[str, list[str]](), dict[str, list[str]]()
         self._refusals: dict[str, str] = {}  # why not, of each request that cannot be carried out
-        self._looked_at: set[str] = set()
         self._seq, self._seen_at, self._look_at = 0, 0, 0.0
-        self._agreed: dict[str, str] = {}
-        self.stop_asked = False
         self._give_signals_back: Callable[[], None] = lambda: None
         self._beat_at = self._retry_at = self._pause = 0.0
         self._told_at, self._boot = float("inf"), _text_of("/proc/sys/kernel/random/boot_id").strip() or None
@@ -366,21 +372,20 @@ class _Run:
 
     def _expect(self, said: Mapping[str, Any]) -> None:
         """Take calls like this one, of plain numbers with a step, for the usual, if the one before was like it too."""
-        names, kinds = [*said], [*map(type, said.values())]
-        before, self._shape = self._shape, (names, kinds, self._place)
-        if self._shape != before or (names, kinds) == (self.usual.names, self.usual.kinds) or self.doing[0]:
+        shape = (*said, *map(type, said.values()))
+        before, self._shape = self._shape, (shape, self._place)
+        if self._shape != before or shape == self.usual.shape or self.doing[0]:
             return
-        known = [self._names.get(name, "") for name in names]
-        plain = [kind is int or (kind is float and known[at] not in _COUNTS) for at, kind in enumerate(kinds)]
+        known = [self._names.get(name, "") for name in said]
+        kinds = enumerate(shape[len(known) :])
+        plain = [kind is int or (kind is float and known[at] not in _COUNTS) for at, kind in kinds]
         if not all(known) or not all(plain) or "step" not in known or _COUNTS.issuperset(known):
             return
         self.retire()
-        self.usual = usual = _Usual(names, kinds, known)
+        self.usual = usual = _Usual(shape, known)
         told = [(name, value) for name, value in self.counts.items() if name not in (*known, "steps", "epochs")]
-        form = [f', "{name}": {value!r}' for name, value in told]
-        form += ["%.0s" if name in ("steps", "epochs") else f', "{name.replace("%", "%%")}": %s' for name in known]
-        usual.form = f"%s{''.join(form)}}}\n"
-        counts = [name for name in names if self._names[name] in _COUNTS and self._names[name] != "step"]
+        usual.begin = "".join([f', "{name}": {value!r}' for name, value in told])
+        counts = [name for name in said if self._names[name] in _COUNTS and self._names[name] != "step"]
         usual.same = {name: said[name] for name in counts}
 
     def make_lines(self, usual: _Usual) -> None:
@@ -392,12 +397,12 @@ class _Run:
         numbers = noted[:]
         del numbers[::width]
         if -_LARGEST < sum(numbers) < _LARGEST:
-            self._lines.waiting.append(usual.form * (len(noted) // width) % tuple(noted))
-            for at, name in enumerate(usual.known, start=-len(usual.known)):
+            for at, name in enumerate(usual.known, start=1 - width):
                 (self.counts if name in _COUNTS else self.values)[name] = noted[at]
+            self._lines.waiting.append(usual.lines(noted))
             return
         for at in range(0, len(noted), width):  # one is not finite, or very large
-            said = {name: noted[at + place] for place, name in enumerate(usual.names, start=1)}
+            said = {usual.shape[place - 1]: noted[at + place] for place in range(1, width)}
             self._lines.waiting.append(self._line(said, self._told_at, noted[at]))
 
     def catch_up(self) -> None:
@@ -407,7 +412,7 @@ class _Run:
 
     def retire(self) -> None:
         """Take no calls for the usual any more."""
-        usual, self.usual = self.usual, _Usual([], [], [])
+        usual, self.usual = self.usual, _Usual()
         self.make_lines(usual)
 
     def renew_stamp(self, now: float) -> None:
@@ -478,12 +483,11 @@ class _Run:
         if self.rank:
             return
         values = {} if values is None else values if hasattr(values, "items") else vars(values)
-        room = iter(range(MOST_SETTINGS - len(self._config)))
+        before, room = dict(self._config), iter(range(MOST_SETTINGS - len(self._config)))
         self._config.update(_open_values({**dict(values.items()), **named}, room))
         if next(room, None) is None:
             self.refuse("report.config(...)", f"keeps {MOST_SETTINGS:,} settings: what goes beyond is left out")
-        if self._config != self._written:
-            self._written = dict(self._config)
+        if self._config != before:
             self._write(self.path("attempts", str(self.attempt), "config.json"), self._config)
 
     def note(self, text: object, name: str, step: int | None) -> None:
@@ -554,10 +558,9 @@ class _Run:
 
     def requested(self, action: str) -> bool:
         """See :meth:`Report.requested`."""
+        self.takes((action,) if action not in self.answers else ())
         if action not in self.answers:
-            self.takes((action,))
-            if action not in self.answers:
-                return False
+            return False
         now = time.monotonic()
         if now >= self._look_at and self.rank == 0:
             self._look_at = now + POLL_SECONDS
@@ -760,7 +763,7 @@ class _Run:
         """A metric's name as it stands in a line; empty where there is none of that name."""
         known = _OTHER_NAMES.get(str(name), str(name)).translate(_UNSAFE)
         if known in _RESERVED:
-            self._refuse(known, "that name is taken, call it otherwise")
+            self.refuse(f"report({known}=...)", "is left out: that name is taken, call it otherwise")
             return ""
         self._names[str(name)] = known
         return known
@@ -782,11 +785,8 @@ class _Run:
             value = value.item() if hasattr(value, "item") else value
             return value if type(value) is int and -_LARGEST < value < _LARGEST else float(value)
         except (TypeError, ValueError, RuntimeError, OverflowError):
-            self._refuse(name, f"{type(value).__name__} is no number")
+            self.refuse(f"report({name}=...)", f"is left out: {type(value).__name__} is no number")
             return None
-
-    def _refuse(self, name: str, why: str) -> None:
-        self.refuse(f"report({name}=...)", f"is left out: {why}")
 
     def refuse(self, call: str, why: str) -> None:
         """Say once of a call what is not done of it."""
@@ -799,7 +799,7 @@ class _Run:
         folder, name = os.path.split(path)
         temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
         try:
-            with open(temporary, "wb", opener=_private) as file:
+            with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
                 file.write(record if isinstance(record, bytes) else _json(record))
             os.replace(temporary, path)
         except OSError:
@@ -975,10 +975,6 @@ def _png(pixels: Any) -> bytes:
     parts = b"IHDR" + head, b"IDAT" + zlib.compress(lines, 3), b"IEND"
     chunks = [struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in parts]
     return _PNG + b"".join(chunks)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 class _Older:

@@ -716,7 +716,8 @@ def _told(folder: Path, calls: Sequence[Mapping[str, Any]], *, at_once: bool) ->
     assert report._run is not None
     report._run._events.flush()
     last = beat(folder)
-    found = [{name: value for name, value in one.items() if name != "time"} for one in points(folder) + events(folder)]
+    told = points(folder) + events(folder)
+    found = [{name: repr(value) for name, value in one.items() if name != "time"} for one in told]  # zeros have a sign
     return found, last.step, last.steps, last.epoch, last.loss, last.lr, last.metrics, last.nonfinite
 
 
@@ -730,13 +731,15 @@ def test_calls_that_come_fast_tell_the_same_as_one_by_one(
     shapes = (("loss",), ("loss", "lr"), ("val%acc", "loss"), ("learning_rate", "count"))
     while len(calls) < 3000:
         names, total = chance.choice(shapes), chance.choice(({}, {"steps": 5000}, {"epoch": epoch}))
-        step_first = chance.random() < 0.5
+        step_first, held = chance.random() < 0.5, chance.choice(((), names[:1], names))
+        values = chance.choice(((0.001, 0.001), (0.0, -0.0)))
         for _ in range(chance.choice((1, 2, 3, 40, 300))):
             step += 1
             if "epoch" in total and chance.random() < 0.02:
                 epoch += 1
                 total = {"epoch": epoch}
             numbers: dict[str, Any] = {name: chance.choice((chance.random(), -1e-9, 1e17)) for name in names}
+            numbers |= {name: chance.choice(values) for name in held}
             numbers |= {"count": step % 7} if "count" in names else {}
             said = {"step": step, **numbers, **total} if step_first else {**numbers, "step": step, **total}
             if chance.random() < 0.001:
