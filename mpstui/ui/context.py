@@ -1,4 +1,4 @@
-"""What every screen is given: the core, what is known of the runs, toasts, the worker for requests, other screens."""
+"""What the app gives every screen: the core, what is known of the runs, toasts, workers, and ways to other screens."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 class UnderWay(Protocol):
-    """What is on its way to another machine: a run, or a launch and its checkpoint."""
+    """A run, or a launch with its checkpoint, that is being sent to another machine."""
 
     over: bool
 
     def cancel(self) -> None:
-        """Have it end; the run goes on where it was, the launch is none."""
+        """Cancel it: the run continues where it was, and the launch does not happen."""
 
     @property
     def before_leaving(self) -> Question:
-        """What leaving the screen would do to it."""
+        """The question that says what leaving the screen would do to it."""
 
 
 class Context(NamedTuple):
-    """Handed to each screen by the app, which no screen knows."""
+    """Given to each screen by the app, of which no screen knows."""
 
     services: Services
     state: AppState
     toasts: Toasts
     requests: RequestWorker
     moves: RequestWorker
-    """For what may take minutes: nothing that acts on a run waits for it."""
+    """For moves, which may take minutes, so that no other action waits for one."""
     sends: RequestWorker
-    """For launches on other machines, and what these say of them before."""
+    """For launches on other machines, and for asking those about them."""
     undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""
@@ -54,21 +54,21 @@ class Context(NamedTuple):
     close_run: Callable[[], None]
     """Back to the list of runs."""
     launch: Callable[[RunSnapshot | None, Cure | None], None]
-    """Choose a profile and launch it; with a run, change its launch (as a cure does) and restart it."""
+    """Open the launch form: to choose a profile, or to change a run's launch, perhaps by a cure, and restart it."""
     focus: Callable[[], None]
-    """Have the workers read what the screen in view shows."""
+    """Make the workers read what the screen in view shows."""
     redraw: Callable[[], None]
-    """Hand the newest snapshots to the screen in view."""
+    """Give the newest snapshots to the screen in view."""
     hurried: Callable[[], Awaitable[bool]]
-    """Whether the key that is looked at came with others in one piece, as of a paste."""
+    """Whether the key being handled arrived together with others, as in a paste."""
 
     def say(self, text: str, severity: Severity = "information", about: str | None = None) -> None:
-        """Tell the user something in passing."""
+        """Show a toast."""
         self.toasts.say(text, severity, about)
 
 
 class AppState:
-    """What outlives the screen that shows it: the newest snapshots, why runs ended, what was cleared."""
+    """What outlives the screens: the newest snapshots, why runs ended, what was cleared."""
 
     def __init__(self, explain: Callable[[RunSnapshot], None]) -> None:
         self.snapshots: tuple[RunSnapshot, ...] | None = None
@@ -76,11 +76,11 @@ class AppState:
         self.paused_queues: tuple[str, ...] = ()
         """Queues that start nothing."""
         self.graphics: Graphics | None = None
-        """How the terminal shows pixels, where it was asked and can."""
+        """How the terminal shows pixels; None if it cannot, or has not been asked."""
         self.troubles: tuple[str, ...] = ()
-        """What is wrong with the ways to other machines."""
+        """What is wrong with the lines to other machines."""
         self.carriage: UnderWay | None = None
-        """What was begun last; one at a time is shown."""
+        """The newest run or launch being sent away: only one is shown."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain
@@ -91,7 +91,7 @@ class AppState:
         self._mistakes: set[tuple[str, ...]] = set()
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
-        """Why its newest attempt ended; None while that is being found out, which the first call begins."""
+        """Why its newest attempt ended; None while that is being found out. The first call starts that."""
         key = snapshot.run, snapshot.attempts
         if key not in self._findings:
             self._findings[key] = None
@@ -99,7 +99,7 @@ class AppState:
         return self._findings[key]
 
     def known_findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
-        """:meth:`findings`, where they have been asked for already: nothing is begun."""
+        """:meth:`findings` so far: starts nothing."""
         return self._findings.get((snapshot.run, snapshot.attempts))
 
     def is_diagnosing(self, snapshot: RunSnapshot) -> bool:
@@ -107,20 +107,20 @@ class AppState:
         return self._findings.get((snapshot.run, snapshot.attempts), ()) is None
 
     def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
-        """The last exception of an attempt whose end nothing explains."""
+        """The last exception in the log of an attempt whose end no rule explains."""
         return self._exceptions.get((snapshot.run, snapshot.attempts))
 
     def shown_by(self, snapshot: RunSnapshot) -> EvidenceLine | None:
-        """The line of the log that shows best why it ended, as far as that is known."""
+        """The line of the log that best shows why it ended, if one is known."""
         findings = self.known_findings(snapshot)
         return findings[0].shown_by if findings else self.last_exception(snapshot)
 
     def cure(self, snapshot: RunSnapshot) -> Cure | None:
-        """What the remedy of its diagnosis would change, as far as it is known."""
+        """What the remedy of its diagnosis would change, if it is known."""
         return self._cures.get((snapshot.run, snapshot.attempts))
 
     def rehearsed(self, snapshot: RunSnapshot) -> Rehearsed | None:
-        """What trying a changed launch of it has shown, as far as it is known."""
+        """What a rehearsal of a changed launch has shown, if there was one."""
         return self._rehearsed.get((snapshot.run, snapshot.attempts))
 
     def note_diagnosis(self, message: DiagnosisReady) -> None:
@@ -130,18 +130,18 @@ class AppState:
         self._rehearsed[message.run, message.attempts] = message.rehearsed
 
     def note_answer(self, message: RequestAnswered) -> None:
-        """Keep what a cleared cache gave back."""
+        """Keep how much memory a cleared cache gave back."""
         if message.request.action == "clear_cache" and message.ack is not None and message.ack.ok:
             self.cleared[message.run] = message.ack
 
     def is_new(self, mistake: SettingsMistaken) -> bool:
-        """Whether it is told for the first time: whatever needs the settings stumbles over the same one."""
+        """Whether it is reported for the first time: everything that reads the settings reports the same one."""
         new = mistake.mistakes not in self._mistakes
         self._mistakes.add(mistake.mistakes)
         return new
 
     def prefix(self, run: str | None, in_view: RunSnapshot | None) -> str:
-        """``CIFAR-10: `` before what is said of a run that is not the one in view."""
+        """``CIFAR-10: `` for a toast about a run that is not in view; empty for any other."""
         if run is None or (in_view is not None and in_view.run == run):
             return ""
         return next((f"{clean(item.name, 40)}: " for item in self.snapshots or () if item.run == run), "")

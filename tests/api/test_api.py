@@ -33,7 +33,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(state=tmp_path / "home", config=tmp_path / "home")
 
 
-def test_the_import_is_light_and_the_names_are_there() -> None:
+def test_importing_mpstui_loads_nothing_until_a_name_is_used() -> None:
     code = "import sys, mpstui; print(*(name for name in sys.modules if name.startswith('mpstui'))); mpstui.runs"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == ["mpstui"]
@@ -106,7 +106,7 @@ def test_a_handle_goes_on_with_its_run_from_any_thread(home: Home, monkeypatch: 
             run.act(action)
 
 
-def test_what_mpstui_did_not_start_is_looked_at(home: Home, tmp_path: Path) -> None:
+def test_a_run_that_mpstui_did_not_start_can_be_read(home: Home, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"step {at} loss {1 / at:.4f}\n" for at in range(1, 50)))
     run = mpstui.run(str(log))
@@ -133,7 +133,7 @@ def test_one_run_of_a_database_has_its_name_behind_a_mark(home: Home, tmp_path: 
         mpstui.run(f"{database}#three")
 
 
-def test_images_and_texts_are_told_and_show_themselves(home: Home, tmp_path: Path) -> None:
+def test_images_and_texts_are_listed_and_draw_themselves(home: Home, tmp_path: Path) -> None:
     run = mpstui.run(labelled_run(home))
     assert (run.images, run.texts) == ((), ())
     report, data = Report({"MPSTUI_RUN_DIR": str(run.dir)}), grey(4, 4)
@@ -153,14 +153,14 @@ def test_images_and_texts_are_told_and_show_themselves(home: Home, tmp_path: Pat
     assert (watched.images, watched.texts) == ((), ())
 
 
-def test_names_of_others_are_no_html(home: Home) -> None:
+def test_the_name_of_a_run_cannot_inject_html(home: Home) -> None:
     poisoned_run(home)
     told = mpstui.runs()._repr_html_() + mpstui.run(mpstui.runs()[0].id).series("loss")._repr_html_()
     assert "<script" not in told
     assert "<img" not in told
 
 
-def test_thinning_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thinned_curve_says_so(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     run = mpstui.run(labelled_run(home))
     assert not run.series().thinned
     monkeypatch.setattr("mpstui.api.MOST_POINTS", 600)

@@ -102,7 +102,7 @@ def test_the_live_line_replaces_itself_within_the_width_and_leaves_nothing() -> 
     assert "\n" not in shown
 
 
-def test_what_is_no_terminal_gets_a_line_for_each_beginning_alone() -> None:
+def test_progress_without_a_terminal_is_one_line_for_each_stage() -> None:
     stream = io.StringIO()
     line = LiveLine(stream)
     for seconds in range(3):

@@ -144,7 +144,7 @@ def test_a_run_that_has_not_ended_is_said_to_go_on(tmp_path: Path) -> None:
     assert "asked for a kill: there is no crash to explain" in ok("diagnose", run)
 
 
-def test_what_does_not_exist_is_wrong_use(
+def test_a_target_that_does_not_exist_is_wrong_use(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MPSTUI_HOME", str(tmp_path))
@@ -197,7 +197,7 @@ def test_an_exception_that_was_survived_is_not_shown(tmp_path: Path, capsys: pyt
     assert "KeyError" not in capsys.readouterr().out
 
 
-def test_what_two_ranks_say_is_evidence_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_repeated_by_ranks_is_evidence_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     log.write_text(f"{OOM}\n[rank0]: {OOM}\n[rank1]: {OOM}\n")
     assert main(["diagnose", str(log), "--json"]) == 0

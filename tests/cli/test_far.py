@@ -53,7 +53,7 @@ def elsewhere(tmp_path: Path) -> str:
         ("ps", [], "ps"),
     ],
 )
-def test_where_a_host_may_stand(words: str, hosts: list[str], rest: str) -> None:
+def test_host_may_come_before_or_after_the_command(words: str, hosts: list[str], rest: str) -> None:
     assert take_hosts(words.split()) == (hosts, rest.split())
 
 
@@ -294,7 +294,7 @@ def test_what_acts_is_asked_again_and_done_once(
     assert len([one for one in (run / "requests").iterdir() if not one.name.endswith(".ack.json")]) == 1
 
 
-def test_nothing_is_asked_again_that_never_began_or_for_ever(
+def test_a_command_that_never_began_or_whose_time_is_up_is_not_asked_again(
     elsewhere: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["wait", "x", "--host", "nobody.invalid"]) == 255

@@ -20,7 +20,7 @@ from tests.core.runs.build import RunBuilder
 
 @pytest.mark.parametrize("home", ["~nosuchuser/x", "/tmp/" + "a" * 300, "/tmp/" + "a/" * 3000])
 @pytest.mark.parametrize("words", [("ps",), ("run", "--", "true"), ("wait", "x"), ("queue",)])
-def test_a_home_that_cannot_be_is_a_sentence(
+def test_an_impossible_home_is_one_sentence(
     home: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MPSTUI_HOME", home)

@@ -253,7 +253,7 @@ def test_what_a_terminal_says_decides() -> None:
     assert iterm.kind == "iterm"
 
 
-def test_over_ssh_the_line_has_to_be_fast(clock: Clock) -> None:
+def test_over_ssh_pictures_need_a_fast_line(clock: Clock) -> None:
     cell, can, remote = "\x1b[6;18;9t", "\x1b[?62;4;22c", {"TERM": "foot", "SSH_CONNECTION": "1 2 3 4"}
     assert heard(cell + can, remote)[0] is not None
     assert heard(cell + can, remote, clock) == [None]
@@ -323,7 +323,7 @@ def test_a_png_says_its_size() -> None:
     assert struct.unpack(">II", png(raster.columns, raster.palette)[16:24]) == (30, 40)
 
 
-def test_pictures_take_their_time_on_the_average(clock: Clock) -> None:
+def test_pictures_keep_to_their_rate_on_average(clock: Clock) -> None:
     slow, fast = Graphics("kitty", Cell(7, 15), remote=True), Graphics("kitty", Cell(7, 15))
     for graphics, rate in ((slow, 450), (fast, 700)):
         for size in (4000, 0, 2000):

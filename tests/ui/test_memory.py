@@ -221,7 +221,7 @@ def test_foreign_currency_cannot_draw_on_the_screen() -> None:
     ("seconds", "label"),
     [(1, "2 min"), (121, "5 min"), (3599, "1 h"), (5000, "1.5 h"), (90_000, "36 h"), (200_000, "3 d"), (1e12, "512 d")],
 )
-def test_windows_are_round(seconds: float, label: str) -> None:
+def test_windows_have_round_lengths(seconds: float, label: str) -> None:
     assert window_label(window_seconds(seconds)) == label
 
 

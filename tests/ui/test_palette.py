@@ -20,7 +20,7 @@ def entry(name: str, about: str = "", why_not: str = "") -> Entry:
     return Entry(name, about, lambda: None, why_not=why_not)
 
 
-def test_what_is_called_so_comes_before_what_only_mentions_it() -> None:
+def test_an_entry_of_that_name_comes_before_one_that_mentions_it() -> None:
     known = [entry("restart", "stop and begin anew"), entry("kill", "", "it is not running"), entry("stop")]
     assert [one.name for one in matching(known, "sto")] == ["stop", "restart"]
     assert [one.name for one in matching(known, "begin RESTART")] == ["restart"]

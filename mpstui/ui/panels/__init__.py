@@ -1,8 +1,8 @@
-"""The panels of a run's screen: every module of this package declares one, named as its file::
+"""The panels of a run's screen: every module of this package declares one, which has the module's name::
 
     PANEL = Panel(order=60, help="what happened to the run, newest first", widget=lambda: ListPanel(event_rows))
 
-The screen's places, the number keys, the order of the tab key and the help page follow from that.
+Its place on the screen, its number key, its turn with the tab key and its line on the help page follow from that.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment of a run's past that its panels show."""
+    """A past moment of a run that its panels show."""
 
     step: float
     time: float | None
-    """Unix seconds; None: nobody knows."""
+    """Unix seconds; None if not known."""
     leader: Literal["chart", "log"]
-    """Whose cursor it is; the others follow."""
+    """The panel whose cursor chose it; the others follow."""
 
     def words(self, now: float) -> str:
         """``step 12,345 · 11:42:10``."""
@@ -46,31 +46,32 @@ class Moment:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunFacts:
-    """All that a run's screen is drawn from."""
+    """Everything that a run's screen is drawn from."""
 
     snapshot: RunSnapshot
     warning: str = ""
-    """The gravest thing that goes wrong right now."""
+    """The most serious thing that is going wrong now."""
     slow: tuple[Stretch, ...] = ()
     """Steps in which the training was slower than before."""
     system: SystemSample | None = None
-    """The machine, and the run's processes; sampled while a panel is in view that asks for them."""
+    """The machine; sampled, as is ``tree``, while a panel in view needs it."""
     past: tuple[SystemSample, ...] = ()
     """The machine in the last minute."""
     tree: TreeSample | None = None
+    """The run's processes."""
     telemetry: RunTelemetry | None = None
     """What telemetry knows of the run over time."""
     cleared: Ack | None = None
     """The newest answer to "clear cache"."""
     prices: EnergySettings | None = None
     ghost: Ghost | None = None
-    """The best earlier run like it, while it lives."""
+    """The best earlier run like it, while it is running."""
     moment: Moment | None = None
-    """What all panels show; None: now."""
+    """The moment that all panels show; None is now."""
 
     @property
     def hour(self) -> float:
-        """Now, as closely as a list of moments needs it."""
+        """The present hour: the texts of moments change no faster."""
         return self.snapshot.seen // 3600
 
     @property
@@ -80,20 +81,20 @@ class RunFacts:
 
 
 class RunPanel(LinePanel):
-    """A part of a run's screen: drawn from the facts that it was shown last."""
+    """A part of a run's screen, drawn from the newest facts it was given."""
 
     facts: RunFacts | None = None
     scrolls = False
     """Whether the scrolling keys move it."""
     drawn_from: tuple[str, ...] | None = None
-    """The fields of the facts that it is drawn from alone, so that not every heartbeat draws it; None: any of them."""
+    """The fields of the facts that it depends on, so that not every heartbeat redraws it; None is all."""
 
     def wishes(self, most: int) -> tuple[int, int]:
-        """Lines that it would have at first, and those that it can fill where it gets ``most``; its title is one."""
+        """How many lines, its title included, it needs, and how many it could fill if it got up to ``most``."""
         return 2, 2
 
     def show(self, facts: RunFacts) -> None:
-        """Draw what is known now; a panel that is out of view draws it when it comes into view."""
+        """Take new facts and draw them; a panel out of view draws them when it comes into view."""
         before, self.facts = self.facts, facts
         if self.display:
             names = self.drawn_from if before is not None else None
@@ -108,16 +109,18 @@ class RunPanel(LinePanel):
 
 
 _MODEST_LINES = 7
-"""What a list takes of a column before all others have enough."""
+"""Lines that a list asks for before the other panels of its column have enough."""
 RowsOf = Callable[[RunFacts, int], list[Row]]
-"""All lines of a panel, of at most so many cells."""
+"""Makes all lines of a panel from the facts, each at most so many cells wide."""
 
 
 class ListPanel(WheelScrolled, RunPanel):
+    """A panel of rows that can be scrolled."""
+
     scrolls = True
 
     def __init__(self, rows_of: RowsOf, drawn_from: tuple[str, ...] | None = None, heading_rows: int = 0) -> None:
-        """``heading_rows``: so many of the first rows stay where they are when the others are scrolled."""
+        """``heading_rows``: how many of the first rows stay in place when the others are scrolled."""
         super().__init__()
         self.drawn_from = drawn_from
         self.rows_of = rows_of
@@ -138,7 +141,7 @@ class ListPanel(WheelScrolled, RunPanel):
         return min(_MODEST_LINES, lines), lines
 
     def repaint(self) -> None:
-        """Make the lines before the title, which tells how many do not fit."""
+        """Draw the lines first, then the title, which says how many do not fit."""
         width, height = self.rows_size
         self._lines = self.rows_of(self.facts, width) if self.facts and width > 0 else []
         self._top = max(0, min(self._top, len(self._lines) - height))
@@ -155,22 +158,22 @@ class ListPanel(WheelScrolled, RunPanel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What a module of this package declares."""
+    """A panel, as a module of this package declares it."""
 
     order: int
-    """Decides its number key and its place in the order of the tab key."""
+    """Decides its number key and its turn with the tab key."""
     help: str
-    """What the help page says of it."""
+    """Its line on the help page."""
     widget: Callable[[], RunPanel]
     at_left: bool = False
-    """In a wide window chart and log stand at the left, everything else at the right."""
+    """Whether a wide window shows it at the left, as chart and log, and not in the right column."""
     needs_machine: bool = False
-    """Whether the machine is to be sampled while it is in view."""
+    """Whether the machine is sampled while it is in view."""
 
 
 @cache
 def panels() -> Mapping[str, Panel]:
-    """The panels by name, in their order."""
+    """All panels by name, in order."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     found: dict[str, Panel] = {name: import_module(f"{__name__}.{name}").PANEL for name in names}
     return dict(sorted(found.items(), key=lambda item: item[1].order))
@@ -182,13 +185,13 @@ def nothing_yet(why: str, *, unread: bool) -> Row:
 
 
 def at_moment(facts: RunFacts, word: str = "at") -> list[Row]:
-    """The row that says which moment a panel shows; none for now."""
+    """The row that says which past moment a panel shows; none if it shows now."""
     moment = facts.moment
     return [row((f" {word} {moment.words(facts.snapshot.seen)}", "key"))] if moment is not None else []
 
 
 def moments(times: Iterable[float], now: float) -> list[str]:
-    """The moments as texts of one width."""
+    """The moments as texts of equal width."""
     texts = [shown.moment_of_day(time, now) for time in times]
     longest = max(map(len, texts), default=0)
     return [text.ljust(longest + 2) for text in texts]

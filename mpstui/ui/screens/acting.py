@@ -163,7 +163,7 @@ class ActingScreen(PictureScreen):
                 again()
 
     def why_not(self, key: Key) -> str:
-        """Why a key cannot work now; empty where it can."""
+        """Why a key cannot work now; empty if it can."""
         action, snapshot = key.acts, self.acting_on
         if action is None:
             return ""
@@ -259,7 +259,7 @@ class ActingScreen(PictureScreen):
         self.confirm(asked, lambda: self.context.requests.ask_all(action.name, each))
 
     def named(self, snapshot: RunSnapshot) -> RunSnapshot:
-        """For a question: a name that other runs have too says what tells this one apart."""
+        """For a question: a name that other runs share is extended by what distinguishes this one."""
         from ...core.runs.comparison import full_name
 
         return replace(snapshot, name=full_name(snapshot, self.context.state.snapshots or ()))

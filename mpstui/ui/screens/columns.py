@@ -22,7 +22,7 @@ _KINDS = {"set": "setting", "last": "last value", "best": "best value"}
 
 
 class ColumnList(WheelScrolled, LinePanel):
-    """One line a column, with a tick where it is shown."""
+    """One line per column, with a tick if it is shown."""
 
     def __init__(self, names: Sequence[tuple[str, str]], chosen: Sequence[str]) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ class GridScreen(ActingScreen):
     AUTO_FOCUS = ""
 
     def __init__(self, context: Context, snapshot: RunSnapshot, metric: str, chosen: Callable[[str], None]) -> None:
-        """``chosen`` is told the metric that is to be enlarged."""
+        """``chosen`` is called with the metric to enlarge."""
         super().__init__(context, snapshot.run)
         self._snapshot = snapshot
         self._chosen = chosen

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ImagesScreen(ActingScreen):
-    """Follows its run, which stands at the step of the image in view when it is left."""
+    """Follows its run. When it is left, the run's panels are at the step of the image that was in view."""
 
     CSS_PATH = "../styles/images.tcss"
     SCOPES = (Scope.IMAGES,)
@@ -38,7 +38,7 @@ class ImagesScreen(ActingScreen):
     def __init__(
         self, context: Context, snapshot: RunSnapshot, step: float | None, left: Callable[[float | None], None]
     ) -> None:
-        """``step``: where to begin, None: at the newest. ``left`` is told the step at the end, if one was chosen."""
+        """``step``: where to begin, None is the newest. ``left`` is called at the end, with the chosen step if any."""
         super().__init__(context, snapshot.run)
         self._snapshot, self._left = snapshot, left
         self._worker = ImageWorker(context.services, self.post_message)

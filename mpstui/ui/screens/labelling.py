@@ -16,7 +16,7 @@ Label = Literal["note", "tags", "name"]
 
 
 def edit_label(screen: ActingScreen, targets: Sequence[RunSnapshot], what: Label) -> None:
-    """Ask for a label of some runs and keep it; what they share stands there to be edited."""
+    """Ask for a label of some runs and keep it; a value that they share is there to be edited."""
     context = screen.context
     runs = [item for item in targets if item.state != "watched"]
     if what == "name" and len(targets) > 1:

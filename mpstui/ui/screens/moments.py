@@ -1,4 +1,4 @@
-"""One moment for all panels of a run's screen: the newest, or the one that the chart's cursor or the log stands at."""
+"""One moment for all panels of a run's screen: now, or where the chart's cursor or the log is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Whoever was moved last leads, the others follow; a line or step that nobody can place is said to be so."""
+    """The panel that was moved last leads, the others follow; a line or step of unknown time says so."""
 
     def __init__(self, body: RunBody, redraw: Callable[[], None]) -> None:
         self.moment: Moment | None = None

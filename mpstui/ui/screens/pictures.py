@@ -50,7 +50,7 @@ class PictureScreen(Screen[None]):
 
     @on(ScreenResume)
     def _paint_once(self) -> None:
-        """Textual paints a screen that it lays out first, and then once more: 4 of a start's 260 ms, and 5 kB."""
+        """Keep Textual from painting a screen twice when it is first laid out: 4 ms of a start's 260, and 5 kB."""
         if self.outer_size != self.app.size:
             self.call_next(self._forget_repaint)
 

@@ -187,7 +187,7 @@ class RunScreen(PickingScreen):
         self._look_closely()
 
     def _look_closely(self) -> None:
-        """Have read again what the chart was zoomed into, where it could show more of it."""
+        """Have the files read again for what the chart is zoomed into, if it could show more of it."""
         wanted = self.body.chart.wanted()
         if self.snapshot is not None and wanted is not None:
             self._windows.read(self.snapshot, wanted)

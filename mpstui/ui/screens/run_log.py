@@ -41,7 +41,7 @@ class RunLog:
         self._windows.stop()
 
     def open(self, path: Path | None, attempt: int = 0, attempts: int = 0) -> None:
-        """Show a file, or that there is none yet; of which attempt it is, is told of an earlier one."""
+        """Show a log, or that there is none yet; the title names the attempt if it is an earlier one."""
         self._attempt = attempt
         self._pane.attempt = f"attempt {attempt} of {attempts}" if attempt < attempts else ""
         if path is None or path != self._shown or self._pane.reading is None:
@@ -72,7 +72,7 @@ class RunLog:
             pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps), self._windows.read)
 
     def turn_times(self) -> None:
-        """Show when the lines were printed, or leave that; where nobody knows, say so."""
+        """Show or hide when the lines were printed; if that is not known, say so."""
         pane = self._pane
         if pane.times is not None:
             pane.tell_times(None)

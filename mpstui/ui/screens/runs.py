@@ -37,7 +37,7 @@ _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _AROUND = 4
 """Lines of the list that are no runs: the top line, the heading, a blank one, the footer."""
 _AGE_SECONDS = 30.0
-"""So often the ages in the list are told anew."""
+"""How often the ages in the list are updated."""
 _NEIGHBOURS = 3
 """So many runs above and below the selected one are ready for the action keys as well."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _WIDEST = 120
 _MOST_LINES = 12
 _LEAST_BESIDE = 40
-"""Cells from which on a message stands beside its time."""
+"""From this width on, a message is shown beside its time."""
 _TONES = {"information": "", "warning": "warn", "error": "bad"}
 
 

@@ -74,7 +74,7 @@ def _least(failure: Failure, finding: Finding, width: int) -> int:
 
 
 def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True) -> list[Row]:
-    """The card in at most ``height`` lines; where it is tight, causes go before evidence goes before remedies."""
+    """The card in at most ``height`` lines. In little room causes are left out first, then evidence, remedies last."""
     snapshot, finding = failure.snapshot, failure.findings[0] if failure.findings else None
     look = badge(snapshot)
     ending = [Span(f" {look.glyph} {look.word}", "bad strong")]
@@ -199,7 +199,7 @@ def offers(failure: Failure, *, log_in_reach: bool) -> list[tuple[str, str, str,
 
 
 def _keys(failure: Failure, width: int, *, log_in_reach: bool) -> Row:
-    """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
+    """The keys in whole words; in little room shorter ones, then fewer, without the last ones."""
     offered = offers(failure, log_in_reach=log_in_reach)
     whole = [(key, text, tone) for key, text, _, tone in offered]
     short = [(key, text, tone) for key, _, text, tone in offered]

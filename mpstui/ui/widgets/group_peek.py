@@ -20,7 +20,7 @@ _OVER = {"step": "steps", "epoch": "epochs", "time": "time"}
 
 
 def chosen(group: Group) -> tuple[RunSnapshot, ...]:
-    """The runs whose curves are drawn: the best by what the group is judged by, then those that nobody can judge."""
+    """The runs whose curves are drawn: the best by the group's metric, then those without a value of it."""
     found = best_in(group.runs)
     if found is None:
         return tuple(one for one in group.runs if one.numbers.loss is not None)[:MOST_CURVES]

@@ -12,7 +12,7 @@ from ..graphics import Cell, Raster
 
 
 def fitting(pixels: Paletted, width: int, height: int) -> Paletted:
-    """Every so many-th of its pixels, as many as fit; all of them where they do."""
+    """The image with every n-th pixel, so that it fits; all pixels if they do."""
     every = max(1, -(-pixels.width // width), -(-pixels.height // height))
     if every == 1:
         return pixels

@@ -69,7 +69,7 @@ class ImageView(LinePanel):
         self._cells: list[Strip] = []
         """The image, a strip for each line of the screen."""
         self._at = Region()
-        """Where it stands below the title."""
+        """Where it is drawn, below the title."""
 
     # -- what it shows
 

@@ -61,7 +61,7 @@ def words_of(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, pattern
 
 
 def slider(place: int, count: int, width: int, *, follows: bool) -> Row:
-    """Where the image stands among those of its name; the track is the three spans behind the first."""
+    """The image's place among those of its name; the track is the three spans after the first."""
     told = f" {place + 1:,} of {count:,}"
     newest = " · newest" if follows and width >= _LEAST_FOR_WORDS else ""
     room = max(1, width - 2 - len(told) - len(newest))

@@ -123,7 +123,7 @@ class LinePanel(Widget):
         return row(*left, Span("─" * max(0, rule), "track"), *right)
 
     def _panel_names(self, width: int) -> list[Span]:
-        """The panel's own name, or those of all that share its place; where it is tight, the others' numbers alone."""
+        """The panel's name, or those of all panels that share its place; in little room only the others' numbers."""
         if not self.tabs:
             name = f"{self.number} {self.TITLE}" if self.number else self.TITLE
             return [Span(cut(name, width), "key" if self.current else "dim"), Span(" ")]

@@ -18,7 +18,7 @@ LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("errors", frozenset({"error"})),
 )
 _PAGE_LINES, _MOST_PAGES = 400, 50
-"""A filter looks at this many lines at most before it shows what it has: one key press stays one key press."""
+"""A filter looks at no more lines than this before it shows what it has found, so that keys stay quick."""
 _FIRST_SECONDS = 0.05
 """A search that takes longer goes on between the keys."""
 MOST_COPIED = 2000
@@ -58,7 +58,7 @@ class LogReading:
         self.hunt: Hunt | None = None
         """The search that is going on."""
         self.selection: tuple[int, int] | None = None
-        """Offsets of the line where a selection began, and of the one where it ends now."""
+        """Offsets of the lines where a selection begins and ends."""
         self.total_steps: int | None = None
         """Of the whole training, as far as it is known."""
         self._steps: LogSteps | None = None
@@ -111,7 +111,7 @@ class LogReading:
         return self._rows_of(lines)[min(first, self.rows_of(lines[0]) - 1) if lines else 0 :]
 
     def _above(self, place: Place, by: int) -> Place:
-        """The place so many rows above another one, or the first."""
+        """The place so many rows above another; the first one if there are fewer."""
         if by <= place.row:
             return Place(place.offset, place.row - by)
         rows = self._rows_of(self._backward(place.offset, by - place.row))

@@ -1,4 +1,4 @@
-"""A line of the log as rows of cells: cut, scrolled sideways, or broken where it must be readable in full. Pure."""
+"""A line of the log as rows of cells: cut, scrolled sideways, or wrapped to be read in full. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _SOON_SECONDS = 15 * 60
 _LEAST_SWAP_BYTES = 2**30
 """A swap of less fills no strip: a few megabytes are on every machine."""
 _MUCH_LATER = 15.0
-"""Seconds by which a heartbeat is newer than what was last recorded when nobody looked at the run any more."""
+"""Seconds by which the newest heartbeat is younger than the last recorded sample, if nobody has looked since."""
 _LEVELS = {"normal": 0.0, "warn": 0.5, "critical": 1.0}
 _LEVEL_ROLES = {"warn": "warn", "critical": "bad"}
 _NOT_READ = "the machine is being read"
@@ -33,7 +33,7 @@ _NOT_READ = "the machine is being read"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """One line: an amount, and its past where it has one. Where lines are few, the least ``importance`` stays."""
+    """One line: an amount, with its past if there is one. If lines are few, those of the least ``importance`` stay."""
 
     label: str
     importance: int
@@ -68,7 +68,7 @@ class Amount:
         return tone(value / self.top, self.role) if self.top and self.share is not None else self.role
 
     def said(self) -> tuple[Span, ...]:
-        """What stands beside the value where no curve does."""
+        """Shown beside the value if there is no curve."""
         if self.words:
             return self.words
         if self.value == shown.UNKNOWN:
@@ -136,7 +136,7 @@ def _countdown(found: Headroom, seconds: float, where: Span) -> tuple[Span, ...]
 
 
 def _of(used: float, limit: float) -> str:
-    """``7.2 of 21.3 GiB``: the unit once where it is the same."""
+    """``7.2 of 21.3 GiB``: a common unit is written once."""
     one, other = shown.size(used), shown.size(limit)
     number, _, unit = one.partition(" ")
     return f"{number if other.endswith(unit) and unit else one} of {other}"
@@ -290,7 +290,7 @@ def others(facts: RunFacts, one_line: bool) -> Iterator[Amount]:
 
 
 def _cache(facts: RunFacts) -> Amount:
-    """What clearing can give back, before the key is pressed; afterwards what it gave."""
+    """How much clearing can free; after the key was pressed, how much it freed."""
     done, memory = facts.cleared, facts.snapshot.numbers.memory
     can_free: int | None = None
     if memory.allocated is not None and memory.driver is not None:

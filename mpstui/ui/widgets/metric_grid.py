@@ -94,7 +94,7 @@ class MetricGrid(PixelPanel):
             self.repaint()
 
     def move_cursor(self, by: int) -> None:
-        """Move the cursor by cells of the chart in focus; the first time it stands at the newest point."""
+        """Move the cursor by cells of the chart in focus; it begins at the newest point."""
         data = self._data(self.focus_name)
         across, _ = arrangement(len(self._names), *self.rows_size)
         extent = self._extent(data) if data is not None else None
@@ -205,7 +205,7 @@ class MetricGrid(PixelPanel):
         return [*body, *[EMPTY] * (height - 1 - len(body))], space
 
     def _title(self, data: ChartData, view: ChartView, space: Frame | None, width: int, *, here: bool) -> Row:
-        """The name, and what it is worth at the cursor, else now, with the best value."""
+        """The metric's name, its value at the cursor or now, and its best value."""
         parts: list[Span] = []
         for curve, role in ((data.train, "train"), (data.evaluation, "val")):
             if curve is None or not len(curve.x):

@@ -22,7 +22,7 @@ LABELS = "123456789abcdefghijk"
 _LABEL_EVERY = 28
 """Cells between two labels on one curve."""
 _DASHES = DOTTED, (8, 4), (1, 3), (3, 3)
-"""Where there are no colours, a label between two others says which of the two it stands on."""
+"""Without colours, a label between two others says which curve it belongs to."""
 
 
 _PLACED: WeakKeyDictionary[SeriesView, dict[object, SeriesView | None]] = WeakKeyDictionary()

@@ -153,7 +153,7 @@ def _number(value: str | float | None) -> float | None:
 
 
 def _looks(result: Column) -> dict[int, str]:
-    """The look of each run that has a result: by its rank, where it is known which way is better."""
+    """The role of each run that has a result: by its rank, if it is known which direction is better."""
     known = [place for place in result.order() if _number(result.values[place]) is not None]
     if result.better is None:
         return dict.fromkeys(known, "train")
@@ -161,7 +161,7 @@ def _looks(result: Column) -> dict[int, str]:
 
 
 def _at_lines(axis: _Axis, lines: int) -> dict[int, str]:
-    """What stands beside an axis: the ends, and what has a line to itself between them."""
+    """The texts beside an axis: its ends, and between them every value that gets a line of its own."""
     found: dict[int, str] = {}
     ends = (max(axis.ticks, default=0.0), min(axis.ticks, default=0.0))
     for place in sorted(axis.ticks, key=lambda place: (place not in ends, -place)):

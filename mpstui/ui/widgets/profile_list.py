@@ -44,13 +44,13 @@ class ProfileList(WheelScrolled, LinePanel):
         return self.entries[self.index] if self.entries else None
 
     def show(self, entries: Sequence[ProfileEntry]) -> None:
-        """Other profiles; the selected one stays selected where it is among them."""
+        """Show other profiles; the selected one stays selected if it is among them."""
         before, self.entries = self.selected, entries
         self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
         self.repaint()
 
     def scroll_rows(self, by: int) -> None:
-        """Select another one, so many places further."""
+        """Select the profile ``by`` places further down."""
         self.index = max(0, min(len(self.entries) - 1, self.index + by))
         self.repaint()
 

@@ -152,7 +152,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
 
 
 def _which(epoch: str, note: str, width: int) -> Row:
-    """Which epoch it is, where nobody knows how far it has come: an empty bar would say nothing."""
+    """The epoch, if its progress is not known: an empty bar would say nothing."""
     told = fit(epoch, max(width_of(epoch) + 2, width - _NOTE - 3 - _LABEL))
     return row(*clip((Span(" "), Span(fit("epoch", _LABEL), "dim"), Span(told), Span(note, "dim")), width))
 

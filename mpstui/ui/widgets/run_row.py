@@ -170,7 +170,7 @@ def _has(snapshot: RunSnapshot, names: Sequence[str], now: float) -> bool:
 
 
 def _asked_for(name: str, snapshots: Sequence[RunSnapshot], now: float) -> Shown:
-    """A column that is there because somebody asked for it, as wide as what stands in it."""
+    """A column that the user has chosen, as wide as its content."""
     found = column(name)
     assert found is not None
     texts = [found.text(one, now) for one in snapshots[:200]]

@@ -1,4 +1,4 @@
-"""A line to type in what is looked for; what it is looked for in stays in view, and changes as one types."""
+"""A line to type a search in. What is searched stays in view, and follows each key."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SearchLine(Horizontal):
         Binding("tab,shift+tab", "nothing", show=False),
     ]
     _hint = ""
-    """What stands in it as long as it is empty."""
+    """Shown while it is empty."""
 
     def __init__(
         self,

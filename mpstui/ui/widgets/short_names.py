@@ -19,7 +19,7 @@ class ShortNames:
         """By width and name cut to it: the words that all names share which are cut to the same."""
 
     def of(self, name: str, width: int) -> str:
-        """The name in so many cells: its beginning, then what it does not share with those that begin alike."""
+        """The name in at most so many cells: its beginning, then the part that differs among names that begin alike."""
         if width_of(name) <= width or width <= LEAST_NAME:
             return name
         if width not in self._common:

@@ -31,7 +31,7 @@ class GhostWorker(Worker):
         self._seen: RunSnapshot | None = None
 
     def follow(self, run: str | None) -> None:
-        """Look for the ghost of this run from now on; None: nobody looks."""
+        """Look for the ghost of this run from now on; None for none."""
         if run != self._followed:
             self._followed = run
             self.wake()

@@ -33,7 +33,7 @@ class ImageWorker(Worker):
         self.wake()
 
     def stop(self) -> None:
-        """End after what is being read: it may come over a line, and nobody who leaves waits for it."""
+        """End after the image being read. Leaving does not wait for that, as it may come from another machine."""
         self._stopped.set()
         self.wake()
 

@@ -81,7 +81,7 @@ class RequestWorker(Worker):
         self._awaited: list[_Awaited] = []
 
     def ask(self, snapshot: RunSnapshot, name: str, write: Callable[[], Request], cost: str = "") -> None:
-        """Write a request, say so and what it costs, and report its answer when there is one."""
+        """Write a request, say what it costs, and report the answer when it comes."""
 
         def job() -> None:
             request = write()
@@ -92,7 +92,7 @@ class RequestWorker(Worker):
         self._jobs.put((name, job))
 
     def ask_all(self, name: str, asked: Sequence[tuple[RunSnapshot, Callable[[], Request]]]) -> None:
-        """Write a request to each of several runs and say so once; what refuses is told, the others are asked."""
+        """Write a request to each of several runs, and say so once; a refusal is reported and stops no other."""
 
         def job() -> None:
             failures = []

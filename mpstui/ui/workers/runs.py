@@ -57,12 +57,12 @@ _FLOOD_SECONDS = 1.0
 _LIVELY_SECONDS = 2.0
 """A log that has not grown for so long is not about to."""
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
-"""What frames that nobody asked for by a key may write; they come less often where they are large."""
+"""Bytes a second that frames may write which no key asked for: large ones come less often."""
 _LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
 
 
 class Worker:
-    """A daemon thread that works until it is told to stop, and says so when its work fails."""
+    """A daemon thread that works until it is stopped, and reports when its work fails."""
 
     name = "worker"
 
@@ -275,7 +275,7 @@ class RunWorker(Worker):
         self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
 
     def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot], in_view: str | None) -> None:
-        """Tell the terminal of a crash, a stall or a finish, and say what it was of a run that is not looked at."""
+        """Notify the terminal of a crash, a stall or a finish; of a run that is not in view, also show a toast."""
         known = {one.run: (one.state, one.health) for one in before}
         turned = [one for one in after if known.get(one.run) != (one.state, one.health)]
         found = alarms(before, turned) if turned else []
@@ -345,7 +345,7 @@ class LogWatch:
         self._drawn.set()
 
     def drawn(self) -> None:
-        """The growth that was told last is on the screen."""
+        """The screen has drawn the growth it was last told of."""
         self._drawn.set()
 
     def floods(self, now: float) -> bool:

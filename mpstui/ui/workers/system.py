@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
 _NO_PROCESS_TIMES = 5
-"""The machine alone is read so many times less often."""
+"""How many times less often a run without a process is sampled."""
 _LISTED_SECONDS, _RESTING_SECONDS, _FIRST_SECONDS = 5.0, 30.0, 1.5
 """Between two samples for the list while something is live, and while nothing is; the first comes after the rows."""
 
@@ -60,7 +60,7 @@ class SystemWorker(Worker):
         self._prices: EnergySettings | None = None
 
     def sample_for(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
-        """Sample for this run from now on; None: nobody looks."""
+        """Sample for this run from now on; None for none."""
         self._target = _Target(snapshot, in_view) if snapshot is not None else None
         self.wake()
 
@@ -135,7 +135,7 @@ class SystemWorker(Worker):
 
 
 class TerminalWorker(Worker):
-    """Ends the program when its terminal is gone, or when it was told to end and cannot.
+    """Ends the program when its terminal is gone, or when it was asked to end and does not.
 
     Textual's reader spins on a terminal that hung up, and its writer blocks for ever on one that stopped reading; with
     SIGHUP ignored (nohup) nothing else would end either.

@@ -20,7 +20,7 @@ def found(torch: str, system: dict[str, str], python: str = "3.11.4", numpy: str
     return {result.id: result.text for result in judge_versions(facts, system)}
 
 
-def test_what_fits_together_is_said_in_one_line() -> None:
+def test_versions_that_fit_are_one_line() -> None:
     assert found("2.13.0", mac("15.1"), "3.14.0", "2.3.1") == {
         "versions": "torch 2.13.0 works with Python 3.14.0 and NumPy 2.3.1"
     }
