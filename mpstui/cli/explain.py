@@ -105,7 +105,7 @@ def _evidence_of_others(folder: Path) -> Evidence:
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:
     """A finding in words. ``cure`` is what `--fix` would do to this run; None if only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
-    lines += [_wrapped("numbers", finding.numbers)] if finding.numbers else []
+    lines += [_wrapped("details", finding.numbers)] if finding.numbers else []
     shown = finding.shown_by
     lines += [_wrapped("at", shown.where)] if shown is not None and shown.where else []
     for line in finding.told:

@@ -232,8 +232,8 @@ HAS_NO_CURE = (replace(fakes.FINDING, remedy=Remedy(text="Look at the data.")),)
     ("run", "findings", "why_not"),
     [
         (fakes.failed(), CAN_BE_CURED, ""),
-        (fakes.failed(), HAS_NO_CURE, "fix: there is no known fix"),
-        (fakes.failed(), (), "fix: there is no known fix"),
+        (fakes.failed(), HAS_NO_CURE, "fix: no change of the launch helps: its card says what does"),
+        (fakes.failed(), (), "fix: no fix is known for this"),
         (fakes.running(), CAN_BE_CURED, "fix: it has not failed"),
         (fakes.finished(), CAN_BE_CURED, "fix: it has not failed"),
     ],

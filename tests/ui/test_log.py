@@ -13,6 +13,7 @@ from mpstui.core.logview.line import LogLine
 from mpstui.ui.panels.log import LogPane
 from mpstui.ui.widgets.log_reading import LogReading
 from mpstui.ui.widgets.log_rows import Look, log_rows, matcher
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -461,3 +462,14 @@ def test_a_log_that_has_the_screen_offers_its_own_keys() -> None:
             await driver.sees(key)
 
     drive(fakes.world(fakes.several()), play, size=(120, 28), opening=fakes.running().run)
+
+
+def test_a_run_that_has_ended_and_printed_nothing_says_so(tmp_path: Path) -> None:
+    (tmp_path / "output.log").touch()
+    world = fakes.world((changed(fakes.finished(), output=tmp_path / "output.log"),))
+    world.services.log = fakes.Log(tmp_path / "output.log")
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("it printed nothing")
+
+    drive(world, play, size=(120, 40), opening=fakes.finished().run)

@@ -271,8 +271,8 @@ class LogPane(WheelScrolled, RunPanel):
         reading = self.reading
         if reading is not None and reading.following:
             height = max(1, height - self._covered)
+        over = self.facts is not None and not self.facts.snapshot.state.active
         if reading is None:
-            over = self.facts is not None and not self.facts.snapshot.state.active
             return [row((" no output was kept" if over else f" {self.absent}", "dim"))]
         stamped = 0 if self.times is None else _DATED if width >= _WIDE else _CLOCK
         look = Look(width - stamped, self.wrapped, self.shift, reading.pattern)
@@ -280,7 +280,8 @@ class LogPane(WheelScrolled, RunPanel):
         shown = reading.rows(height)
         self._offsets = [line.offset for line, _ in shown]
         if not shown:
-            return [row((f" no {LEVELS[reading.level][0]}" if reading.level else f" {self.absent}", "dim"))]
+            none = "it printed nothing" if over else self.absent
+            return [row((f" no {LEVELS[reading.level][0]}" if reading.level else f" {none}", "dim"))]
         drawn = [self._rows_of(line, look)[place] for line, place in shown]
         if not stamped:
             return drawn

@@ -309,13 +309,13 @@ class ActingScreen(PictureScreen):
         """Why there is no remedy to apply, as far as the end of the run is known; empty where there is one."""
         if not failed_or_stuck(snapshot):
             return "it has not failed"
-        if self.context.state.known_findings(snapshot) is None:
+        if (found := self.context.state.known_findings(snapshot)) is None:
             return "its log is still being read"
         cure, tried = self.context.state.cure(snapshot), self.context.state.rehearsed(snapshot)
         if tried is not None and tried.proven:
             return ""
         if cure is None:
-            return "there is no known fix for this failure"
+            return "no change of the launch helps: its card says what does" if found else "no fix is known for this"
         return "" if cure.works else cure.sentence
 
     def action_info(self) -> None:
