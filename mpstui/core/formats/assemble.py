@@ -128,7 +128,7 @@ def _is_item(now: Counters) -> bool:
 
 def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) -> bool:
     """Whether the names of measures say that they are of training: of several losses none is the loss."""
-    return not eval_metrics and any(pair.name.scope is NameScope.TRAIN and is_measure(pair.key) for pair in named)
+    return not eval_metrics and any(pair.scope is NameScope.TRAIN and is_measure(pair.key) for pair in named)
 
 
 def _is_said(pair: Pair, line: str) -> bool:

@@ -85,3 +85,26 @@ def test_evaluations_on_two_sets_are_told_apart() -> None:
 def test_where_training_stands_at_an_evaluation_is_no_part_of_one() -> None:
     points = LogReader().feed("".join(f"val step {s}/900 val_loss: 0.{s}\n" for s in (100, 200, 300)).encode())
     assert [dict(point.eval_metrics) for point in points] == [{"val_loss": 0.1}, {"val_loss": 0.2}, {"val_loss": 0.3}]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "[ Epoch {n} ]\n (Training)  ppl: 8.2{n}, accuracy: 40.{n} %\n (Validation) ppl: 9.2{n}, accuracy: 38.{n} %\n",
+        "Epoch {n}\nTraining: accuracy 40.{n} ppl 8.2{n}\nValidation: accuracy 38.{n} ppl 9.2{n}\n",
+        "Epoch {n}\ntrain: accuracy=40.{n}, ppl=8.2{n}\nval: accuracy=38.{n}, ppl=9.2{n}\n",
+    ],
+)
+def test_what_a_word_in_front_says_of_training_is_none_of_the_evaluation_before(lines: str) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(lines.format(n=n) for n in (1, 2, 3)).encode())
+    points += reader.close()
+    trained = [point.metrics["accuracy"] for point in points if "accuracy" in point.metrics]
+    evaluated = [value for point in points for name, value in point.eval_metrics.items() if "accuracy" in name]
+    assert (trained, evaluated) == ([40.1, 40.2, 40.3], [38.1, 38.2, 38.3])
+
+
+def test_how_long_an_evaluation_took_is_no_metric() -> None:
+    reader = LogReader()
+    reader.feed(b"".join(b"(Validation) ppl: 9.%d, elapse: 0.11%d min\n" % (n, n) for n in (1, 2, 3)))
+    assert reader.summary().metrics == ("Validation ppl",)
