@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from platform import node
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...wire import rundir
 from ...wire.records import Ack, Request
@@ -19,16 +19,19 @@ from ..follow import Budget
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..present import duration, short_paths
 from ..profiles.library import ProfileEntry
-from ..runs.ghost import Ghost
+from ..runs.ghost import Ghost, GhostFinder
 from ..runs.monitor import Monitor
 from ..runs.window import Window
 from ..telemetry.model import SystemSample, TreeSample
 from ..telemetry.run_telemetry import RunTelemetry
-from ..telemetry.sampler import Snapshot, Trees
+from ..telemetry.sampler import Sampler, Snapshot, Trees
 from .desk import Desk
 from .link import Link
 from .ssh import LOCAL
 from .view import Answers, Listing, MachineReading, Raced, RunRef, View
+
+if TYPE_CHECKING:
+    from ..launching.actions import Actions
 
 _AWAITED = 20
 
@@ -170,20 +173,20 @@ def _created(snapshot: RunSnapshot) -> str:
 class HostsActions:
     """Sends requests to the machine that a run is on; see :class:`.Actions`."""
 
-    def __init__(self, host_of: Callable[[str | Path], FarHost | None], local: Any) -> None:
+    def __init__(self, host_of: Callable[[str | Path], FarHost | None], local: Actions) -> None:
         self._host_of, self._local = host_of, local
 
     def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
         host = self._host_of(snapshot.run)
         if host is None:
-            return self._local.send(snapshot, action, **options)  # type: ignore[no-any-return]
+            return self._local.send(snapshot, action, **options)
         entry = BY_ID[action]
         return self._asked(host, snapshot, entry.request, entry.name, Desk.act, action=action, options=options)
 
     def go_on(self, snapshot: RunSnapshot) -> Request:
         host = self._host_of(snapshot.run)
         if host is None:
-            return self._local.go_on(snapshot)  # type: ignore[no-any-return]
+            return self._local.go_on(snapshot)
         return self._asked(host, snapshot, "restart", "restart", Desk.go_on)
 
     def asked(self, host: FarHost, snapshot: RunSnapshot, method: Any, **arguments: Any) -> Request:
@@ -202,7 +205,7 @@ class HostsActions:
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         host = self._host_of(run_dir)
         if host is None:
-            return self._local.answer(run_dir, request_id)  # type: ignore[no-any-return]
+            return self._local.answer(run_dir, request_id)
         answers: Answers | None = host.link.values.get("answers")
         found = answers.acks.get(request_id) if answers is not None else None
         if found is not None:
@@ -227,7 +230,7 @@ class FarWindow:
 class FarGhosts:
     """The best earlier run, as found over there; see :class:`.GhostFinder`."""
 
-    def __init__(self, host_of: Callable[[str | Path], FarHost | None], local: Any) -> None:
+    def __init__(self, host_of: Callable[[str | Path], FarHost | None], local: GhostFinder) -> None:
         self._host_of, self._local = host_of, local
         self._asked: FarHost | None = None
         self.pending = False
@@ -240,7 +243,7 @@ class FarGhosts:
         if host is None:
             found = self._local.look(live, [one for one in others if one.host is None], seconds)
             self.pending = self._local.pending
-            return found  # type: ignore[no-any-return]
+            return found
         host.look(raced=host.there(live.run))
         raced: Raced | None = host.link.values.get("race")
         ghost = raced.ghost if raced is not None else None
@@ -252,7 +255,7 @@ class FarGhosts:
 class FarMachine:
     """A machine's readings as received; see :class:`.Sampler`."""
 
-    def __init__(self, hosts: Sequence[FarHost], local: Any) -> None:
+    def __init__(self, hosts: Sequence[FarHost], local: Callable[[], Sampler] | None) -> None:
         """``local`` creates a sampler of this machine; None: it is not shown."""
         self._hosts, self._local = hosts, local() if local is not None else None
         self._recorded: str | None = None
@@ -264,7 +267,7 @@ class FarMachine:
         for one in self._hosts:
             one.look(sampled=None if one is not host else one.there(run) if run is not None else "")
         if host is None and run is not None and self._local is not None:
-            return self._local.sample(trees)  # type: ignore[no-any-return]
+            return self._local.sample(trees)
         reading: MachineReading | None = host.link.values.get("machine") if host is not None else None
         if (
             host is None
