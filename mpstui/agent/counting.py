@@ -143,7 +143,7 @@ class Steps:
 
     def loaded(self, found: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """After ``torch.load``: a checkpoint may say how many steps or epochs were done."""
-        if not isinstance(found, dict) or self.seen:  # the best weights, loaded for a final test
+        if not isinstance(found, dict) or self.seen or _is_data(found):  # the best weights, loaded for a final test
             return
         self.may_go_on = True
         if isinstance(f, (str, os.PathLike)):
@@ -277,6 +277,12 @@ def _some_of(weight: Any) -> list[float]:
 
 def _times(weight: Any) -> int:
     return int(getattr(weight, "_version", 0))
+
+
+def _is_data(found: dict[Any, Any]) -> bool:
+    """Whether tensors that were loaded are those of a data set, ``{"x": .., "y": ..}``, and no weights."""
+    names = [name for name, value in found.items() if isinstance(name, str) and hasattr(value, "shape")]
+    return 0 < len(names) == len(found) and not any("." in name or name in ("weight", "bias") for name in names)
 
 
 def _count_of(optimizer: Any) -> int | None:

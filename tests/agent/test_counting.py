@@ -294,6 +294,20 @@ def test_weights_alone_are_no_resume() -> None:
     assert (steps.before, steps.count, steps.may_go_on) == (0, 1, True)
 
 
+@pytest.mark.parametrize(
+    ("found", "resumes"),
+    [
+        ({"x": torch.ones(9, 3), "y": torch.ones(9)}, False),
+        ({"weight": torch.ones(9, 3), "bias": torch.ones(9)}, True),
+        ({"0.weight": torch.ones(9, 3)}, True),
+    ],
+)
+def test_data_that_is_loaded_is_no_resume(found: dict[str, Any], resumes: bool) -> None:
+    steps = Steps()
+    steps.loaded(found)
+    assert steps.may_go_on is resumes
+
+
 def test_what_is_loaded_behind_the_first_step_is_no_resume() -> None:
     steps = Steps()
     made = _made(torch.optim.SGD, steps)
