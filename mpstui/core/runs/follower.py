@@ -28,6 +28,7 @@ from .numbers import (
     reported_metrics,
     respelt,
     said,
+    shows_more_of,
     timed,
 )
 from .signs import Condition, Heartbeats, assess
@@ -44,8 +45,6 @@ _PAUSES = 30
 """Pauses in its output from which the usual one is derived."""
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
 """Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
-FEW_POINTS, MANY_TIMES = 60, 8
-"""A printed loss with so few points gives way, in the chart, to one that was seen so many times as often."""
 
 
 class RunFollower:
@@ -359,9 +358,8 @@ class JoinedCurves:
             lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
         """
         told = _told_apart(told)
-        own, losses = told[0][0], {witness: views["loss"].count for witness, views in told if "loss" in views}
-        printed, seen = losses.get(lead or "", 0), losses.get(own, 0)
-        first = own if 0 < printed < FEW_POINTS and seen > MANY_TIMES * printed else lead
+        own, losses = told[0][0], {witness: views["loss"] for witness, views in told if "loss" in views}
+        first = own if shows_more_of(losses.get(lead or ""), losses.get(own)) else lead
         order = sorted((item for item in told if item[1]), key=lambda item: item[0] != first)
         if len(order) < 2:
             return dict(order[0][1]) if order else {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...wire.heartbeat import Heartbeat, integer, number
-from ..model.snapshot import Numbers
+from ..model.snapshot import Numbers, SeriesView
 from ..series.series import NOT_METRICS
 from .step_rate import StepRate
 
@@ -17,6 +17,8 @@ FEWEST_COMPARED = 10
 """Two counts that are still this low may agree by chance."""
 _MOST_APART_SECONDS = 6.0
 """At most so long between a beat and a printed line that are compared: on a busy machine beats are late."""
+FEW_POINTS, MANY_TIMES = 60, 8
+"""A printed loss with so few points gives way, in the chart, to one that was seen so many times as often."""
 _BEATS_OF_SHORT_EPOCH = 2
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
@@ -178,6 +180,18 @@ class NumberWitnesses(NamedTuple):
             seen = (self.own,) if counts and not divided else ()
             order = (*along, *seen, self.program, self.printed, self.own)
         return (one for one in order if "loss" in one.says)
+
+
+def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
+    """Whether the agent's curve of the loss stands in for a printed one with few points.
+
+    It is of another quantity where the agent sees the sum over a batch, and the program prints the mean.
+    """
+    if printed is None or seen is None or not 0 < printed.count < FEW_POINTS:
+        return False
+    value, low, high = printed.last, seen.minimum, seen.maximum
+    is_another = value and low and high and low > 0 and not low / 2 <= value <= 2 * high
+    return seen.count > MANY_TIMES * printed.count and not is_another
 
 
 def respelt(name: str) -> str:

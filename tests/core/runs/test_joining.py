@@ -209,6 +209,18 @@ def test_the_mean_of_an_epoch_goes_first_where_the_agent_sees_hardly_more_of_it(
     run.release()
 
 
+def test_a_printed_mean_keeps_the_chart_where_the_agent_sees_a_sum(home: Home) -> None:
+    """A neural operator adds up the errors of a batch, and prints their mean."""
+    run = seen_by_agent(run_of(home), 810, 1.5, seq=90)
+    run.points(*({"time": NOW, "attempt": 1, "step": step, "loss": 1200 / step} for step in range(10, 801, 10)))
+    run.output(
+        "".join(f"[{epoch}] time=10.33, avg_loss={0.5 - epoch / 10:.4f}, train_err=8.2792\n" for epoch in range(4))
+    )
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.series["loss"].last, shown.series["loss"].count) == (0.2, 0.2, 4)
+    run.release()
+
+
 def test_a_loss_that_is_printed_rarely_leaves_the_chart_to_the_agents_curve(home: Home) -> None:
     run = seen_by_agent(run_of(home), 810, 0.81)
     run.points(*({"time": NOW, "attempt": 1, "step": step, "loss": step / 1000} for step in range(10, 801, 10)))
