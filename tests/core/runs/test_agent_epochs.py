@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +10,7 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.core.runs.monitor import Monitor
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
 AGENT: dict[str, Any] = {"step_from": "process", "loss_seen": "backward"}
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mpstui.core.follow import SLICE_BYTES
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import total_progress
-from tests.core.runs.build import NOW, BusyClock, FakeClock, RunBuilder, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import NOW, BusyClock, FakeClock, RunBuilder, make_monitor
 
 
 @pytest.fixture

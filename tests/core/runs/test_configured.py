@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.comparison import differences, settings_of
@@ -19,12 +17,7 @@ from mpstui.core.runs.summaries import Summaries
 from mpstui.core.sharing.page import page
 from mpstui.core.sharing.trackers import tracked
 from mpstui.wire.secrets import HIDDEN
-from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import FakeClock, RunBuilder, make_monitor
 
 
 def ended(home: Home, *words: str, **config: Any) -> RunBuilder:

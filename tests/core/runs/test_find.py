@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mpstui.core.model.errors import UsageError
@@ -11,12 +9,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.runs import find
 from mpstui.core.runs.find import find_run, run_name
 from mpstui.wire.rundir import run_dirs
-from tests.core.runs.build import NOW, RunBuilder, make_home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import NOW, RunBuilder
 
 
 def test_an_id_a_unique_beginning_or_a_name(home: Home) -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from mpstui import api
-from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import newest_logged
 from mpstui.core.runs.gallery import gallery_of
@@ -17,18 +14,7 @@ from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.report import as_json
 from mpstui.core.sharing.page_images import images_on_a_page
 from tests import wandb_files as w
-from tests.core.runs.build import FakeClock, make_home, make_monitor
 from tests.core.runs.test_logged import grey
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def monitor(home: Home) -> Monitor:
-    return make_monitor(home, FakeClock())
 
 
 def wandb_run(folder: Path, *more: bytes) -> Path:

@@ -15,14 +15,9 @@ from mpstui.core.present import epoch_text
 from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
 AGENT: dict[str, Any] = {"step_from": "process", "loss_seen": "backward"}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
 
 
 def run_of(home: Home, argv: list[str] | None = None, attempt: int = 1, **launch: Any) -> RunBuilder:

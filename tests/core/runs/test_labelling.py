@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,12 +21,7 @@ from mpstui.wire import labels, liveness, storage
 from mpstui.wire.labels import LONGEST_NOTE, Labels
 from mpstui.wire.records import QueueRule
 from mpstui.wire.rundir import RunDir
-from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import FakeClock, RunBuilder, make_monitor
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +14,7 @@ from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
-from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_monitor
 
 
 def points(count: int, *, attempt: int = 1, start: int = 1, seconds: float = 1.0) -> list[dict[str, Any]]:

@@ -16,12 +16,7 @@ from mpstui.core.runs.removal import Remover, disk_bytes
 from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
 from mpstui.wire.rundir import run_dirs
-from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder, make_home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, SeriesView, State
 from mpstui.core.runs.report import as_json
 from mpstui.reporting import Report
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 from tests.core.runs.test_logged import grey
 
 ROW = [
@@ -22,11 +20,6 @@ ROW = [
 FULL = {"metrics", "memory", "heartbeat", "checkpoints", "events", "diagnosis", "dir"}
 
 GREY = grey(4, 4)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
 
 
 def shown(home: Home, run: RunBuilder) -> RunSnapshot:

@@ -13,22 +13,7 @@ from mpstui.core.model.snapshot import State
 from mpstui.core.runs.gallery import gallery_of
 from mpstui.core.runs.monitor import Monitor
 from tests import wandb_files as w
-from tests.core.runs.build import FakeClock, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def monitor(home: Home, clock: FakeClock) -> Monitor:
-    return make_monitor(home, clock)
+from tests.core.runs.build import FakeClock
 
 
 def part(folder: Path, time: str, steps: range, *more: bytes, run: str = "abc", printed: str = "") -> Path:

@@ -17,14 +17,9 @@ from mpstui.core.runs.summaries import Summaries
 from mpstui.wire import liveness, storage
 from mpstui.wire.moves import Leaving, Move, MoveStep
 from mpstui.wire.rundir import RunDir
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
 STEPS = [value for name, value in vars(MoveStep).items() if name.isupper()]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
 
 
 def under_way(run: RunDir, step: str) -> int:

@@ -24,23 +24,8 @@ from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.summaries import Summaries
 from mpstui.core.series import series
 from tests import wandb_files as w
-from tests.core.runs.build import FakeClock, make_home, make_monitor
+from tests.core.runs.build import FakeClock, make_monitor
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def monitor(home: Home, clock: FakeClock) -> Monitor:
-    return make_monitor(home, clock)
 
 
 def run_of(folder: Path, name: str, lr: float, *more: bytes, count: int = 50) -> Path:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
@@ -20,12 +19,7 @@ from mpstui.core.runs.monitor import NO_TIME, REFRESH_SECONDS, Monitor
 from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.summaries import Summaries
 from mpstui.wire.heartbeat import MemoryReading
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
 
 def printed(home: Home, name: str = "foreign", lines: int = 50) -> RunBuilder:

@@ -25,21 +25,6 @@ from tests import wandb_files
 from tests.core.runs.build import NOW, BusyClock, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def monitor(home: Home, clock: FakeClock) -> Monitor:
-    return make_monitor(home, clock)
-
-
 def look(monitor: Monitor, path: Path) -> RunSnapshot:
     key = monitor.watch(path)
     return monitor.snapshot(key)

@@ -11,13 +11,8 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.planned import asked_totals
 from mpstui.wire.heartbeat import CheckpointNote
-from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import FakeClock, RunBuilder, make_monitor
 from tests.core.runs.test_joining import run_of
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
 
 
 def shown(home: Home, argv: str, output: str, **told: Any) -> RunSnapshot:
