@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from trainer.models import batch_norm
+from trainer.kernels import kernels
 from trainer.models.batch_norm import BatchNorm
 
 SHAPES = [(3, 12, 6, 5), (2, 200, 4, 4)]
@@ -81,7 +81,7 @@ def test_where_the_kernels_cannot_be_built_torchs_own_are_used_and_that_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "trainer.models.batch_norm_kernels", None)  # as where there is no Triton
-    batch_norm._norm_relu.cache_clear()
+    kernels.cache_clear()
     with pytest.warns(UserWarning, match="batch norm by torch's own kernels, which are slower: ModuleNotFoundError: "):
-        assert batch_norm._norm_relu() is None
-    batch_norm._norm_relu.cache_clear()
+        assert kernels("models.batch_norm_kernels") is None
+    kernels.cache_clear()

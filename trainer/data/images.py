@@ -69,9 +69,13 @@ class ImageSet:
 
 def normalised(images: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor) -> torch.Tensor:
     """uint8 images as float32 with channel means 0 and deviations 1; same shape."""
-    scale = 1 / (255 * deviation)
-    shift = -mean / deviation
+    scale, shift = affine(mean, deviation)
     return images * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
+
+
+def affine(mean: torch.Tensor, deviation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Factor and offset of each channel that normalise values from 0 to 255; mean and deviation are from 0 to 1."""
+    return 1 / (255 * deviation), -mean / deviation
 
 
 def padded(images: torch.Tensor, colour: torch.Tensor | None) -> torch.Tensor:

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch.optim import Optimizer
 
+from ..kernels import kernels
+
 # Coefficients of the quintic iteration from Jordan's write-up: steep at 0; singular values end up between 0.7 and 1.2.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
@@ -29,10 +31,6 @@ Classes = list[list[torch.Tensor]]
 
 class Muon(Optimizer):
     """Groups marked ``muon`` are updated by orthogonalised Nesterov momentum, all others by AdamW."""
-
-    COMPILED = ("_directions", "_move")
-    """What surrounds the iteration, a quarter of a step's time on an H200. In compiled code the iteration's products
-    would no longer be fused with their sums; the AdamW part gains nothing."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 0.02, momentum: float = 0.95, weight_decay: float = 0.0
@@ -66,26 +64,10 @@ class Muon(Optimizer):
         classes = size_classes(weights, _FREE_ZEROS if weights[0].is_cuda else 0)
         gradients = [[one for weight in members if (one := weight.grad) is not None] for members in classes]
         momenta = [[self.state[weight]["momentum"] for weight in members] for members in classes]
-        matrices = [iterated(one) for one in self._directions(gradients, momenta, group["momentum"])]
-        self._move(classes, matrices, group["lr"], group["weight_decay"])
-
-    @staticmethod
-    def _directions(gradients: Classes, momenta: Classes, momentum: float) -> list[torch.Tensor]:
-        """The update directions of each class, as matrices ready for the iteration."""
-        torch._foreach_lerp_(_all(momenta), _all(gradients), 1 - momentum)
-        updates = iter(torch._foreach_lerp(_all(gradients), _all(momenta), momentum))
-        return [normalised(_stacked([next(updates) for _ in members])) for members in gradients]
-
-    @staticmethod
-    def _move(classes: Classes, matrices: list[torch.Tensor], lr: float | torch.Tensor, weight_decay: float) -> None:
-        """Apply the orthogonalised matrices of each class to its weights."""
-        weights = _all(classes)
-        updates = [torch.empty_like(weight) for weight in weights]
-        torch._foreach_copy_(updates, _all(map(_taken_back, matrices, classes)))
-        torch._foreach_mul_(updates, [-math.sqrt(max(1.0, len(one) / (one.numel() // len(one)))) for one in updates])
-        torch._foreach_mul_(updates, lr)  # which may be a tensor, as `alpha` may not
-        torch._foreach_mul_(weights, 1 - lr * weight_decay)
-        torch._foreach_add_(weights, updates)
+        own = kernels("optimizers.muon_kernels") if weights[0].is_cuda else None
+        around = own if own and own.work_on(weights, group["lr"]) else _Around
+        directions = around.directions(gradients, momenta, group["momentum"], [_wide(members) for members in classes])
+        around.move(classes, [iterated(one) for one in directions], group["lr"], group["weight_decay"])
 
     def _update_adamw(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         states = [self.state[weight] for weight in weights]
@@ -94,20 +76,40 @@ class Muon(Optimizer):
                 count = torch.zeros((), device=weight.device)
                 state.update(count=count, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
         gradients = [weight.grad for weight in weights if weight.grad is not None]
-        firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
-        torch._foreach_add_([state["count"] for state in states], 1)
-        count = states[0]["count"]  # the same for all: they start together
-        lr = group["lr"] * _ADAM_LR_RATIO
-        slow, slower = _ADAM_BETAS
-        torch._foreach_lerp_(firsts, gradients, 1 - slow)
-        torch._foreach_mul_(seconds, slower)
-        torch._foreach_addcmul_(seconds, gradients, gradients, value=1 - slower)
-        spreads = torch._foreach_div(seconds, 1 - slower**count)
-        torch._foreach_sqrt_(spreads)
-        torch._foreach_add_(spreads, 1e-8)
-        torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
-        updates = torch._foreach_div(firsts, spreads)
-        torch._foreach_mul_(updates, -lr / (1 - slow**count))
+        counts, firsts, seconds = ([state[name] for state in states] for name in ("count", "first", "second"))
+        (slow, slower), lr = _ADAM_BETAS, group["lr"] * _ADAM_LR_RATIO
+        torch._foreach_add_(counts, 1)
+        torch._fused_adamw_(
+            weights, gradients, firsts, seconds, [], counts,
+            lr=lr, beta1=slow, beta2=slower, weight_decay=group["weight_decay"], eps=1e-8,
+            amsgrad=False, maximize=False,
+        )  # fmt: skip
+
+
+class _Around:
+    """What surrounds the iteration, by torch's own operations; on CUDA kernels of ours do the same."""
+
+    @staticmethod
+    def directions(
+        gradients: Classes, momenta: Classes, momentum: float, sizes: Sequence[tuple[int, int]]
+    ) -> list[torch.Tensor]:
+        """Update the momenta; the directions of each class as matrices of its size, ready for the iteration."""
+        torch._foreach_lerp_(_all(momenta), _all(gradients), 1 - momentum)
+        updates = iter(torch._foreach_lerp(_all(gradients), _all(momenta), momentum))
+        return [
+            normalised(_stacked([next(updates) for _ in members], size))
+            for members, size in zip(gradients, sizes, strict=True)
+        ]
+
+    @staticmethod
+    def move(classes: Classes, matrices: Sequence[torch.Tensor], lr: float | torch.Tensor, weight_decay: float) -> None:
+        """Apply the orthogonalised matrices of each class to its weights."""
+        weights = _all(classes)
+        updates = [torch.empty_like(weight) for weight in weights]
+        torch._foreach_copy_(updates, _all(map(_taken_back, matrices, classes)))
+        torch._foreach_mul_(updates, [-math.sqrt(max(1.0, len(one) / (one.numel() // len(one)))) for one in updates])
+        torch._foreach_mul_(updates, lr)  # which may be a tensor, as `alpha` may not
+        torch._foreach_mul_(weights, 1 - lr * weight_decay)
         torch._foreach_add_(weights, updates)
 
 
@@ -139,9 +141,9 @@ def size_classes(weights: Sequence[torch.Tensor], free_zeros: int) -> list[list[
     return classes
 
 
-def _stacked(weights: list[torch.Tensor]) -> torch.Tensor:
+def _stacked(weights: Sequence[torch.Tensor], size: tuple[int, int]) -> torch.Tensor:
     """Weights as matrices of one size, padded with zeros; columns are in the order of channels-last memory."""
-    rows, columns = _wide(weights)
+    rows, columns = size
     laid = [weight.movedim(1, -1).flatten(1) for weight in weights]
     wide = [one.mT if len(one) > one.shape[1] else one for one in laid]
     return torch.stack([F.pad(one, (0, columns - one.shape[1], 0, rows - len(one))) for one in wide])
@@ -180,5 +182,8 @@ def iterated(x: torch.Tensor) -> torch.Tensor:
     """The iteration itself, for matrices whose singular values are at most 1."""
     for _ in range(_ITERATIONS):
         gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+        polynomial = torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C)
+        # Into the polynomial's diagonal: as a sum of its own, torch would copy all matrices for it.
+        polynomial.diagonal(dim1=1, dim2=2).add_(_A)
+        x = polynomial @ x
     return x

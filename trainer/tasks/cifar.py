@@ -14,6 +14,7 @@ from torch import nn
 from ..data import cifar, images
 from ..device import Device
 from ..inspection import Inspection
+from ..kernels import kernels
 from ..models.resnet import ResNet, WideResNet
 from ..models.whitened import WhitenedNet
 from ..optimizers import with_weight_decay_on_matrices
@@ -165,14 +166,24 @@ class Cifar(Task):
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Cross-entropy; reports the training accuracy too."""
+        pixels, labels = self._shown(batch)
+        logits = model(pixels)
+        value = F.cross_entropy(logits.float(), labels, label_smoothing=self._smoothing)
+        hits = (logits.detach().argmax(dim=1) == labels).float().mean()
+        return Loss(value, {"accuracy": hits})
+
+    def _shown(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The pixels that the model sees, and their labels."""
+        own = kernels("data.image_kernels") if "crops" in batch and self._images.is_cuda else None
+        if own:
+            numbers, centres, cut = batch["crops"], batch.get("centres"), self._args.cutout
+            pixels = own.shown(self._images, numbers, self._mean, self._deviation, centres, cut)
+            return pixels, self._labels[numbers[:, 0]]
         shown = self._cropped(batch["crops"]) if "crops" in batch else batch
         pixels = self._normalised(shown["images"])
         if self._args.cutout:
             pixels = images.cut_out(pixels, batch["centres"], self._args.cutout)
-        logits = model(pixels)
-        value = F.cross_entropy(logits.float(), shown["labels"], label_smoothing=self._smoothing)
-        hits = (logits.detach().argmax(dim=1) == shown["labels"]).float().mean()
-        return Loss(value, {"accuracy": hits})
+        return pixels, shown["labels"]
 
     def _cropped(self, numbers: torch.Tensor) -> Batch:
         self._pad()

@@ -1,0 +1,26 @@
+"""CUDA kernels of ours, in Triton, for what takes torch too many passes over memory or too many launches."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from types import ModuleType
+
+
+@functools.cache
+def kernels(module: str) -> ModuleType | None:
+    """A module of kernels, such as ``models.batch_norm_kernels``; None where they do not work here, which is told once.
+
+    Imported only when needed, and tried out: Triton comes with torch for CUDA on Linux and needs a C compiler. Such a
+    module runs some of its kernels in ``try_out``.
+    """
+    try:
+        found = importlib.import_module(f"{__package__}.{module}")
+        found.try_out()
+    except Exception as error:  # noqa: BLE001 - whatever is missing, torch's own kernels work
+        what = module.rpartition(".")[2].removesuffix("_kernels").replace("_", " ")
+        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        warnings.warn(f"{what} by torch's own kernels, which are slower: {reason}", stacklevel=2)
+        return None
+    return found
