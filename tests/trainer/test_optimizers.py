@@ -16,9 +16,9 @@ from tests.trainer.building import ROOT
 from tests.trainer.running import parsed
 from trainer.errors import UsageError
 from trainer.optimizers import RECIPES, build, load_state, muon
-from trainer.optimizers.compiled import compile_step, step_eagerly
 from trainer.optimizers.eager import without_compiler
 from trainer.optimizers.muon import Muon, orthogonalised, size_classes
+from trainer.optimizers.radam import RAdam
 from trainer.options import from_namespace
 
 
@@ -69,74 +69,6 @@ def test_a_class_holds_what_at_most_doubles_or_costs_nothing() -> None:
     assert sizes(0) == [[(4, 8), (4, 15), (16, 4)], [(4, 17)], [(9, 17)]]
     assert sizes(36) == [[(4, 8), (4, 15), (16, 4), (4, 17)], [(9, 17)]]
     assert len(sizes(9 * 17)) == 1
-
-
-def test_a_compiled_step_begins_with_the_second_or_with_the_state_of_a_checkpoint(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A resumed training must take the same steps as the one that it goes on from."""
-    compiled: list[int] = []
-
-    def compile_(step: Callable[..., object], **_: object) -> Callable[..., object]:
-        def counted(self: torch.optim.Optimizer, closure: object = None) -> object:
-            compiled.append(len(self.state))
-            return step(self, closure)
-
-        return counted
-
-    monkeypatch.setattr(torch, "compile", compile_)
-
-    def made() -> tuple[torch.nn.Parameter, torch.optim.Optimizer]:
-        weight = torch.nn.Parameter(torch.ones(2, 2))
-        weight.grad = torch.eye(2)
-        optimizer = build("lion", [{"params": [weight]}], lr=0.1, weight_decay=0.0, fused=False)
-        compile_step(optimizer)
-        return weight, optimizer
-
-    (weight, optimizer), (other, resumed) = made(), made()
-    hooked: list[torch.optim.Optimizer] = []
-    hook = register_optimizer_step_post_hook(lambda one, *_: hooked.append(one))
-    optimizer.step()
-    assert compiled == []
-    optimizer.step()
-    assert compiled == [1]
-    load_state(resumed, copy.deepcopy(optimizer.state_dict()))
-    resumed.step()
-    assert compiled == [1, 1]
-    step_eagerly(resumed)
-    resumed.step()
-    hook.remove()
-    assert compiled == [1, 1]
-    assert hooked == [optimizer, optimizer, resumed, resumed]
-    assert torch.equal(weight, other)
-
-
-def test_an_optimizer_may_name_the_parts_of_its_step_that_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[str] = []
-
-    def compile_(part: Callable[..., object], **_: object) -> Callable[..., object]:
-        def counted(*arguments: object) -> object:
-            called.append(part.__name__)
-            return part(*arguments)
-
-        return counted
-
-    monkeypatch.setattr(torch, "compile", compile_)
-    weights = [torch.nn.Parameter(torch.ones(2, 2)) for _ in range(2)]
-    for weight in weights:
-        weight.grad = torch.eye(2)
-    optimizer, plain = (
-        build("muon", [{"params": [one], "muon": True}], lr=0.1, weight_decay=0.1, fused=False) for one in weights
-    )
-    compile_step(optimizer)
-    for one in (optimizer, plain):
-        one.step()
-    assert called == ["_directions", "_move"]
-    step_eagerly(optimizer)
-    for one in (optimizer, plain):
-        one.step()
-    assert called == ["_directions", "_move"]
-    assert torch.equal(*weights)
 
 
 def test_a_weight_without_a_gradient_is_left_alone() -> None:
@@ -224,3 +156,26 @@ def test_without_the_compiler_an_optimizer_is_itself(name: str) -> None:
     expected, found = trained(kind), trained(without_compiler(kind))
     assert torch.equal(found[0], expected[0])
     assert found[1:] == expected[1:] == (3, kind.__name__)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_radam_is_torchs_and_goes_on_from_its_checkpoints(weight_decay: float) -> None:
+    """Over the steps without a finite variance (five), and later ones."""
+    mine, theirs = ([torch.nn.Parameter(torch.linspace(-1, 1, size)) for size in (5, 1)] for _ in range(2))
+    own = RAdam(mine, lr=0.1, weight_decay=weight_decay)
+    torchs = torch.optim.RAdam(theirs, lr=0.1, weight_decay=weight_decay, decoupled_weight_decay=True)
+    generator = torch.Generator().manual_seed(1)
+
+    def step() -> None:
+        for one, other in zip(mine, theirs, strict=True):
+            one.grad = other.grad = torch.randn(one.shape, generator=generator)
+        own.step()
+        torchs.step()
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
+
+    for _ in range(8):
+        step()
+    own = RAdam(mine, lr=0.1, weight_decay=weight_decay)
+    load_state(own, copy.deepcopy(torchs.state_dict()))
+    for _ in range(3):
+        step()

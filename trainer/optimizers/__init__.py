@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.optim import SGD, Adam, AdamW, Optimizer, RAdam
+from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from .eager import without_compiler
 from .lion import Lion
 from .muon import Muon
+from .radam import RAdam
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,6 @@ class Recipe:
     settings: Mapping[str, Any]
     capturable: bool = False
     """Whether torch must be told to keep counters on the device, so that a step can be recorded."""
-    compiled: bool = False
-    """Whether a compiled training also compiles the optimizer's step, or the parts named in its ``COMPILED``."""
 
 
 REFERENCE_STEP_SIZE = 128
@@ -39,9 +38,9 @@ RECIPES: dict[str, Recipe] = {
     "sgd": Recipe(0.1, 1.0, 5e-4, SGD, {"momentum": 0.9, "nesterov": True}),
     "adam": Recipe(1e-3, 0.5, 0.0, Adam, {}, capturable=True),
     "adamw": Recipe(1e-3, 0.5, 0.05, AdamW, {}, capturable=True),
-    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {"decoupled_weight_decay": True}, capturable=True, compiled=True),
+    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {}),
     "lion": Recipe(2e-4, 0.5, 0.2, Lion, {}),
-    "muon": Recipe(0.02, 0.5, 0.01, Muon, {}, compiled=True),
+    "muon": Recipe(0.02, 0.5, 0.01, Muon, {}),
 }
 
 

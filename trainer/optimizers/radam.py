@@ -1,0 +1,95 @@
+"""RAdam: Adam whose steps are rectified while its second moment rests on few gradients (Liu et al., 2020).
+
+torch's own, made to be recorded, computes what depends on the step number alone anew for each weight: on an H200 it
+took 1.3 of a step's 7 ms of ResNet-18 with 512 images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+_FROM_ADAMS = {"step": "count", "exp_avg": "first", "exp_avg_sq": "second"}
+"""Names in checkpoints that were written with torch's RAdam."""
+_TRACTABLE = 5.0
+"""From this length of the moving average on, the variance of the adaptive rate is finite."""
+
+
+class RAdam(Optimizer):
+    """Algorithm 2 of the paper, with decoupled weight decay; all tensors of a group in one call each."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "epsilon": epsilon, "weight_decay": weight_decay})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the names of older checkpoints for ours."""
+        super().__setstate__(state)
+        for weight, kept in self.state.items():
+            for theirs in _FROM_ADAMS.keys() & kept.keys():
+                kept[_FROM_ADAMS[theirs]] = kept.pop(theirs).to(weight.device)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One update; a closure is evaluated first, as torch's own optimizers do."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            self._update(group)
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        weights = [weight for weight in group["params"] if weight.grad is not None]
+        if not weights:
+            return
+        states = [self._state_of(weight) for weight in weights]
+        gradients = [weight.grad for weight in weights]
+        firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
+        (slow, slower), lr = group["betas"], group["lr"]
+        torch._foreach_add_([state["count"] for state in states], 1)
+        adaptive, plain = _factors(states[0]["count"], slow, slower)  # the same for all: they start together
+        torch._foreach_lerp_(firsts, gradients, 1 - slow)
+        torch._foreach_mul_(seconds, slower)
+        torch._foreach_addcmul_(seconds, gradients, gradients, value=1 - slower)
+        rates = torch._foreach_sqrt(seconds)
+        torch._foreach_add_(rates, group["epsilon"])
+        torch._foreach_reciprocal_(rates)
+        torch._foreach_mul_(rates, adaptive * -lr)
+        torch._foreach_add_(rates, plain * -lr, alpha=1)  # without `alpha` torch reads the tensor's number back
+        if group["weight_decay"]:
+            torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
+        torch._foreach_addcmul_(weights, firsts, rates)
+
+    def _state_of(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
+        state: dict[str, torch.Tensor] = self.state[weight]
+        if not state:
+            count = torch.zeros((), device=weight.device)
+            state.update(count=count, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
+        return state
+
+
+def _factors(count: torch.Tensor, slow: float, slower: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of the step with this number: the factor of momentum / sqrt(second moment), and of the momentum alone.
+
+    One of them is 0, by the step number; both are scalars on its device.
+    """
+    # 1 - beta**count without losing its digits, which the length of the average depends on.
+    unbiased, unbiased_square = (-torch.expm1(count * math.log(beta)) for beta in (slow, slower))
+    longest = 2 / (1 - slower) - 1
+    length = longest - 2 * count * (1 - unbiased_square) / unbiased_square
+    rectified = (length - 4) * (length - 2) / length * (longest / ((longest - 4) * (longest - 2)))
+    tractable = length > _TRACTABLE
+    adaptive = torch.where(tractable, (rectified.clamp(min=0) * unbiased_square).sqrt(), 0.0)
+    return adaptive / unbiased, ~tractable / unbiased
