@@ -20,8 +20,7 @@ from .distributed import Group, Ranks
 from .ema import WeightAverage
 from .feed import Feed
 from .job import Job
-from .network import Network, resolve_precision, wants_compiling
-from .optimizers.compiled import compile_step
+from .network import Network, Precision, resolve_precision, wants_compiling
 from .options import Options
 from .order import SampleOrder
 from .progress import Progress
@@ -66,9 +65,8 @@ def assemble(wish: Request) -> Job:
     task.to_device(device)
     layout = _layout(wish, model, reports)
     optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
-    network = _network(wish, layout, model, asked.epochs * steps, reports)
-    if network.compiled and device.replays_kernels and optimizers.RECIPES[asked.optimizer].compiled:
-        compile_step(optimizer)
+    precision = _precision(wish, reports)
+    network = _network(wish, layout, model, precision, asked.epochs * steps, reports)
     return Job(
         name=wish.name,
         task=task,
@@ -79,7 +77,7 @@ def assemble(wish: Request) -> Job:
         layout=layout,
         network=network,
         optimizer=optimizer,
-        stepper=_stepper(wish, network, layout, optimizer, micro_batch, order.whole_step, reports),
+        stepper=_stepper(wish, network, layout, optimizer, precision, micro_batch, order.whole_step, reports),
         feed=Feed(task, order, wish.group.ranks, asked.workers),
         schedule=Schedule.of(
             asked.schedule, epochs=asked.epochs, steps_per_epoch=steps, warmup_epochs=asked.warmup_epochs
@@ -144,14 +142,25 @@ def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> O
     )
 
 
-def _network(wish: Request, layout: Layout, model: nn.Module, total_steps: int, reports: Reports) -> Network:
+def _precision(wish: Request, reports: Reports) -> Precision:
+    found = resolve_precision(wish.options.precision, wish.device)
+    if found.note:
+        reports.notify("note", found.note, unmet="precision")
+    return found
+
+
+def _network(
+    wish: Request, layout: Layout, model: nn.Module, precision: Precision, total_steps: int, reports: Reports
+) -> Network:
     asked = wish.options.compile
     compiled, refusal = wants_compiling(asked, wish.device, total_steps, model)
     if compiled and layout.divided:
         compiled, refusal = False, "a sharded training is not compiled: training eagerly" if asked == "on" else None
     if refusal:
         reports.notify("note", refusal, unmet="compile")
-    return Network(layout.network(), compiled=compiled, one_shape=_replays(wish))
+    # Only CUDA casts a list of tensors in one kernel; the weights of a divided model are not whole here.
+    casts = wish.device.type == "cuda" and not layout.divided
+    return Network(model, compiled=compiled, one_shape=_replays(wish), products=precision.dtype if casts else None)
 
 
 def _replays(wish: Request) -> bool:
@@ -164,26 +173,24 @@ def _stepper(
     network: Network,
     layout: Layout,
     optimizer: Optimizer,
+    precision: Precision,
     micro_batch: int,
     whole_step: int,
     reports: Reports,
 ) -> Stepper:
-    numeric = resolve_precision(wish.options.precision, wish.device)
-    if numeric.note:
-        reports.notify("note", numeric.note, unmet="precision")
     return Stepper(
         wish.task,
         network,
         layout,
         optimizer,
         wish.device,
-        numeric,
+        precision,
         micro_batch=micro_batch,
         whole_step=whole_step,
         clip=wish.options.clip,
         ranks=wish.group.ranks,
         notify=reports.notify,
-        replayed=_replays(wish) and numeric.dtype is not torch.float16,  # its scaler decides on the CPU
+        replayed=_replays(wish) and precision.dtype is not torch.float16,  # its scaler decides on the CPU
     )
 
 

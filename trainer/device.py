@@ -122,9 +122,13 @@ class Device:
     def aside(self) -> contextlib.AbstractContextManager[object]:
         """The stream on which steps are recorded, after all earlier work: what belongs to a step must be made there.
 
-        DDP's autograd nodes are: they stay bound to the stream they were made on, and a recorded step must not touch
+        Autograd's nodes for weights stay bound to the stream of their first use, and a recorded step must not touch
         another one.
         """
+        return contextlib.nullcontext()
+
+    def rarely(self) -> contextlib.AbstractContextManager[object]:
+        """For work whose shapes come too rarely to look for their fastest kernels."""
         return contextlib.nullcontext()
 
     def record(self, work: Callable[[], None]) -> Recording:
@@ -225,6 +229,15 @@ class CudaDevice(Device):
                 yield
         finally:
             usual.wait_stream(stream)
+
+    @contextlib.contextmanager
+    def rarely(self) -> Iterator[None]:
+        """By cuDNN's rules. Timing its kernels for one more shape takes a ResNet-18 a second, as a hundred steps do."""
+        usual, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False
+        try:
+            yield
+        finally:
+            torch.backends.cudnn.benchmark = usual
 
     def record(self, work: Callable[[], None]) -> Recording:
         """A CUDA graph. All share one memory pool: they run one after the other and never read each other's memory."""

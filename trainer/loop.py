@@ -205,7 +205,7 @@ class Loop:
         job.model.eval()
         found: dict[str, float] | None = None
         weights = job.average.swapped_in() if job.average else torch.no_grad()
-        with weights, torch.no_grad(), job.precision.autocast():
+        with weights, torch.no_grad(), job.precision.autocast(), job.device.rarely():
             for found in job.task.evaluate(job.model, job.device):
                 self._reports.reporter.beat(expect_next_in=_EVALUATION_SILENCE_SECONDS)
                 if job.layout.any_validating(job.control.stop_requested) and found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,16 +76,28 @@ _LONG_RUN_STEPS = 20_000
 class Network(nn.Module):
     """Calls the compiled model as long as compiling works, else the plain one."""
 
-    def __init__(self, inner: nn.Module, *, compiled: bool, one_shape: bool = False) -> None:
-        """``one_shape``: compile for each exact shape, as a recorded step needs, instead of for any size."""
+    def __init__(
+        self, inner: nn.Module, *, compiled: bool, one_shape: bool = False, products: torch.dtype | None = None
+    ) -> None:
+        """Make one.
+
+        Args:
+            one_shape: compile for each exact shape, as a recorded step needs, instead of for any size.
+            products: cast the weights of all products to this type at once, before the plain model is called.
+        """
         super().__init__()
         self.inner = inner
         self.compiled = compiled
         self._call: Any = _compile(inner, one_shape) if compiled else inner
+        self._products = products
+        self._weights = dict(_weights_of_products(inner)) if products else {}
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """The model's own arguments and result."""
-        return self._call(*inputs, **named)
+        if self._call is not self.inner or not self._weights:
+            return self._call(*inputs, **named)
+        cast = dict(zip(self._weights, _Cast.apply(self._products, *self._weights.values()), strict=True))  # type: ignore[no-untyped-call]
+        return torch.func.functional_call(self.inner, cast, inputs, named, tie_weights=False)
 
     @contextlib.contextmanager
     def uncompiled(self) -> Iterator[None]:
@@ -100,6 +112,44 @@ class Network(nn.Module):
         """Give up compiling for good."""
         self.compiled = False
         self._call = self.inner
+
+
+class _Cast(torch.autograd.Function):
+    """All weights in another type by one kernel, and their gradients back by another: autocast takes two for each.
+
+    With 512 images on an H200 that cost ResNet-18 0.2 of a step's 6 ms; the results are autocast's.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, *weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.types = [weight.dtype for weight in weights]
+        return _all_cast(weights, [dtype] * len(weights))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        there = [number for number, gradient in enumerate(gradients) if gradient is not None]
+        found: list[torch.Tensor | None] = [None] * len(gradients)
+        arrived = [gradient for gradient in gradients if gradient is not None]
+        for number, gradient in zip(there, _all_cast(arrived, [ctx.types[number] for number in there]), strict=True):
+            found[number] = gradient
+        return None, *found
+
+
+def _all_cast(tensors: Sequence[torch.Tensor], types: Sequence[torch.dtype]) -> tuple[torch.Tensor, ...]:
+    cast = [torch.empty_like(one, dtype=dtype) for one, dtype in zip(tensors, types, strict=True)]
+    if cast:
+        torch._foreach_copy_(cast, list(tensors))
+    return tuple(cast)
+
+
+def _weights_of_products(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Trained parameters that autocast would cast wherever they are used, by name."""
+    for path, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+            for name, parameter in module.named_parameters(path, recurse=False):
+                if parameter.requires_grad:
+                    yield name, parameter
 
 
 def _compile(model: nn.Module, one_shape: bool) -> Any:

@@ -17,8 +17,6 @@ from .tasks import Batch
 
 _EAGER_STEPS = 3
 """Before a recording: they choose kernels and create the optimizer's state, in memory that outlives the graph."""
-_FIRST_STEPS_TOGETHER = 12
-"""Before any recording with several ranks: DDP times its first ten steps, and waits for the GPU to do so."""
 _MOST_GRAPHS = 8
 """Each keeps the memory of its step; a task whose batch shapes keep changing gains nothing from more."""
 
@@ -51,14 +49,10 @@ class Replay:
     code in the work runs only while it is recorded.
     """
 
-    def __init__(
-        self, work: Work, parameters: Sequence[torch.Tensor], device: Device, *, together: bool = False
-    ) -> None:
-        """``together``: other ranks take part and exchange gradients in each step."""
+    def __init__(self, work: Work, parameters: Sequence[torch.Tensor], device: Device) -> None:
         self._work = work
         self._parameters = parameters
         self._device = device
-        self._first_steps = _FIRST_STEPS_TOGETHER if together else 0
         self._seen: Counter[_Key] = Counter()
         self._recorded: dict[_Key, _Recorded] = {}
         self._last: _Recorded | None = None
@@ -78,8 +72,7 @@ class Replay:
         recorded = self._recorded.get(key)
         if recorded is None:
             self._seen[key] += 1
-            too_early = self._seen[key] <= _EAGER_STEPS or self._seen.total() <= self._first_steps
-            if too_early or len(self._recorded) == _MOST_GRAPHS:
+            if self._seen[key] <= _EAGER_STEPS or len(self._recorded) == _MOST_GRAPHS:
                 self._last = None
                 with self._device.aside():
                     self._work(batch, total)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Layout:
-    """Every rank has all of every tensor: alone, or with gradients averaged over the ranks (DDP)."""
+    """Every rank has all of every tensor: alone, or with gradients averaged over the ranks."""
 
     divided = False
     """Whether each rank holds only a part, so that all must call the model, and take its state, together."""
@@ -38,6 +38,7 @@ class Layout:
         self._weights = [weight for _, weight in named]
         self.weight_names = [name for name, _ in named]
         """The names of :meth:`weights`, as in the model's state."""
+        self._averaged = None if self.divided else group.averaged(model, self._weights)
 
     @property
     def validates(self) -> bool:
@@ -48,10 +49,6 @@ class Layout:
         """Whether the flag is set on any rank that validates; each of those must call this."""
         return flag
 
-    def network(self) -> nn.Module:
-        """The model whose gradients are averaged over the ranks."""
-        return self._group.wrap(self._model)
-
     def held(self, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A task's parameter groups with this rank's part of each parameter: what the optimizer works on."""
         return groups
@@ -61,7 +58,9 @@ class Layout:
         return list(self._weights)
 
     def take_gradients(self) -> None:
-        """Hand the gradients of the backward passes to the parameters that :meth:`held` returned."""
+        """Give the parameters that :meth:`held` returned the gradients of the backward passes, of all ranks."""
+        if self._averaged:
+            self._averaged.exchange()
 
     def judged(self, loss: torch.Tensor, gradients: Gradients) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The loss, not finite if any rank's is not, and the norm of all gradients if this rank has only a part."""
@@ -123,10 +122,6 @@ class Sharded(Layout):
     def any_validating(self, flag: bool) -> bool:
         """See :class:`Layout`."""
         return self._group.any(flag)
-
-    def network(self) -> nn.Module:
-        """See :class:`Layout`."""
-        return self._model
 
     def held(self, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """See :class:`Layout`."""

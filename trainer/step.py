@@ -11,10 +11,9 @@ import torch
 from torch.optim import Optimizer
 
 from .device import Device, is_out_of_memory
-from .distributed import Ranks, unsynchronised
+from .distributed import Ranks
 from .gradients import clip_gradients, gradient_norm, gradients_of, guard_for
 from .network import Network, Precision
-from .optimizers.compiled import step_eagerly
 from .replay import RecordingFailed, Replay
 from .tasks import Batch, Task
 
@@ -84,8 +83,7 @@ class Stepper:
         self._sums: dict[str, torch.Tensor] = {}
         self._samples = 0
         self._norm: torch.Tensor | None = None
-        together = ranks.world_size > 1
-        self._replay = Replay(self._work, self._parameters, device, together=together) if replayed else None
+        self._replay = Replay(self._work, self._parameters, device) if replayed else None
 
     @property
     def replayed(self) -> bool:
@@ -169,8 +167,10 @@ class Stepper:
         """All that the device does in a step. What is read later is written in place, as a replay will do again."""
         # Drop the gradients of the previous step. None instead of zeros: the backward pass then writes, not adds.
         self._optimizer.zero_grad(set_to_none=True)
-        # Compiling for a smaller last step of an epoch would cost more than it saves.
-        with self._network.uncompiled() if total < self._whole_step else contextlib.nullcontext():
+        with contextlib.ExitStack() as stack:
+            if total < self._whole_step:  # the last of an epoch: to prepare for it would cost more than it saves
+                stack.enter_context(self._network.uncompiled())
+                stack.enter_context(self._device.rarely())
             sums = self._backward(batch, total)
         norm = self._update(sums["loss"])
         if norm is not None:
@@ -186,10 +186,8 @@ class Stepper:
         weight = self._ranks.weight(total)
         sums: dict[str, torch.Tensor] = {}
         for start in range(0, samples, self.micro_batch):
-            stop = min(start + self.micro_batch, samples)
-            # Ranks exchange gradients once a step, with the last micro-batch.
-            with unsynchronised(self._network) if stop < samples else contextlib.nullcontext():
-                self._micro(self._part(batch, start), stop - start, weight, sums)
+            count = min(self.micro_batch, samples - start)
+            self._micro(self._part(batch, start), count, weight, sums)
         if self._layout.divided and self._passes(samples) < self._passes(self._ranks.largest_share(total)):
             # The others call the divided model once more and wait for this rank. It runs its first samples again, with
             # weight 0.
@@ -245,7 +243,6 @@ class Stepper:
             return
         if self._network.compiled and (not failure.out_of_memory or self.micro_batch == 1):
             self._network.run_eagerly()
-            step_eagerly(self._optimizer)
             self._notify("note", f"compiling failed ({failure.text}): training without it", unmet="compile")
             return
         self._optimizer.zero_grad(set_to_none=True)

@@ -12,7 +12,7 @@ from torch import nn
 from tests.trainer.building import job
 from trainer.device import CudaDevice, Device
 from trainer.models.resnet import ResNet
-from trainer.network import wants_compiling
+from trainer.network import Network, wants_compiling
 
 Compilations = list[dict[str, Any]]
 
@@ -30,14 +30,12 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
     return asked
 
 
-@pytest.mark.parametrize(("optimizer", "parts"), [("sgd", 1), ("muon", 3), ("radam", 2)])
 def test_compiled_code_that_is_recorded_is_for_one_shape(
-    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, parts: int
+    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model, and the step of an optimizer that gains by it, or its parts."""
     monkeypatch.setattr(Device, "replays_kernels", True)
-    job("--limit", "32", "--compile", "on", "--optimizer", optimizer, folder=tmp_path)
-    assert compilations == [{"dynamic": False}] * parts
+    job("--limit", "32", "--compile", "on", folder=tmp_path)
+    assert compilations == [{"dynamic": False}]
 
 
 def test_a_long_training_is_compiled_on_its_own_unless_the_model_has_kernels() -> None:
@@ -77,3 +75,42 @@ def test_a_smaller_last_step_is_not_compiled(monkeypatch: pytest.MonkeyPatch, tm
     for batch, total in tiny.feed.epoch(1):
         tiny.stepper.step(batch, total, 1)
     assert compiled == [16, 16, 12]  # the only step there is
+
+
+class Mixed(nn.Module):
+    """Products, a norm and an embedding that is also the weight of a product, and one that is not always used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(5, 8)
+        self.convolution = nn.Conv1d(8, 8, 3, padding=1)
+        self.norm = nn.LayerNorm(8)
+        self.spare = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 5, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, tokens: torch.Tensor, *, spared: bool) -> torch.Tensor:
+        shown = self.embedding(tokens)
+        assert shown.dtype == torch.float32
+        mixed = self.norm(self.convolution(shown.mT).mT + shown)
+        found: torch.Tensor = self.head(self.spare(mixed) if spared else mixed)
+        return found
+
+
+@pytest.mark.parametrize("spared", [True, False])
+def test_weights_that_are_cast_together_give_what_autocast_gives(spared: bool) -> None:
+    torch.manual_seed(1)
+    model = Mixed()
+    tokens, results = torch.randint(0, 5, (3, 7)), []
+    for products in (None, torch.bfloat16):
+        model.zero_grad(set_to_none=True)
+        network = Network(model, compiled=False, products=products)
+        for _ in range(2):  # gradients add up
+            with torch.autocast("cpu", torch.bfloat16):
+                network(tokens, spared=spared).float().square().mean().backward()
+        results.append({name: one.grad for name, one in model.named_parameters()})
+    expected, found = results
+    assert (found["spare.weight"] is not None) == spared
+    for name, gradient in expected.items():
+        assert gradient is None or gradient.dtype == torch.float32
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=0)

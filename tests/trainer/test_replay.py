@@ -14,7 +14,6 @@ from tests.trainer.building import events, job, points, train
 from trainer.device import CudaDevice, Device
 from trainer.distributed import Ranks
 from trainer.job import Job
-from trainer.replay import Replay
 
 
 @dataclass(frozen=True)
@@ -150,22 +149,6 @@ def test_memory_that_graphs_hold_is_given_back_before_a_step_is_divided(
     assert not made.stepper.replayed
     assert made.stepper.micro_batch == 16
     assert [text[:28] for text in told] == ["steps are not replayed (OutO"]
-
-
-def test_ranks_take_their_first_steps_eagerly_and_record_other_shapes_as_soon_as_one_alone_does(
-    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """DDP times its first ten steps, which nothing recorded may hold."""
-    monkeypatch.setattr(Device, "replays_kernels", True)
-    recorder.job = made = job("--limit", "40", "--batch-size", "16", "--optimizer", "sgd", folder=tmp_path)
-    replay = Replay(made.stepper._work, made.stepper._parameters, made.device, together=True)
-    monkeypatch.setattr(made.stepper, "_replay", replay)
-    counts = []
-    for number in range(1, 6):
-        for batch, total in made.feed.epoch(number):  # 16, 16 and 8 samples
-            made.stepper.step(batch, total, 1)
-            counts.append(recorder.recorded)
-    assert counts == [0] * 12 + [1, 1, 2]
 
 
 def test_a_rank_that_cannot_record_takes_the_step_eagerly_since_the_others_wait_for_it(

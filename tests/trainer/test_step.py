@@ -14,7 +14,6 @@ from trainer.device import Device, is_out_of_memory
 from trainer.errors import TrainingError
 from trainer.job import Job
 from trainer.network import resolve_precision
-from trainer.optimizers.compiled import compile_step
 from trainer.tasks import Batch, Loss
 from trainer.tasks.cifar import Cifar
 
@@ -211,26 +210,6 @@ def test_a_compiler_that_fails_is_given_up_with_its_reason(tmp_path: Path, monke
     assert [step for step, _ in points(tmp_path)] == [1, 2]
     reason = "compiling failed (RuntimeError: InductorError: no C++ compiler): training without it"
     assert reason in events(tmp_path)
-
-
-def test_an_optimizer_that_cannot_be_compiled_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(step: Callable[..., object], **_: object) -> Callable[..., object]:
-        def call(*_: object) -> object:
-            raise RuntimeError("InductorError: no C++ compiler")
-
-        return call
-
-    monkeypatch.setattr(torch, "compile", broken)
-    made = job("--limit", "32", "--optimizer", "lion", folder=tmp_path)
-    compile_step(made.optimizer)
-    made.network.compiled = True
-    reached = []
-    for number, (batch, total) in enumerate(made.feed.epoch(1)):
-        made.stepper.step(batch, total, number + 1)
-        reached.append((made.network.compiled, _weights(made)))
-    (first, before), (second, after) = reached
-    assert (first, second) == (True, False)
-    assert not torch.equal(before, after)
 
 
 def test_worker_processes_make_the_same_batches(tmp_path: Path) -> None:
