@@ -243,6 +243,11 @@ class Report:
         counted |= {"step": point["step"]} if is_ahead else {}  # it sees one that is not counted yet
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
+    def counted(self) -> tuple[int, int]:
+        """For a callback: the optimizer steps that the agent has counted, and how many came before this process."""
+        beat, count = self._beside
+        return (count() if count is not None else None) or 0, beat.get("begun_step", 0)
+
     def has_saved(self, path: str, *, is_told: bool = False) -> bool:
         """For the agent: whether the program has told of this checkpoint, or a callback (``is_told``) of a copy."""
         if is_told and self._run is not None:
@@ -320,13 +325,12 @@ class _Run:
         self._names, self._agreed = dict[str, str](), dict[str, str]()
         self.usual = _Usual()
         self._shape: tuple[tuple[Any, ...], str] | None = None
-        self._place, self.stamp, self.stamp_until = "", "", 0.0
         self._claim: int | None = None
         self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
         self.answers: list[str] = []  # requests that the program carries out
         self._asked, self._taken = dict[str, list[str]](), dict[str, list[str]]()
         self._refusals: dict[str, str] = {}  # why not, of each request that cannot be carried out
-        self._seq, self._seen_at, self._look_at = 0, 0, 0.0
+        self._seq, self._seen_at, self._look_at, self._place, self.stamp, self.stamp_until = 0, 0, 0.0, "", "", 0.0
         self._give_signals_back: Callable[[], None] = lambda: None
         self._beat_at = self._retry_at = self._pause = 0.0
         self._told_at, self._boot = float("inf"), _text_of("/proc/sys/kernel/random/boot_id").strip() or None

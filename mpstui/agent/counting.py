@@ -90,7 +90,8 @@ class Steps:
 
     def facts(self) -> dict[str, Any]:
         """The heartbeat fields that follow from the count."""
-        return {"lr": self.lr, "training": self.training if self.training > 1 else None}
+        training = self.training if self.training > 1 else None
+        return {"lr": self.lr, "begun_step": self.before or None, "training": training}
 
     def behind(self) -> dict[str, Any]:
         """What was done before this process, for who counts its epochs."""

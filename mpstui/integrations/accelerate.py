@@ -25,6 +25,8 @@ class MpstuiTracker(GeneralTracker):
 
     def __init__(self, run_name: str = "", **kwargs: Any) -> None:
         super().__init__()
+        self._before: int | None = None
+        """Steps of earlier attempts that the loop does not count; None: nobody knows yet."""
 
     @property
     def tracker(self) -> Report:
@@ -37,7 +39,15 @@ class MpstuiTracker(GeneralTracker):
         report({name: total for name, total in totals.items() if total > 0})
 
     def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
-        report(values, step=step)
+        report(values, step=step if step is None else self._of_the_run(step))
+
+    def _of_the_run(self, step: int) -> int:
+        """The step, also where the loop counts from 0 again after a resume: the optimizer has made that many more."""
+        told: Any = report.counted()  # None of an older copy of report()
+        counted, begun = told or (0, 0)
+        if self._before is None and counted:
+            self._before = begun if abs(step + begun - counted) <= 1 else 0
+        return step + (self._before or 0)
 
     def watch(self, accelerator: Any) -> None:
         """Report what ``accelerator.save_state`` writes from now on."""

@@ -86,6 +86,8 @@ class Heartbeat(NamedTuple):
     step_from: Optional[str] = None
     """``process``: steps count from the start of this process, which may have resumed from a checkpoint; ``updates``:
     they are optimizer updates, in a program that acts in an environment and counts its steps there."""
+    begun_step: Optional[int] = None
+    """How many of the steps were done before this process, where it goes on from a checkpoint."""
     training: Optional[int] = None
     """The number of this training within the process, from the second on, as in a search or a cross-validation.
     ``epoch`` and the plan belong to it alone; where the agent counts, ``step`` goes on through all trainings."""

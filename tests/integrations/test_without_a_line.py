@@ -125,3 +125,28 @@ for step, loss in steps(accelerator, model, optimizer, train, begin=step_of(foun
     assert again["step"] > 200
     done = training.mpstui.wait_state(training.run, "finished", timeout=600)
     assert done["step"] == 600
+
+
+def test_a_tracker_is_told_steps_that_begin_anew_after_a_resume(train: Callable[[str, str], Training]) -> None:
+    """As Accelerate's own examples have it: what is told of an epoch stands at the step of the run."""
+    program = f"""{ACCELERATE.replace("0.03", "0.01")}
+from mpstui.integrations.accelerate import MpstuiTracker
+accelerator = Accelerator(log_with=MpstuiTracker())
+accelerator.init_trackers("digits", {{"num_epochs": 3}})
+model, optimizer, train = accelerator.prepare(model, optimizer, train)
+begun = 0
+if sys.argv[2:]:
+    accelerator.load_state(sys.argv[2])
+    begun = step_of(sys.argv[2])
+for step, loss in steps(accelerator, model, optimizer, train, begin=begun):
+    if step % 200 == 0:
+        accelerator.log({{"accuracy": 0.5, "epoch": step // 200 - 1}}, step=step - begun)
+        accelerator.save_state(f"out/step-{{step}}")
+"""
+    training = train("accelerate", "import sys, time\n" + program)
+    training.until(lambda shown: shown["checkpoints"] and shown["step"] > 220, "a step behind a checkpoint")
+    training.mpstui.json("kill", training.run)
+    training.mpstui.wait_state(training.run, "killed")
+    assert training.mpstui.call("restart", training.run).returncode == 0
+    done = training.mpstui.wait_state(training.run, "finished", timeout=600)
+    assert (done["step"], done["epochs"], done["metrics"]["accuracy"]["count"]) == (600, 3, 3)
