@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
+from collections.abc import Sequence
 from types import ModuleType
+
+import torch
 
 
 @functools.cache
@@ -24,3 +27,16 @@ def kernels(module: str) -> ModuleType | None:
         warnings.warn(f"{what} by torch's own kernels, which are slower: {reason}", stacklevel=2)
         return None
     return found
+
+
+def kernels_on(module: str, weights: Sequence[torch.Tensor], lr: float | torch.Tensor) -> ModuleType | None:
+    """Those of an optimizer, where they work: for whole weights of float32 on CUDA and a rate that is a tensor."""
+    if not (weights and weights[0].is_cuda and isinstance(lr, torch.Tensor) and all(map(_is_whole, weights))):
+        return None
+    return kernels(module)
+
+
+def _is_whole(weight: torch.Tensor) -> bool:
+    """Whether it is a row of float32 in memory, in whatever order."""
+    is_last = weight.ndim == 4 and weight.is_contiguous(memory_format=torch.channels_last)
+    return weight.dtype == torch.float32 and (weight.is_contiguous() or is_last)

@@ -63,11 +63,3 @@ def test_they_move_weights_as_torch_does(own: ModuleType) -> None:
         own.move([[mine]], [matrix], lr, 0.1)
         assert not torch.equal(weight, mine)
         torch.testing.assert_close(theirs, mine)
-
-
-def test_they_take_weights_that_are_whole_matrices_in_memory(own: ModuleType) -> None:
-    weight, lr = torch.zeros(8, 4, 3, 3), torch.tensor(0.1)
-    assert own.work_on([weight, weight.contiguous(memory_format=torch.channels_last)], lr)
-    assert not own.work_on([weight], 0.1)
-    assert not own.work_on([weight[:, 1:]], lr)
-    assert not own.work_on([weight.double()], lr)

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch.optim import Optimizer
 
-from ..kernels import kernels
+from ..kernels import kernels_on
 
 # Coefficients of the quintic iteration from Jordan's write-up: steep at 0; singular values end up between 0.7 and 1.2.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
@@ -64,8 +64,7 @@ class Muon(Optimizer):
         classes = size_classes(weights, _FREE_ZEROS if weights[0].is_cuda else 0)
         gradients = [[one for weight in members if (one := weight.grad) is not None] for members in classes]
         momenta = [[self.state[weight]["momentum"] for weight in members] for members in classes]
-        own = kernels("optimizers.muon_kernels") if weights[0].is_cuda else None
-        around = own if own and own.work_on(weights, group["lr"]) else _Around
+        around = kernels_on("optimizers.muon_kernels", weights, group["lr"]) or _Around
         directions = around.directions(gradients, momenta, group["momentum"], [_wide(members) for members in classes])
         around.move(classes, [iterated(one) for one in directions], group["lr"], group["weight_decay"])
 

@@ -125,15 +125,6 @@ def move(classes: Classes, matrices: Sequence[torch.Tensor], lr: torch.Tensor, w
             )  # fmt: skip
 
 
-def work_on(weights: Sequence[torch.Tensor], lr: float | torch.Tensor) -> bool:
-    """Whether they work on these weights: whole matrices of float32 in memory, and a rate that is a tensor."""
-    return isinstance(lr, torch.Tensor) and all(
-        weight.dtype == torch.float32
-        and (weight.is_contiguous() or (weight.ndim == 4 and weight.is_contiguous(memory_format=torch.channels_last)))
-        for weight in weights
-    )
-
-
 def try_out() -> None:
     """Run each once on the current GPU."""
     weight, lr = torch.zeros(8, 8, device="cuda"), torch.zeros((), device="cuda")

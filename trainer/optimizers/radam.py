@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from ..kernels import kernels_on
+
 _FROM_ADAMS = {"step": "count", "exp_avg": "first", "exp_avg_sq": "second"}
 """Names in checkpoints that were written with torch's RAdam."""
 _TRACTABLE = 5.0
@@ -57,20 +59,10 @@ class RAdam(Optimizer):
         states = [self._state_of(weight) for weight in weights]
         gradients = [weight.grad for weight in weights]
         firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
-        (slow, slower), lr = group["betas"], group["lr"]
         torch._foreach_add_([state["count"] for state in states], 1)
-        adaptive, plain = _factors(states[0]["count"], slow, slower)  # the same for all: they start together
-        torch._foreach_lerp_(firsts, gradients, 1 - slow)
-        torch._foreach_mul_(seconds, slower)
-        torch._foreach_addcmul_(seconds, gradients, gradients, value=1 - slower)
-        rates = torch._foreach_sqrt(seconds)
-        torch._foreach_add_(rates, group["epsilon"])
-        torch._foreach_reciprocal_(rates)
-        torch._foreach_mul_(rates, adaptive * -lr)
-        torch._foreach_add_(rates, plain * -lr, alpha=1)  # without `alpha` torch reads the tensor's number back
-        if group["weight_decay"]:
-            torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
-        torch._foreach_addcmul_(weights, firsts, rates)
+        factors = _factors(states[0]["count"], *group["betas"])  # the same for all: they start together
+        own = kernels_on("optimizers.radam_kernels", weights, group["lr"])
+        (own.move if own else _move)(weights, gradients, firsts, seconds, factors, group)
 
     def _state_of(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
         state: dict[str, torch.Tensor] = self.state[weight]
@@ -78,6 +70,29 @@ class RAdam(Optimizer):
             count = torch.zeros((), device=weight.device)
             state.update(count=count, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
         return state
+
+
+def _move(
+    weights: list[torch.Tensor],
+    gradients: list[torch.Tensor],
+    firsts: list[torch.Tensor],
+    seconds: list[torch.Tensor],
+    factors: tuple[torch.Tensor, torch.Tensor],
+    group: dict[str, Any],
+) -> None:
+    """Update the moments and the weights, by torch's own operations."""
+    (slow, slower), lr, (adaptive, plain) = group["betas"], group["lr"], factors
+    torch._foreach_lerp_(firsts, gradients, 1 - slow)
+    torch._foreach_mul_(seconds, slower)
+    torch._foreach_addcmul_(seconds, gradients, gradients, value=1 - slower)
+    rates = torch._foreach_sqrt(seconds)
+    torch._foreach_add_(rates, group["epsilon"])
+    torch._foreach_reciprocal_(rates)
+    torch._foreach_mul_(rates, adaptive * -lr)
+    torch._foreach_add_(rates, plain * -lr, alpha=1)  # without `alpha` torch reads the tensor's number back
+    if group["weight_decay"]:
+        torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
+    torch._foreach_addcmul_(weights, firsts, rates)
 
 
 def _factors(count: torch.Tensor, slow: float, slower: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,0 +1,43 @@
+"""A step of RAdam: a kernel on CUDA (run here by Triton's interpreter) does what torch's operations do."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from trainer.optimizers.radam import _factors, _move
+
+SHAPES = [(12, 5, 3, 3), (7, 301), (9,)]
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")  # before the import: functions of Triton's own are read then
+    pytest.importorskip("triton", reason="comes with torch for CUDA")
+    monkeypatch.delitem(sys.modules, "trainer.optimizers.radam_kernels", raising=False)
+    return importlib.import_module("trainer.optimizers.radam_kernels")
+
+
+@pytest.mark.parametrize("step", [3, 300])
+def test_the_kernel_does_what_torch_does(own: ModuleType, step: int) -> None:
+    """Before and after the variance of the rate is finite."""
+    generator = torch.Generator().manual_seed(1)
+    weights, gradients, firsts, seconds = ([torch.randn(one, generator=generator) for one in SHAPES] for _ in range(4))
+    seconds = [one.square() for one in seconds]
+    weights[0], firsts[0], seconds[0] = (
+        one[0].contiguous(memory_format=torch.channels_last) for one in (weights, firsts, seconds)
+    )
+    group = {"lr": torch.tensor(0.1), "betas": (0.9, 0.999), "epsilon": 1e-8, "weight_decay": 0.1}
+    results = []
+    for move in (_move, own.move):
+        held = copy.deepcopy((weights, gradients, firsts, seconds))
+        move(*held, _factors(torch.tensor(float(step)), 0.9, 0.999), group)
+        results.append(held)
+    expected, found = results
+    assert all(not torch.equal(one, other) for one, other in zip(weights, found[0], strict=True))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
