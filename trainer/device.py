@@ -232,7 +232,7 @@ class CudaDevice(Device):
 
     @contextlib.contextmanager
     def rarely(self) -> Iterator[None]:
-        """By cuDNN's rules. Timing its kernels for one more shape takes a ResNet-18 a second, as a hundred steps do."""
+        """By cuDNN's rules: timing its kernels for one more shape takes a ResNet-18 about a second."""
         usual, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False
         try:
             yield

@@ -117,7 +117,8 @@ class Network(nn.Module):
 class _Cast(torch.autograd.Function):
     """All weights in another type by one kernel, and their gradients back by another: autocast takes two for each.
 
-    With 512 images on an H200 that cost ResNet-18 0.2 of a step's 6 ms; the results are autocast's.
+    The results are autocast's. On an H200 a step of ResNet-18 with 512 images took 5.86 instead of 5.94 ms, one of
+    `indicator`, whose layers are small, 1.84 instead of 2.00.
     """
 
     @staticmethod

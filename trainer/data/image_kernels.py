@@ -1,6 +1,6 @@
 """A CUDA kernel that makes the images of a step: chosen, cropped, mirrored, normalised, cut out and rounded at once.
 
-With torch's operations that took a third as long as the optimizer's step: 0.1 of 5.7 ms with 512 images on an H200.
+torch takes some twenty launches for that, about 0.1 of a step's 5.7 ms with 512 images on an H200.
 """
 
 from __future__ import annotations

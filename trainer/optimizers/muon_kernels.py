@@ -1,7 +1,7 @@
 """CUDA kernels for what surrounds Muon's iteration: from gradients to its matrices, and from these to new weights.
 
-torch takes some ten passes over all weights for that, and a launch or more for each weight in several of them: 0.6 of
-the 7 ms of a step of ResNet-18 with 512 images on an H200.
+torch takes some ten passes over all weights for that, and a launch or more for each weight in several of them. With
+these, and all weights cast at once, a step of ResNet-18 with 512 images on an H200 took 6.58 instead of 7.02 ms.
 
 A weight is a matrix (len(weight), values of one row) in the order of its memory, so a convolution's columns may be
 channels-last: the iteration does not mind their order.

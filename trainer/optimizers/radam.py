@@ -1,7 +1,7 @@
 """RAdam: Adam whose steps are rectified while its second moment rests on few gradients (Liu et al., 2020).
 
-torch's own, made to be recorded, computes what depends on the step number alone anew for each weight: on an H200 it
-took 1.3 of a step's 7 ms of ResNet-18 with 512 images.
+torch's own, made to be recorded, computes what depends on the step number alone anew for each weight. A step of
+ResNet-18 with 512 images on an H200 took 6.99 ms with it, 5.86 with SGD, and 5.82 with this.
 """
 
 from __future__ import annotations
