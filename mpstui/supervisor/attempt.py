@@ -26,6 +26,8 @@ TREE_REFRESH_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Children appear early; later, an occasional look is enough. One look costs about 10 ms of CPU time."""
 ORPHAN_LOOK_SECONDS = 0.1 if Path("/proc/self").exists() else 1.0
 """How often an adopted trainer is looked for: one look is a file in ``/proc``, or one start of ``ps``."""
+_FLAGS_FIELD, _PF_EXITING = 6, 0x4
+"""proc(5): the ninth field of ``stat``, here counted behind the name in brackets; the bit is the kernel's own."""
 _MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
 """getrusage(2): bytes on macOS, kilobytes on Linux."""
 
@@ -62,7 +64,10 @@ class Child:
 
     def killed_by(self) -> int | None:
         """The signal that has already ended it, without reaping it; None: it runs, it exited, or nobody can tell."""
-        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) if self._note is None else None
+        if self._note is not None:
+            return None
+        patience = 0 if _is_ending(self.pid) else os.WNOHANG
+        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | patience)
         return found.si_status if found is not None and found.si_code != os.CLD_EXITED else None
 
     def reap(self) -> Ending:
@@ -77,6 +82,15 @@ class Child:
             "max_rss_bytes": float(usage.ru_maxrss * _MAXRSS_UNIT),
         }
         return ending_of(status, rusage)
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether the kernel is taking it apart: its files are closed by then, and in a moment it will be a zombie."""
+    try:
+        flags = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[_FLAGS_FIELD])
+    except (OSError, ValueError, IndexError):  # elsewhere than on Linux too
+        return False
+    return bool(flags & _PF_EXITING)
 
 
 class ExitNote:

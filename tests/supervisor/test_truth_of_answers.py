@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from mpstui.supervisor import launches
-from mpstui.supervisor.attempt import Attempt
+from mpstui.supervisor.attempt import Attempt, Child
 from mpstui.supervisor.family import Family
 from mpstui.supervisor.journal import MOST_AT_ONCE, Inbox
 from mpstui.supervisor.loop import Supervisor, handle
@@ -100,6 +101,21 @@ def test_an_attempt_killed_before_it_became_the_program_is_not_told_of_as_starte
     assert (found.ok, found.text) == (False, "attempt 2 was killed by signal 9 as it started")
     wait_for(lambda: ticked(lambda: run.exit(2)))
     assert run.wait_exit(2).signal == 9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can tell before it is a zombie")
+def test_a_process_that_is_being_killed_has_been_killed() -> None:
+    """Its files are closed, which is how its parent learns that it became the program, before it is a zombie."""
+    for _ in range(100):
+        told, open_in_child = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.close(open_in_child)
+        os.read(told, 1)
+        os.close(told)
+        assert Child(pid).killed_by() == signal.SIGKILL
+        os.waitpid(pid, 0)
 
 
 def test_of_a_flood_the_ends_come_first_and_each_file_is_read_once(
