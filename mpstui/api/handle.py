@@ -15,6 +15,7 @@ from ..core.follow import Budget
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, SeriesView, State
+from ..core.present import epoch_shown
 from ..core.runs.comparison import named_settings
 from ..core.runs.follower import RunFollower
 from ..core.runs.gallery import Gallery, OwnGallery, gallery_of
@@ -83,7 +84,8 @@ class Run:
 
     @property
     def epoch(self) -> float | None:
-        return self._now().numbers.epoch
+        """The one being trained, counted from 1 if the total is known."""
+        return epoch_shown(self._now().numbers)
 
     @property
     def epochs(self) -> float | None:

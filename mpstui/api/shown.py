@@ -114,7 +114,7 @@ def cells(seen: RunSnapshot) -> tuple[str, ...]:
     """Name, state, epoch, step and loss, as a person reads them."""
     numbers = seen.numbers
     loss = present.number(numbers.loss) if numbers.loss_is_finite else present.NOT_FINITE
-    counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
+    counted = (("epoch", present.epoch_shown(numbers), numbers.epochs), ("step", numbers.step, numbers.steps))
     places = (
         f"{what} {present.whole(done)}" + (f"/{present.whole(of)}" if of is not None else "")
         if done is not None

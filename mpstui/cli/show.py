@@ -111,7 +111,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
         attempt += f"started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
     if snapshot.is_ours or started is not None:
         yield "attempt" if attempt.partition(" ")[0].isdigit() else "time", attempt.removesuffix(", ")
-    counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
+    counted = (("epoch", shown.epoch_shown(numbers), numbers.epochs), ("step", numbers.step, numbers.steps))
     known = [one for one in counted if one[1:] != (None, None)]
     parts = (
         f"{what} {shown.whole(done)}" + (f" of {shown.whole(of)}" if of is not None else "") for what, done, of in known

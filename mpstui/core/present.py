@@ -261,16 +261,20 @@ def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]
 
 
 def epoch_text(numbers: Numbers) -> str:
-    """``57/200``, ``57/?`` if the total is not known, n/a if no epochs are counted.
+    """``57/200``, ``57/?`` if the total is not known, n/a if no epochs are counted."""
+    epoch, epochs = epoch_shown(numbers), numbers.epochs
+    return UNKNOWN if epoch is None else f"{short_count(epoch)}/{short_count(epochs) if epochs is not None else '?'}"
+
+
+def epoch_shown(numbers: Numbers) -> float | None:
+    """The epoch being trained, as it is told everywhere: on the screen, in lists and in JSON.
 
     Where a program counts from 0 and the total is known, one is added, so that the last of four is ``4/4``.
     """
     epoch, epochs = numbers.epoch, numbers.epochs
-    if epoch is None:
-        return UNKNOWN
-    if numbers.first_epoch == 0 and isinstance(epoch, int) and epochs is not None and epoch < epochs:
-        epoch += 1
-    return f"{short_count(epoch)}/{short_count(numbers.epochs) if numbers.epochs is not None else '?'}"
+    if epoch is None or epochs is None or numbers.first_epoch != 0:
+        return epoch
+    return epoch + 1 if isinstance(epoch, int) and epoch < epochs else epoch
 
 
 def step_text(numbers: Numbers) -> str:

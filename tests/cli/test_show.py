@@ -85,3 +85,12 @@ def test_a_program_that_prints_a_line_a_second_has_a_rate(tmp_path: Path) -> Non
     ok("kill", run)
     assert told["steps_per_second"] is not None
     assert 0.5 < told["steps_per_second"] < 2.0
+
+
+def test_the_last_epoch_of_a_program_that_counts_from_zero_is_the_last_of_so_many(tmp_path: Path) -> None:
+    run = ended(tmp_path, "for e in range(5): print(f'epoch {e}/5 train_loss {1 / (e + 1):.4f}', flush=True)\n")
+    [row] = json.loads(ok("ps", "--all", "--json"))
+    shown = json.loads(ok("show", run, "--json"))
+    assert [(one["epoch"], one["epochs"]) for one in (row, shown)] == [(5, 5)] * 2
+    assert " 5/5 " in next(line for line in ok("ps", "--all").splitlines() if "program" in line)
+    assert "progress  epoch 5 of 5" in ok("show", run).splitlines()

@@ -11,7 +11,7 @@ from ...wire import storage
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State
-from ..present import UNKNOWN, badge, duration, epoch_text, loss_text, number, rate, size
+from ..present import UNKNOWN, badge, duration, epoch_shown, epoch_text, loss_text, number, rate, size
 from ..series.direction import Better, better
 from ..series.metric_words import is_evaluation, measured
 from .comparison import is_named, settings_of
@@ -123,7 +123,9 @@ _BUILT_IN: tuple[Column, ...] = (
     Column(
         "device", "dev", lambda run, now: run.numbers.device.type, lambda run, now: run.numbers.device.type or UNKNOWN
     ),
-    Column("epoch", "epoch", lambda run, now: run.numbers.epoch, lambda run, now: epoch_text(run.numbers), False),
+    Column(
+        "epoch", "epoch", lambda run, now: epoch_shown(run.numbers), lambda run, now: epoch_text(run.numbers), False
+    ),
     Column("loss", "loss", _loss, lambda run, now: loss_text(run.numbers)),
     Column("best", "best", lambda run, now: (best_of(run) or (None, None))[1], _best_text),
     Column("trend", "trend", lambda run, now: None, lambda run, now: ""),

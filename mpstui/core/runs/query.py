@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from ..model.snapshot import RunSnapshot, State
-from ..present import NAN_LOSS, NOT_FINITE, badge, day
+from ..present import NAN_LOSS, NOT_FINITE, badge, day, epoch_shown
 from .comparison import settings_of
 
 _TERM = re.compile(r'(?P<no>-(?!-)|)(?:--)?(?:(?P<key>[\w.][\w.\-/]*)(?P<sign>>=|<=|!=|=|>|<))?(?P<text>"[^"]*"?|\S*)')
@@ -119,7 +119,8 @@ def findable(snapshot: RunSnapshot) -> Findable:
     live = ("live",) if snapshot.state.active and snapshot.state is not State.QUEUED else ()
     odd = () if numbers.loss_is_finite else ("nan", "loss=nan", NOT_FINITE)
     odd = (*odd, "training") if look is NAN_LOSS else odd
-    measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epoch", "epochs", "step", "steps")}
+    measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epochs", "step", "steps")}
+    measured["epoch"] = epoch_shown(numbers)
     measured = {**{name: value for name, value in measured.items() if value is not None}, **numbers.metrics}
     # What it was started with precedes what it reports now: a schedule takes every run's rate down to nothing.
     called = {"run": snapshot.run, "id": snapshot.run, "name": snapshot.name, "state": look.word}

@@ -13,7 +13,7 @@ from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ..diagnosis.live import RunPace, slow_words
 from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
-from ..present import can_be_explained
+from ..present import can_be_explained, epoch_shown
 from ..series.direction import best_point
 from .comparison import named_settings
 from .details import provenance
@@ -40,7 +40,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "state": str(snapshot.state),
         "health": str(snapshot.health) if snapshot.health else None,
         "device": numbers.device.type,
-        "epoch": _whole(numbers.epoch),
+        "epoch": _whole(epoch_shown(numbers)),
         "epochs": _whole(numbers.epochs),
         "step": numbers.step,
         "steps": numbers.steps,

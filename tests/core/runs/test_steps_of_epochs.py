@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mpstui.core.formats.files import read_log
 from mpstui.core.present import epoch_text, total_progress
+from mpstui.core.runs.query import findable, parse_query
 from mpstui.core.runs.report import as_json
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
@@ -44,7 +45,10 @@ def test_the_last_epoch_counted_from_zero_is_shown_as_the_last_of_so_many(tmp_pa
     key = monitor.watch(log)
     shown = next(run for run in monitor.refresh(key) if run.run == key)
     assert shown.numbers.epoch == 3
-    assert isinstance(as_json(shown, full=False)["epochs"], int)
+    told = as_json(shown, full=False)
+    assert (told["epoch"], told["epochs"]) == (4, 4), "as the screen says it"
+    assert isinstance(told["epochs"], int)
+    assert parse_query("epoch>=4").matches(findable(shown))
     assert epoch_text(shown.numbers) == "4/4"
     assert total_progress(shown.numbers) == 1.0
 
