@@ -93,6 +93,8 @@ def run_watch(arguments: argparse.Namespace) -> int:
         say(opening or "")
         return 0
     require_terminal()
+    if opening and watching.parent == home.runs.absolute() and (watching / "spec.json").is_file():
+        return show_screen(home, arguments, watching.name)  # it is one of the list
     return show_screen(home, arguments, opening, watching)
 
 

@@ -378,6 +378,8 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
     """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
     if not snapshot.is_ours:
         return Availability(False, "mpstui did not start this run and only watches it")
+    if snapshot.is_elsewhere:
+        return Availability(False, "it was opened by its path and is only watched: it is no run of this home")
     if snapshot.moved_to is not None and snapshot.state not in HAS_PROCESSES:
         return Availability(False, f"it was moved to {snapshot.moved_to} and continues there")
     if snapshot.moving is not None and snapshot.state is State.MOVING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..wire import liveness
+from ..wire import liveness, storage
 from ..wire.liveness import LinuxProcessTable, Process
 from ..wire.records import StopRule
 from ..wire.rundir import RunDir, mark_of
@@ -87,7 +87,7 @@ class Child:
 def _is_ending(pid: int) -> bool:
     """Whether the kernel is taking it apart: its files are closed by then, and in a moment it will be a zombie."""
     try:
-        flags = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[_FLAGS_FIELD])
+        flags = int(storage.read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[_FLAGS_FIELD])
     except (OSError, ValueError, IndexError):  # elsewhere than on Linux too
         return False
     return bool(flags & _PF_EXITING)

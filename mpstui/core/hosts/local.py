@@ -211,8 +211,8 @@ class LocalServices:
         from ..runs.monitor import Monitor
 
         monitor = Monitor(self.home, columns=columns)
-        watched = monitor.watch(Path(snapshot.run)) if not snapshot.is_ours else snapshot.run
-        return monitor.snapshot(watched)
+        is_watched = snapshot.is_elsewhere or not snapshot.is_ours
+        return monitor.snapshot(monitor.watch(Path(snapshot.run)) if is_watched else snapshot.run)
 
     def window_reader(self, snapshot: RunSnapshot, window: Window) -> WindowReader:
         """What reads a part of a run's curves again, point for point."""

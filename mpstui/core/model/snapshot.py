@@ -362,6 +362,11 @@ class RunSnapshot:
         return self.state is not State.WATCHED and self.store is None
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is a run directory that was opened by its path: of another home, or a copy of one of this."""
+        return self.is_ours and "/" in self.run
+
+    @property
     def is_frozen(self) -> bool:
         """Whether it stands still: paused by mpstui, stopped by somebody else's signal, or its job held."""
         held = self.job is not None and self.job.phase is JobPhase.HELD and self.state is State.QUEUED

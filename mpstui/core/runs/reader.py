@@ -87,7 +87,7 @@ class RunReader(RunFollower):
     ) -> None:
         """``notes``: what is known about its log from an earlier look, for a list without curves."""
         super().__init__(machine, columns)
-        self.run = run
+        self.run, self.key = run, run.run  # what its snapshots are called: of one that is watched, its path
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics, self.capacity)
         self._events, self._images = EventReader(run.events), Occasional[int](IMAGE_SECONDS, 0)
@@ -169,7 +169,7 @@ class RunReader(RunFollower):
     def _unreadable(self, why: str) -> RunSnapshot:
         state, reason = self.witnesses.verdict
         return RunSnapshot(
-            run=self.run.run,
+            run=self.key,
             **self._called(),
             dir=self.run.path,
             state=state if reason else State.UNREADABLE,
@@ -361,7 +361,7 @@ class RunReader(RunFollower):
         told = numbers.checkpoint, events[-1:], live, numbers.loss_is_finite  # of a checkpoint, the end, or NaN
         look = partial(self._scanner.of_run, self.run.path, seen, numbers, events)
         return RunSnapshot(
-            run=self.run.run,
+            run=self.key,
             **self._called(),
             dir=self.run.path,
             state=state,

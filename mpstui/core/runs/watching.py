@@ -62,7 +62,9 @@ class Watching(dict[str, "RunFollower"]):
             return [self._add(str(path), WatchedJob(*named, self._machine, self._columns, self._state))]
         path = path.expanduser().absolute()
         if (path / "spec.json").is_file():
-            return [self._add(str(path), RunReader(RunDir(path), self._machine, columns=self._columns))]
+            reader = RunReader(RunDir(path), self._machine, columns=self._columns)
+            reader.key = str(path)  # a run of this home may have its id
+            return [self._add(reader.key, reader)]
         runs = find_runs(path)
         if not runs and is_database(path):  # of another kind, or locked by its writer: in any case no log
             self._folders.append(StoreFolder(path, ()))

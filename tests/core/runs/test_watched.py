@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from mpstui.cli.screen import last_lines
+from mpstui.core.actions import BY_ID, allowed
 from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
@@ -403,6 +404,18 @@ def test_a_run_directory_of_ours_is_a_run(monitor: Monitor, tmp_path: Path) -> N
     elsewhere = make_home(tmp_path / "elsewhere")
     run = RunBuilder(elsewhere).status("ended").launch().exit(code=0)
     assert look(monitor, run.run.path).state is State.FINISHED
+
+
+def test_a_run_directory_of_another_home_is_found_by_its_path(monitor: Monitor, home: Home, tmp_path: Path) -> None:
+    """Also where a run of this home has the same id."""
+    here = RunBuilder(home, "twice").status("ended").launch().exit(code=1).run
+    there = RunBuilder(make_home(tmp_path / "elsewhere"), "twice").status("ended").launch().exit(code=0).run.path
+    key = monitor.watch(there)
+    seen = {one.run: one for one in monitor.refresh(key)}
+    assert {name: one.state for name, one in seen.items()} == {key: State.FINISHED, here.run: State.FAILED}
+    assert [one.is_elsewhere for one in seen.values()] == [True, False]
+    assert "no run of this home" in allowed(seen[key], None, next(iter(BY_ID.values()))).why
+    assert there.name == here.run
 
 
 def test_watched_ones_come_first_and_once(monitor: Monitor, home: Home, tmp_path: Path) -> None:
