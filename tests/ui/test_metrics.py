@@ -159,11 +159,33 @@ def test_a_filter_shows_what_matches_says_so_and_esc_takes_it_back_first() -> No
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)
 
 
-def test_names_that_begin_alike_are_told_apart_by_their_ends() -> None:
-    names = ("system/disk./.usageGB", "system/disk./.usagePercent", "system/network.recv")
-    run = replace(fakes.running(), series={name: fakes.curve(points=20, seed=7) for name in names})
-    words = [line.text.split()[0] for line in metric_rows(RunFacts(snapshot=run), 48, 30)]
-    assert {"syste….usageGB", "syste…ePercent", "system/networ…"} < set(words)
+TOLD_APART = {
+    "in the middle": [f"Training average {kind}_sample_loss" for kind in ("positive", "negative")],
+    "at the end": ["system/disk./.usageGB", "system/disk./.usagePercent", "system/network.recv"],
+    "in two places": [
+        f"train/{part}_block_{number}/{of}_loss"
+        for part in ("encoder", "decoder")
+        for number in (1, 2)
+        for of in ("commitment", "reconstruction")
+    ],
+    "by a number": [f"validation/precision_of_class_{number}" for number in range(8, 12)],
+    "one begins as another": ["training_loss_of_all", "training_loss_of_all_heads", "training_loss_of_all_heads_again"],
+}
+
+
+@pytest.mark.parametrize("width", [46, 48, 60])
+@pytest.mark.parametrize("names", TOLD_APART.values(), ids=TOLD_APART)
+def test_names_that_are_cut_stay_distinguishable(names: list[str], width: int) -> None:
+    run = replace(fakes.running(), series={name: fakes.curve(name) for name in names})
+    cut = [line.text.split(" 0.")[0].strip() for line in metric_rows(RunFacts(snapshot=run), width, 30)[1:]]
+    assert len(set(cut)) == len(cut) >= len(names)
+
+
+def test_a_cut_name_keeps_its_beginning_and_the_part_in_which_it_differs() -> None:
+    run = replace(fakes.running(), series={name: fakes.curve(name) for name in TOLD_APART["in the middle"]})
+    shown = "\n".join(line.text for line in metric_rows(RunFacts(snapshot=run), 48, 30))
+    assert " Tra…positive" in shown
+    assert " Tra…negative" in shown
 
 
 @pytest.mark.parametrize(

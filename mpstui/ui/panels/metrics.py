@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -17,6 +16,7 @@ from ...core.series.direction import Better, best_point
 from ...core.series.overview import Entry, Fold, Metric, arranged, measured_at, metrics_of
 from ..charting.data import has_said_all, is_of_the_agent, none_reported
 from ..rows import Row, Span, clean, fit, row, sparkline, width_of
+from ..shortening import cut_apart
 from ..widgets.lines import WheelScrolled
 from . import Panel, RunFacts, RunPanel, nothing_yet
 
@@ -217,8 +217,7 @@ class _Table:
         room = width - last - best - at - 5
         most = max(_MOST_NAME, room - _FAIR_TREND)
         self._name = max(_LEAST_NAME, min(most, longest, room - _LEAST_TREND))
-        shortened = Counter(fit(self._named(one), self._name) for one in entries)
-        self._shared = {text for text, times in shortened.items() if times > 1}
+        self._cut = cut_apart(tuple(map(self._named, entries)), self._name)
         left = width - self._name - 2 - last
         self._columns = [last, *([best] if left > best else []), *([at] if left > best + at + 1 else [])]
         rest = width - self._name - 2 - sum(self._columns) - len(self._columns)
@@ -231,15 +230,11 @@ class _Table:
         by = f" · {self._by[entry.name]}" if entry.name in self._by else ""  # whose word it is, of several
         return clean(entry.name, 60) + by
 
-    def _fitted(self, name: str) -> str:
-        """The name in its column; where its beginning is that of another one too, with its end."""
-        found, end = fit(name, self._name), (self._name - 1) * 2 // 3
-        return fit(f"{name[: self._name - 1 - end]}…{name[-end:]}", self._name) if found in self._shared else found
-
     def _row(self, name: Span, texts: Sequence[str], trend: Span | None, role: str = "") -> Row:
         shown = (*texts[:2], *(texts[3:] if self._in_whole else texts[2:3]))
         cells = [Span(" " + fit(text, width, "right"), role) for text, width in zip(shown, self._columns, strict=False)]
-        found = row(" ", (self._fitted(name.text), name.role), *cells, " ", *([trend] if trend else []))
+        cut = self._cut.get(name.text) or fit(name.text, self._name)
+        found = row(" ", (cut, name.role), *cells, " ", *([trend] if trend else []))
         return row(*found.spans, " " * (self._width - found.width))
 
     def row(self, entry: Entry, *, here: bool) -> Row:
