@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.trainer.building import events, job, points, train
 from trainer.device import Device, is_out_of_memory
 from trainer.errors import TrainingError
 from trainer.job import Job
+from trainer.loop import Loop
 from trainer.network import resolve_precision
 from trainer.tasks import Batch, Loss
 from trainer.tasks.cifar import Cifar
@@ -42,6 +44,27 @@ def test_accumulation_equals_one_big_batch_even_in_the_last_smaller_step(tmp_pat
     torch.testing.assert_close(_weights(small), _weights(big), rtol=1e-4, atol=1e-6)
     losses = [made.stepper.read().means["loss"] for made in (big, small)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_no_kernels_are_timed_for_a_smaller_last_step_and_an_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed, called = [True], []
+
+    class Rarely(contextlib.ContextDecorator):
+        def __enter__(self) -> None:
+            timed.append(False)
+
+        def __exit__(self, *_: object) -> None:
+            timed.pop()
+
+    monkeypatch.setattr(Device, "rarely", lambda _: Rarely())
+    made = job("--limit", "37", "--batch-size", "16", "--epochs", "1", folder=tmp_path)
+    made.model.register_forward_hook(
+        lambda module, given, _: called.append((module.training, len(given[0]), timed[-1]))
+    )
+    Loop(made).run()
+    assert called == [(True, 16, True), (True, 16, True), (True, 5, False), (False, 37, False)]
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw", "radam", "lion", "muon"])
