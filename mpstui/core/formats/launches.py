@@ -19,6 +19,8 @@ class Launches:
         """Whether a line has said so."""
         self._without = NOWHERE
         """The newest place of training that was told without a loss, where no line has told one."""
+        self._beside: frozenset[str] = frozenset()
+        """Measures of evaluations that stood beside a training loss: a step on their line is one of training."""
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
@@ -32,7 +34,7 @@ class Launches:
             current: the counters that hold.
             announced: how many epochs lines have told until now.
         """
-        if self._begins_without(reading):
+        if self._begins_without(reading) or self._begins_evaluated(reading, current):
             return True
         series = self._losses.begun(reading.series)
         evaluates = reading.phase is Phase.EVAL and reading.counters.epoch is not None
@@ -65,10 +67,26 @@ class Launches:
         fell = before.epoch is not None and now.epoch <= 1 and now.epoch < before.epoch
         return fell and (opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
 
+    def _begins_evaluated(self, reading: LineReading, current: Counters) -> bool:
+        """Whether a line that has told a training loss until now is back at the first step without one.
+
+        A step of an evaluation may count its own batches; not where its measures stood beside a training loss.
+        """
+        main, now = self._losses.primary, reading.counters
+        if reading.bar or now.shown_step is None or not reading.eval_metrics:
+            return False
+        if reading.loss is not None:
+            self._beside |= reading.eval_metrics.keys()
+        if reading.phase is not Phase.EVAL or now.epoch is not None or not reading.eval_metrics.keys() <= self._beside:
+            return False
+        first_epoch = main is not None and or_zero(current.epoch) <= max(1, or_zero(main.start.epoch))
+        return main is not None and first_epoch and not self._resumed and reopens(main, now)
+
     def begin(self, reading: LineReading, current: Counters) -> Counters:
         """Another run begins with a reading: of the counters that held, those that hold on in it."""
         series = self._losses.begun(reading.series)
-        announced = self._opened or (series is not None and _epoch_fell(series, current))
+        evaluates = reading.phase is Phase.EVAL
+        announced = self._opened or evaluates or (series is not None and _epoch_fell(series, current))
         self._opened = False
         self._losses.run += 1
         holds_on = announced and reading.counters.epoch is None

@@ -365,6 +365,35 @@ def test_only_evaluations_behind_the_opening_line_are_another_run() -> None:
     assert (found.epoch, found.runs) == (2, 2)
 
 
+def _steps(*steps: int, loss: str = "Train Loss: {n}.5 | ") -> str:
+    told = (f"Iter: {n} | {loss.format(n=n)}Dev Loss: 2.{n} | Dev F1: 0.{n}\n" for n in steps)
+    return "Epoch [1/50]\n" + "".join(told)
+
+
+def test_a_launch_whose_lines_tell_no_training_loss_any_more_has_none() -> None:
+    found = read(_steps(0, 100, 200) + _steps(0, 100) + _steps(0, 100, loss=""))
+    assert (found.train_loss, found.epoch, found.epochs, found.runs) == (None, 1, 50, 3)
+    again = read(_steps(0, 100) + _steps(0, loss="") + _steps(0, 100, 200))
+    assert again.train_loss is not None
+    assert again.train_loss.count == 3
+
+
+@pytest.mark.parametrize(
+    "evaluated",
+    [
+        _steps(200, loss=""),
+        "Epoch [2/50]\n" + _steps(0, loss="").partition("\n")[2],
+        "Iter: 0 | Test Loss: 1.5\nIter: 1 | Test Loss: 1.6\n",
+        "resuming from checkpoint.pt\n" + _steps(0, loss=""),
+    ],
+    ids=["a later step", "a next epoch", "batches of its own", "a resume"],
+)
+def test_an_evaluation_behind_training_is_no_other_launch(evaluated: str) -> None:
+    found = read(_steps(0, 100, 200) + evaluated)
+    assert found.train_loss is not None
+    assert (found.train_loss.count, found.runs) == (3, 1)
+
+
 def test_numbered_headings_of_what_a_program_does_are_no_steps() -> None:
     found = read("[1/3] Reading the buffers ...\n[2/3] Drawing 5 samples ...\n" + lines("ep={n}: loss=0.{n}5"))
     assert (found.epoch, found.step, found.steps) == (3, None, None)
