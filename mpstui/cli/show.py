@@ -117,7 +117,8 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
         f"{what} {shown.whole(done)}" + (f" of {shown.whole(of)}" if of is not None else "") for what, done, of in known
     )
     which = (f"training {numbers.beat.training}",) if numbers.beat and numbers.beat.training else ()
-    yield "progress", ", ".join((*which, *parts)) or shown.UNKNOWN
+    of = f" (told by attempt {numbers.of_attempt})" if numbers.of_attempt else ""
+    yield "progress", (", ".join((*which, *parts)) or shown.UNKNOWN) + of
     if not numbers.loss_is_finite:
         yield "loss", shown.NOT_FINITE
     elif "loss" not in snapshot.series:

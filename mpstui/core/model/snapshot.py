@@ -243,6 +243,8 @@ class Numbers:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     told_by: Mapping[str, str] = field(default_factory=dict)
     """Which witness a number comes from, by its name here: the heartbeat, the agent, a file, the arguments."""
+    of_attempt: int = 0
+    """The earlier attempt that told the position and the loss, as the newest one has told nothing; 0: the newest."""
     samples_per_second: float | None = None
     steps_per_second: float | None = None
     eta_seconds: float | None = None

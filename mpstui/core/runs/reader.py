@@ -15,6 +15,7 @@ from ...wire.rundir import AGENT_DEVICE_VARIABLE, RunDir
 from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
+from .before import Before
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import with_arguments
 from .configured import settings_before, settings_in
@@ -67,11 +68,8 @@ class KnownCommand:
         from ...wire.secrets import masked, masked_words  # not needed for what was kept
 
         self._of = source
-        if isinstance(source, LaunchRecord):
-            argv, env = source.argv, source.env
-        else:
-            variant = source.launch.variants.get(source.launch.device)
-            argv, env = (variant.argv, variant.env) if variant else ((), {})
+        said = source if isinstance(source, LaunchRecord) else source.launch.variants.get(source.launch.device)
+        argv, env = (said.argv, said.env) if said else ((), {})
         self.argv = masked_words(argv)
         self.facts = {"argv": self.argv, "env": masked(env)}
         if isinstance(source, LaunchRecord):
@@ -112,7 +110,7 @@ class RunReader(RunFollower):
         self._output: Path | None = None
         self._output_bytes, self._known, self._attempt = 0, False, 0
         self._started: float | None = None
-        self._command = KnownCommand()
+        self._command, self._before = KnownCommand(), Before(run, machine, self._metrics)
 
     @property
     def settled(self) -> bool:
@@ -334,6 +332,9 @@ class RunReader(RunFollower):
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
             lasted = (self._updated() or launch.time) - launch.time
             numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))
+        begins_anew = launch is not None and not launch.checkpoint and self.witnesses.verdict.state.active
+        if not (self._pending or begins_anew):
+            numbers = self._before.behind(numbers, self._attempt, self.heartbeats.followed, self._pattern)
         planned = numbers.steps is not None or numbers.epochs is not None
         over = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
         return replace(numbers, done=True) if over else numbers

@@ -151,7 +151,9 @@ def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
     elif not may_start_python(launch.argv[0], Path(launch.cwd), launch.env):
         found = ("off", f"off: {launch.argv[0]} is no Python program")
     elif over:
-        trained = snapshot.state is not State.FAILED or (snapshot.numbers.step, snapshot.numbers.epoch) != (None, None)
+        numbers = snapshot.numbers
+        told = not numbers.of_attempt and (numbers.step, numbers.epoch) != (None, None)
+        trained = snapshot.state is not State.FAILED or told
         hint = "; one that sets PYTHONPATH anew has to keep what is in it" if trained else ", it ended before that"
         found = ("off", f"not loaded: no Python program of this attempt imported torch with it{hint}")
     else:

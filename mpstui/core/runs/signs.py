@@ -186,6 +186,11 @@ class Heartbeats:
         return beat if beat and beat.time >= self._launched else None
 
     @property
+    def followed(self) -> Path | None:
+        """The program's own file."""
+        return self._external.path if self._external else None
+
+    @property
     def program_name(self) -> str:
         """The name of the program's file."""
         return self._external.path.name if self._external else ""
