@@ -113,6 +113,8 @@ class Ends:
         if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
             self.epoch = epoch
         elif place.shown_step is None:
+            # One that comes before its epoch's loss may be of the network as it began.
+            self.epoch = epoch if epoch is not None and epoch == self._measured else self.epoch
             self._measured = epoch
 
     def train(self, reading: LineReading, before: Counters) -> None:
@@ -124,7 +126,9 @@ class Ends:
             self._told = self._told._replace(done=False, failure=None)  # whatever was said
         if reading.loss is not None and now.shown_step is None:
             self._measured = first_known(now.epoch, self._measured)
-        if reading.epoch_done or (reading.eval_metrics and now.epoch_steps and now.epoch_step == now.epoch_steps):
+        whole = now.epoch is not None and now.epoch == self._measured and now.shown_step is None
+        last = now.epoch_steps and now.epoch_step == now.epoch_steps
+        if reading.epoch_done or (reading.eval_metrics and (whole or last)):
             self.epoch = now.epoch
         elif now.epoch == self.epoch and now.shown_step is not None and now.shown_step != now.shown_steps:
             self.epoch = None  # it goes on after all: its end was counted otherwise

@@ -79,3 +79,21 @@ def test_how_long_an_epoch_took_is_no_metric_called_finished_in() -> None:
     reader = LogReader()
     reader.feed(b"Epoch 1/2 loss 1.5\nEpoch 1 finished in 12 s\nEpoch 2/2 loss 1.25\n")
     assert "finished in" not in reader.summary().metrics
+
+
+@pytest.mark.parametrize(
+    ("lines", "over"),
+    [
+        (["epoch 1/4 train_loss 0.5 val_loss 0.6"], True),
+        (["epoch 1/4 loss 0.5", "epoch 1/4 val_loss 0.6"], True),
+        (["epoch 1/4 loss 0.5", "val_loss 0.6 val_acc 0.81"], True),
+        (["epoch 1/4 step 10 loss 0.5", "epoch 1/4 train_loss 0.5 val_loss 0.6"], True),
+        (["epoch 1/4 train_loss 0.5"], False),
+        (["epoch 1/4 step 10 loss 0.5 val_loss 0.6"], False),
+        (["epoch 1/4 step 10 loss 0.5", "val_loss 0.6 val_acc 0.81"], False),
+        (["epoch 0/4 val_loss 2.6 val_acc 0.11"], False),
+        (["epoch 1/4 train_loss 0.5 val_loss 0.6", "epoch 2/4 train_loss 0.4"], False),
+    ],
+)
+def test_an_epoch_that_is_told_as_a_whole_is_over_with_its_evaluation(lines: list[str], over: bool) -> None:
+    assert read(*lines)[-1].epoch_done is over
