@@ -17,7 +17,6 @@ from torch import nn
 from .device import Device
 
 T = TypeVar("T")
-_NEVER_AGAIN = (1 << 31) - 1
 VOTE_SECONDS = 0.25
 """Time between votes of :meth:`Group.any_lately`: voting at every step costs a fast training a tenth of its speed."""
 _ALIGNED = 32
@@ -65,7 +64,6 @@ class Group:
 
     def __init__(self, ranks: Ranks, device: Device, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.ranks = ranks
-        self._device = device
         self._control: Any = None
         self._clock = clock
         self._voted = clock()

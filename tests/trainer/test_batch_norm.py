@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.trainer.conftest import Interpreted
 from trainer.kernels import kernels
 from trainer.models.batch_norm import BatchNorm
 
@@ -20,11 +20,8 @@ SHAPES = [(3, 12, 6, 5), (2, 200, 4, 4)]
 
 
 @pytest.fixture
-def norm_relu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    monkeypatch.setenv("TRITON_INTERPRET", "1")  # before the import: functions of Triton's own are read then
-    pytest.importorskip("triton", reason="comes with torch for CUDA")
-    monkeypatch.delitem(sys.modules, "trainer.models.batch_norm_kernels", raising=False)
-    found: Callable[..., Any] = importlib.import_module("trainer.models.batch_norm_kernels").norm_relu
+def norm_relu(interpreted: Interpreted) -> Callable[..., Any]:
+    found: Callable[..., Any] = interpreted("trainer.models.batch_norm_kernels").norm_relu
     return found
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from types import ModuleType
 
 import pytest
 import torch
 
+from tests.trainer.conftest import Interpreted
 from trainer.data import images
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("TRITON_INTERPRET", "1")  # before the import: functions of Triton's own are read then
-    pytest.importorskip("triton", reason="comes with torch for CUDA")
-    monkeypatch.delitem(sys.modules, "trainer.data.image_kernels", raising=False)
-    return importlib.import_module("trainer.data.image_kernels")
+def own(interpreted: Interpreted) -> ModuleType:
+    return interpreted("trainer.data.image_kernels")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import sys
 from types import ModuleType
 
 import pytest
 import torch
 
+from tests.trainer.conftest import Interpreted
 from trainer.optimizers.muon import _Around, _wide, size_classes
 
 SHAPES = [(40, 12, 3, 3), (40, 10, 3, 3), (130, 64, 1, 1), (20, 300), (300, 20), (7, 5, 4)]
@@ -17,11 +16,8 @@ SHAPES = [(40, 12, 3, 3), (40, 10, 3, 3), (130, 64, 1, 1), (20, 300), (300, 20),
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("TRITON_INTERPRET", "1")  # before the import: functions of Triton's own are read then
-    pytest.importorskip("triton", reason="comes with torch for CUDA")
-    monkeypatch.delitem(sys.modules, "trainer.optimizers.muon_kernels", raising=False)
-    return importlib.import_module("trainer.optimizers.muon_kernels")
+def own(interpreted: Interpreted) -> ModuleType:
+    return interpreted("trainer.optimizers.muon_kernels")
 
 
 def _laid_out(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import sys
 from types import ModuleType
 
 import pytest
 import torch
 
+from tests.trainer.conftest import Interpreted
 from trainer.optimizers.radam import _factors, _move
 
 SHAPES = [(12, 5, 3, 3), (7, 301), (9,)]
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("TRITON_INTERPRET", "1")  # before the import: functions of Triton's own are read then
-    pytest.importorskip("triton", reason="comes with torch for CUDA")
-    monkeypatch.delitem(sys.modules, "trainer.optimizers.radam_kernels", raising=False)
-    return importlib.import_module("trainer.optimizers.radam_kernels")
+def own(interpreted: Interpreted) -> ModuleType:
+    return interpreted("trainer.optimizers.radam_kernels")
 
 
 @pytest.mark.parametrize("step", [3, 300])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
+
+from .grouped import Grouped
 
 
-class Lion(Optimizer):
+class Lion(Grouped):
     """Algorithm 2 of the paper, with decoupled weight decay; all tensors of a group in one call each."""
 
     def __init__(
@@ -21,22 +22,8 @@ class Lion(Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One update; a closure is evaluated first, as torch's own optimizers do."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            self._update(group)
-        return loss
-
-    def _update(self, group: dict[str, Any]) -> None:
-        weights = [weight for weight in group["params"] if weight.grad is not None]
-        if not weights:
-            return
-        gradients = [weight.grad for weight in weights]
+    def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
         momenta = [self._momentum(weight) for weight in weights]
         first, second = group["betas"]
         directions = torch._foreach_lerp(momenta, gradients, 1 - first)

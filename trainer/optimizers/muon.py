@@ -6,14 +6,14 @@ torch has its own Muon from 2.9 on, for 2-D weights only; this one also takes co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch.optim import Optimizer
 
 from ..kernels import kernels_on
+from .grouped import Grouped
 
 # Coefficients of the quintic iteration from Jordan's write-up: steep at 0; singular values end up between 0.7 and 1.2.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
@@ -29,7 +29,7 @@ Classes = list[list[torch.Tensor]]
 """One list of tensors for each size class of weights."""
 
 
-class Muon(Optimizer):
+class Muon(Grouped):
     """Groups marked ``muon`` are updated by orthogonalised Nesterov momentum, all others by AdamW."""
 
     def __init__(
@@ -44,18 +44,8 @@ class Muon(Optimizer):
             if isinstance(kept.get("count"), int):
                 kept["count"] = torch.full((), float(kept["count"]), device=weight.device)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One update; a closure is evaluated first, as torch's own optimizers do."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            weights = [weight for weight in group["params"] if weight.grad is not None]
-            if weights:
-                (self._update_matrices if group["muon"] else self._update_adamw)(weights, group)
-        return loss
+    def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
+        (self._update_matrices if group["muon"] else self._update_adamw)(weights, group)
 
     def _update_matrices(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         for weight in weights:

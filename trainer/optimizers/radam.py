@@ -7,13 +7,13 @@ ResNet-18 with 512 images on an H200 took 6.99 ms with it, 5.86 with SGD, and 5.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
 from ..kernels import kernels_on
+from .grouped import Grouped
 
 _FROM_ADAMS = {"step": "count", "exp_avg": "first", "exp_avg_sq": "second"}
 """Names in checkpoints that were written with torch's RAdam."""
@@ -21,7 +21,7 @@ _TRACTABLE = 5.0
 """From this length of the moving average on, the variance of the adaptive rate is finite."""
 
 
-class RAdam(Optimizer):
+class RAdam(Grouped):
     """Algorithm 2 of the paper, with decoupled weight decay; all tensors of a group in one call each."""
 
     def __init__(
@@ -41,23 +41,9 @@ class RAdam(Optimizer):
             for theirs in _FROM_ADAMS.keys() & kept.keys():
                 kept[_FROM_ADAMS[theirs]] = kept.pop(theirs).to(weight.device)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One update; a closure is evaluated first, as torch's own optimizers do."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            self._update(group)
-        return loss
-
-    def _update(self, group: dict[str, Any]) -> None:
-        weights = [weight for weight in group["params"] if weight.grad is not None]
-        if not weights:
-            return
+    def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         states = [self._state_of(weight) for weight in weights]
-        gradients = [weight.grad for weight in weights]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
         firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
         torch._foreach_add_([state["count"] for state in states], 1)
         factors = _factors(states[0]["count"], *group["betas"])  # the same for all: they start together
