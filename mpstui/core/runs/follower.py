@@ -195,7 +195,7 @@ class RunFollower:
             printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
-        numbers = NumberWitnesses(
+        witnesses = NumberWitnesses(
             Witness(self.own_name, said(own, points)),
             Witness(beats.program_name, said(program, {})),
             Witness(external.path.name if external is not None else "", printed),
@@ -206,13 +206,14 @@ class RunFollower:
             sees_losses=own is not None and own.loss_seen == "backward",
             sees_epochs=own is not None and own.loss_seen == "backward" and "epoch" not in own.reported,
             resumed=self._resumed,
-        ).joined()
+        )
+        numbers, alike = witnesses.joined(), witnesses.counts_alike
         by_program = numbers.told_by.get("step") != self.own_name
         if own is not None and own.reported:  # besides what it reports itself, show what the agent has seen
             seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
             numbers = replace(numbers, told_by={**numbers.told_by, **seen})
         numbers = with_facts(numbers, own, program, printed)
-        return timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
+        return timed(numbers, self.pace, self.program_pace, by_program=by_program, alike=alike, moving=moving)
 
     @property
     def _waits(self) -> bool:

@@ -77,14 +77,19 @@ class NumberWitnesses(NamedTuple):
             # Steps derived from epochs and batches serve a run whose steps nobody else counts.
             told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
             anew = self.counts_anew or (count == "step" and self.counts_updates)
-            if anew and not (count == "step" and _falls_behind(told["step"], self.own.says.get("step"))):
+            alike = count == "step" and self.counts_alike
+            behind = count == "step" and _falls_behind(told["step"], self.own.says.get("step"))
+            if anew and not (alike or behind):
                 order = (self.program, self.printed._replace(says=told), self.own)
             first = next((one for one in order if kind(one.says.get(count)) is not None), None)
             if first is not None:
                 found[count], by[count] = kind(first.says[count]), first.name
+            if alike and first is self.own:
+                found[count] = max(found[count], told["step"])
             # A total beside the count precedes the arguments, and these precede one that was found elsewhere.
-            totals = (first or self.own, self.program, self.asked, self.printed, self.own)
-            from_zero = first is self.own and self.counts_anew and self.resumed
+            beside = (first or self.own, self.printed) if alike else (first or self.own,)
+            totals = (*beside, self.program, self.asked, self.printed, self.own)
+            from_zero = first is self.own and self.counts_anew and self.resumed and not alike
             for one in totals[:1] if from_zero else totals:
                 planned = kind(one.says.get(total))
                 if one is self.asked:
@@ -93,21 +98,7 @@ class NumberWitnesses(NamedTuple):
                     found[total], by[total] = planned, one.name
                     break
             if first is not None and count == "epoch":
-                start = integer(first.says.get("first_epoch"))
-                printed = self.printed.says if first is self.own and self.sees_epochs else {}
-                if printed.get("first_epoch") == 0 and integer(printed.get("epoch")) is not None:
-                    found[count], start = found[count] - 1, 0  # as the program prints it
-                found |= {
-                    "first_epoch": 1 if start is None else start,
-                    "epoch_done": first.says.get("epoch_done") is True,
-                }
-                fitting = (one for one in (first, *order) if one.says.get("epoch_steps"))
-                within = next((one for one in fitting if one is self.own or _is_epoch(one, found)), first)
-                if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
-                    within = self.own  # as many batches, reported at each step
-                found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
-                if within is self.printed:
-                    found |= self._in_steps(found)
+                found |= self._in_epoch(first, order, found)
         if (teller := next(self._of_loss(), None)) is not None:
             found["loss"], by["loss"] = number(teller.says["loss"]), teller.name
             found["loss_is_finite"] = found["loss"] is not None
@@ -132,6 +123,33 @@ class NumberWitnesses(NamedTuple):
                 if shown not in found or one is not self.own or not self.sees_losses:
                     found[shown] = value
         return found
+
+    def _in_epoch(self, first: Witness, order: Sequence[Witness], found: Mapping[str, Any]) -> dict[str, Any]:
+        """The epoch that ``first`` tells as the program prints it, and where in it the training is."""
+        epoch, start = found["epoch"], integer(first.says.get("first_epoch"))
+        printed = self.printed.says if first is self.own and self.sees_epochs else {}
+        if printed.get("first_epoch") == 0 and integer(printed.get("epoch")) is not None:
+            epoch, start = epoch - 1, 0
+        told = {**found, "epoch": epoch, "first_epoch": 1 if start is None else start}
+        told["epoch_done"] = first.says.get("epoch_done") is True
+        fitting = (one for one in (first, *order) if one.says.get("epoch_steps"))
+        within = next((one for one in fitting if one is self.own or _is_epoch(one, told)), first)
+        if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
+            within = self.own  # as many batches, reported at each step
+        told |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
+        return {**told, **self._in_steps(told)} if within is self.printed else told
+
+    @property
+    def counts_alike(self) -> bool:
+        """Whether the program prints, now and then, the steps that the agent has counted since the process began.
+
+        Both are then steps that are done, and between two lines the agent's count is the newer one.
+        """
+        printed, seen = integer(self.printed.says.get("printed_step")), integer(self.own.says.get("step"))
+        if not self.counts_anew or printed is None or seen is None:
+            return False
+        since_beat = _MOST_APART_SECONDS * (number(self.own.says.get("steps_per_second")) or 0.0)
+        return seen / 2 <= printed <= seen + since_beat
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
         """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on ends with 5.
@@ -261,32 +279,20 @@ class ProgressPace:
         self._beaten.clear()
 
 
-def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_program: bool, moving: bool) -> Numbers:
+def timed(
+    numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_program: bool, alike: bool, moving: bool
+) -> Numbers:
     """The numbers with rates and remaining time; a run that stands still has neither.
 
     Args:
         by_program: the step that is shown is the program's count.
+        alike: the agent's steps are those that the program counts.
     """
     # What is printed of an epoch may be samples, or batches of which several make a step.
-    alike = numbers.beat is not None and _count_alike(numbers, numbers.beat)
+    alike = alike or (numbers.beat is not None and _count_alike(numbers, numbers.beat))
     within = numbers if by_program or numbers.beat is None or alike else numbers.beat
     one_of_many = numbers.beat is not None and numbers.beat.training is not None  # nobody knows how many
-    epoch_end: int | None = None
-    end: int | None = None
-    if numbers.step is not None and within.epoch_step is not None and within.epoch_steps is not None:
-        epoch_end = numbers.step + within.epoch_steps - within.epoch_step
-        if numbers.epochs is not None and numbers.epoch is not None and not one_of_many:
-            before = math.floor(numbers.epoch) - numbers.first_epoch
-            end = epoch_end + round(max(0, numbers.epochs - before - 1) * within.epoch_steps)
-            whole = round(numbers.epochs * within.epoch_steps)
-            apart = max(within.epoch_steps, _MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
-            if abs(numbers.step - before * within.epoch_steps - within.epoch_step) < apart and before < numbers.epochs:
-                # Step and epoch may be from two moments; more steps were made if an attempt repeated an epoch.
-                end = whole if whole >= numbers.step else end
-    elif numbers.epoch is not None and not one_of_many and (numbers.step or 0) > 2:
-        begun = numbers.epoch - numbers.first_epoch + 1
-        if numbers.step in (begun, begun - 1) and within.epoch_steps in (None, 1) and numbers.epochs is not None:
-            end = round(numbers.epochs)  # each epoch is one step, as with graph networks
+    end, epoch_end = (None, None) if numbers.step is None else _ends(numbers, within, one_of_many=one_of_many)
     counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
@@ -311,6 +317,28 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     if numbers.step is None:  # samples are counted, not steps
         numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
+
+
+def _ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
+    """The steps with which the run and the present epoch end, by what is known of epochs; None: unknown."""
+    step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
+    if within.epoch_step is None or within.epoch_steps is None:
+        if epoch is None or epochs is None or step <= 2:
+            return None, None
+        begun = epoch - numbers.first_epoch + 1
+        # Each epoch is one step, as with graph networks.
+        return round(epochs) if step in (begun, begun - 1) and within.epoch_steps in (None, 1) else None, None
+    epoch_end = step + within.epoch_steps - within.epoch_step
+    if epochs is None or epoch is None:
+        return None, epoch_end
+    before = math.floor(epoch) - numbers.first_epoch
+    end = epoch_end + round(max(0, epochs - before - 1) * within.epoch_steps)
+    whole = round(epochs * within.epoch_steps)
+    apart = max(within.epoch_steps, _MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
+    if abs(step - before * within.epoch_steps - within.epoch_step) < apart and before < epochs:
+        # Step and epoch may be from two moments; more steps were made if an attempt repeated an epoch.
+        end = whole if whole >= step else end
+    return end, epoch_end
 
 
 def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:

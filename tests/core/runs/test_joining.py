@@ -49,7 +49,7 @@ def test_a_loss_that_is_printed_along_the_steps_goes_before_the_one_the_agent_se
         assert (shown.numbers.loss, curve.last, curve.count, curve.axis) == (1.83, 1.83, 31, "step")
         assert {name: shown.numbers.told_by[name] for name in ("loss", "step", "lr")} == {
             "loss": "output.log",
-            "step": "output.log",
+            "step": "agent",
             "lr": "agent",
         }
     assert shown.series["loss (agent)"].axis == "optimizer step"
@@ -291,6 +291,28 @@ def test_a_printed_number_below_the_steps_of_this_process_is_not_its_step(home: 
     run.output("step 2: loss 0.5\n", 2)
     for shown in both(home, run):
         assert (shown.numbers.step, shown.numbers.told_by["step"]) == (36, "agent")
+    run.release()
+
+
+@pytest.mark.parametrize(("seen", "shown_step"), [(523, 523), (398, 400), (400, 400)])
+def test_between_two_printed_steps_the_agents_count_is_the_step_where_both_began_with_this_process(
+    home: Home, seen: int, shown_step: int
+) -> None:
+    """It loads weights to begin with: the agent cannot tell that from a resume, what is printed can."""
+    run = seen_by_agent(run_of(home), seen, 0.5, steps_per_second=88.0)
+    run.output("step 200/1500 loss 0.60\nstep 400/1500 loss 0.50\n")
+    for shown in both(home, run):
+        numbers = shown.numbers
+        assert (numbers.step, numbers.steps, numbers.told_by["step"]) == (shown_step, 1500, "agent")
+    run.release()
+
+
+def test_the_agents_count_has_the_printed_total_after_a_resume_if_both_count_from_zero(home: Home) -> None:
+    run = run_of(home, attempt=2, checkpoint="ckpt.pt")
+    seen_by_agent(run, 523, 0.5, attempt=2, steps_per_second=88.0)
+    run.output("step 200/1500 loss 0.60\nstep 400/1500 loss 0.50\n", 2)
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (523, 1500)
     run.release()
 
 
