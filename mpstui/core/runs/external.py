@@ -47,15 +47,18 @@ class ExternalMetrics:
         file: FollowedFile | None = None,
         opened: Callable[[FollowedFile], MetricSource | None] | None = None,
         earlier: Sequence[ExternalMetrics] = (),
+        steps_before: int = 0,
     ) -> None:
         """``store`` continues the curves of ``earlier`` attempts, which must have been read into it completely.
+
+        ``steps_before``: how many steps were done before the first one that the file counts.
 
         ``file`` and ``opened``: what detects changes, and what reads them, if not one file recognised by its content.
         """
         self.path = path
         self.file = FollowedFile(path) if file is None else file
         self._opened = opened
-        self._earlier = earlier
+        self._earlier, self.steps_before = earlier, steps_before
         self.newest: dict[str, Any] = {}
         self.unreadable = False
         """Whether opening it was tried and failed."""
@@ -238,6 +241,8 @@ class ExternalMetrics:
             self.starts_anew = self.starts_anew or newest.run > 0
             told = newest.time if newest.time is not None and math.isfinite(newest.time) else moment
             record = {"time": told, "attempt": self._first_run + newest.run, **_record(newest, primary, leads=leads)}
+            if record["step"] is not None:
+                record["step"] += self.steps_before
             records.append({**record, **_known(newest, leads=leads)})
             if isinstance(point, PointColumns):
                 self.store.add(waiting)
@@ -250,7 +255,7 @@ class ExternalMetrics:
                 self.store.add_columns(
                     record["attempt"],
                     columns,
-                    steps=point.steps,
+                    steps=None if point.steps is None else [step + self.steps_before for step in point.steps],
                     epochs=point.epochs,
                     times=point.times or [math.nan if moment is None else moment] * len(point.epochs),
                 )

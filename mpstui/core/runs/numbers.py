@@ -148,8 +148,7 @@ class NumberWitnesses(NamedTuple):
         printed, seen = integer(self.printed.says.get("printed_step")), integer(self.own.says.get("step"))
         if not self.counts_anew or printed is None or seen is None:
             return False
-        since_beat = _MOST_APART_SECONDS * (number(self.own.says.get("steps_per_second")) or 0.0)
-        return seen / 2 <= printed <= seen + since_beat
+        return are_alike(printed, seen, number(self.own.says.get("steps_per_second")))
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
         """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on ends with 5.
@@ -210,6 +209,12 @@ def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
     value, low, high = printed.last, seen.minimum, seen.maximum
     is_another = value and low and high and low > 0 and not low / 2 <= value <= 2 * high
     return seen.count > MANY_TIMES * printed.count and not is_another
+
+
+def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bool:
+    """Whether a step that was printed may be one of those that the agent has ``seen``: not every step is printed, and
+    heartbeats may be older than the newest line."""
+    return seen / 2 <= printed <= seen + _MOST_APART_SECONDS * (steps_per_second or 0.0)
 
 
 def respelt(name: str) -> str:

@@ -26,6 +26,7 @@ from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
 from .lasting import idle_before
 from .local_machine import LocalMachine
+from .outputs import Outputs
 from .planned import planned_totals
 from .state import RunWitnesses, exit_summary
 from .summaries import Stamps, Summaries, files_of, stamps_of
@@ -109,6 +110,7 @@ class RunReader(RunFollower):
         self._pattern: str | None = None
         self._output: Path | None = None
         self._output_bytes, self._known, self._attempt = 0, False, 0
+        self._outputs = Outputs(run, machine, self.capacity)
         self._started: float | None = None
         self._command, self._before = KnownCommand(), Before(run, machine, self._metrics)
 
@@ -302,16 +304,12 @@ class RunReader(RunFollower):
 
         What the list knew stays until the new curve has come as far.
         """
-        known, count = self.external, self._attempt - 1
-        if known is None or known.path != self._output or len(self._earlier) == count:
+        known = self.external
+        if known is None or known.path != self._output:
             return
-        store, clock = SeriesStore(capacity=self.capacity), self.machine.clock
-        found: list[ExternalMetrics] = []
-        for number in range(1, self._attempt + 1):
-            path, before = self.run.attempt(number).output, tuple(found)
-            found.append(ExternalMetrics(path, clock, self._pattern, attempt=number, store=store, earlier=before))
-        *self._earlier, self.external = found
-        self.external.show(known.newest)
+        if len(self._earlier) + 1 == self._attempt and not self._outputs.is_misplaced(known, self._attempt):
+            return
+        *self._earlier, self.external = self._outputs.chain(self._attempt, self._pattern, known.newest)
 
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:
         if self._started is None and launch is not None:  # the start of the first attempt never changes

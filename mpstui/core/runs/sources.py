@@ -84,13 +84,17 @@ class ConsoleSource:
             return ()
 
     def _new_reader(self, *, from_zero: bool = False) -> LogReader:
-        from ..formats.grammars import Declared, all_grammars
-        from ..formats.reader import LogReader
+        return log_reader(self._pattern, from_zero=from_zero or self._from_zero)
 
-        pattern, from_zero = self._pattern, from_zero or self._from_zero
-        if pattern is None:
-            return LogReader(from_zero=from_zero)
-        return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero)
+
+def log_reader(pattern: str | None, *, from_zero: bool = False) -> LogReader:
+    """A reader of console output, which knows the ``pattern`` of a profile; see `LogReader`."""
+    from ..formats.grammars import Declared, all_grammars
+    from ..formats.reader import LogReader
+
+    if pattern is None:
+        return LogReader(from_zero=from_zero)
+    return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero)
 
 
 class MetricSource:

@@ -285,6 +285,38 @@ def test_after_a_resume_the_steps_go_on_as_the_program_prints_them(home: Home) -
     run.release()
 
 
+def test_steps_that_are_printed_from_zero_again_after_a_resume_go_on_where_the_agent_counts_on(home: Home) -> None:
+    run = run_of(home, attempt=1)
+    run.output("".join(f"step {i} loss {9 / i:.3f}\n" for i in range(10, 301, 10)))
+    run.beat(step=300, loss=0.03, loss_seen="backward").exit(1, code=1)
+    run.launch(2, checkpoint="ckpt.pt").status("running", 2, trainer=[77, 5])
+    run.output("".join(f"step {i} loss {9 / (300 + i):.3f}\n" for i in (10, 20)), 2)
+    monitor = make_monitor(home, FakeClock())
+    monitor.refresh(run.run.run)  # before the agent has told anything
+    for done in (2, 5):
+        run.output(f"step {done}0 loss {9 / (300 + 10 * done):.3f}\n" if done > 2 else "", 2)
+        run.beat(2, step=301 + 10 * done, begun_step=300, loss=0.02, loss_seen="backward", seq=done)
+        curve = monitor.refresh(run.run.run)[0].series["loss"]
+    assert (list(curve.x[-4:]), list(curve.superseded)) == ([300, 310, 320, 350], [])
+    run.exit(2, code=1).launch(3, checkpoint="ckpt.pt").status("running", 3, trainer=[77, 5])
+    run.output("".join(f"step {i} loss 0.01\n" for i in (10, 20, 30)), 3)
+    run.beat(3, step=381, begun_step=350, loss=0.01, loss_seen="backward")
+    for shown in (monitor.refresh(run.run.run)[0], both(home, run)[1]):
+        curve = shown.series["loss"]
+        assert (list(curve.x[-4:]), list(curve.superseded), shown.numbers.step) == ([350, 360, 370, 380], [], 381)
+    run.release()
+
+
+@pytest.mark.parametrize("steps", [(310, 320, 330), (10, 20, 130)])
+def test_steps_that_go_on_or_are_others_than_the_agents_stay_where_they_are(home: Home, steps: tuple[int, ...]) -> None:
+    """The agent may count several steps where the program counts one."""
+    run = run_of(home, attempt=2)
+    run.output("".join(f"step {i} loss {9 / i:.3f}\n" for i in steps), 2)
+    run.beat(2, step=335, begun_step=300, loss=0.02, loss_seen="backward")
+    assert list(both(home, run)[1].series["loss"].x) == [*map(float, steps)]
+    run.release()
+
+
 def test_a_printed_number_below_the_steps_of_this_process_is_not_its_step(home: Home) -> None:
     """A second attempt that began anew, of a program that prints epochs by a name of steps."""
     run = seen_by_agent(run_of(home, attempt=2), 36, 0.5, attempt=2)
