@@ -21,8 +21,9 @@ settings.register_profile("search", _SAME, derandomize=False, print_blob=True)
 settings.load_profile("same")
 
 
-# A job in the background of a script ignores SIGINT, and every process below would inherit that.
+# A job in the background of a script ignores SIGINT, one under nohup SIGHUP; every process below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # What is imported is garbage nowhere: nobody looks through it, nor for it while tests are collected.
 gc.set_threshold(50_000, 20, 50)
