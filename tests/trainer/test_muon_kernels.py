@@ -33,11 +33,13 @@ def test_the_kernels_do_what_torch_does(own: ModuleType) -> None:
     momenta = [[_laid_out(one.shape, generator) for one in members] for members in classes]
     # As they come, some in another order of memory than their weights.
     gradients = [[torch.randn(one.shape, generator=generator) for one in members] for members in classes]
-    sizes = [_wide(members) for members in classes]
     results = []
     for around in (_Around, own):
         kept = copy.deepcopy(momenta)
-        results.append((around.directions(gradients, kept, 0.9, sizes), kept))
+        sizes = [_wide(members) for members in classes]
+        parts = zip(gradients, kept, sizes, strict=True)
+        found = [around.directions(arriving, one, 0.9, size) for arriving, one, size in parts]
+        results.append((found, kept))
     (torchs, torchs_momenta), (found, own_momenta) = results
     assert not torch.equal(momenta[0][0], own_momenta[0][0])
     torch.testing.assert_close(torchs_momenta, own_momenta)
@@ -55,7 +57,7 @@ def test_they_move_weights_as_torch_does(own: ModuleType) -> None:
         weight, lr = _laid_out(shape, generator), torch.tensor(0.1)
         matrix = torch.randn(1, *_wide([weight]), generator=generator).bfloat16()
         theirs, mine = weight.clone(), weight.clone()
-        _Around.move([[theirs]], [matrix], lr, 0.1)
-        own.move([[mine]], [matrix], lr, 0.1)
+        _Around.move([theirs], matrix, lr, 0.1)
+        own.move([mine], matrix, lr, 0.1)
         assert not torch.equal(weight, mine)
         torch.testing.assert_close(theirs, mine)

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from ..kernels import kernels_on
+from ..streams import side_by_side
 from .grouped import Grouped
 
 # Coefficients of the quintic iteration from Jordan's write-up: steep at 0; singular values end up between 0.7 and 1.2.
@@ -22,11 +23,8 @@ _ADAM_LR_RATIO = 0.05
 """The AdamW part runs at this fraction of the matrix learning rate: 0.02 gives the usual 0.001."""
 _ADAM_BETAS = (0.9, 0.95)
 
-_FREE_ZEROS = 1 << 20
-"""Padding a matrix with this many zeros costs a GPU less than launching a separate iteration."""
-
-Classes = list[list[torch.Tensor]]
-"""One list of tensors for each size class of weights."""
+_FREE_ZEROS = 1 << 18
+"""Padding a matrix with this many zeros costs a GPU less than one more iteration beside the others."""
 
 
 class Muon(Grouped):
@@ -52,11 +50,14 @@ class Muon(Grouped):
             if not self.state[weight]:
                 self.state[weight]["momentum"] = torch.zeros_like(weight)
         classes = size_classes(weights, _FREE_ZEROS if weights[0].is_cuda else 0)
-        gradients = [[one for weight in members if (one := weight.grad) is not None] for members in classes]
-        momenta = [[self.state[weight]["momentum"] for weight in members] for members in classes]
         around = kernels_on("optimizers.muon_kernels", weights, group["lr"]) or _Around
-        directions = around.directions(gradients, momenta, group["momentum"], [_wide(members) for members in classes])
-        around.move(classes, [iterated(one) for one in directions], group["lr"], group["weight_decay"])
+        with side_by_side(weights[0].device) as places:
+            for members, place in zip(classes, places, strict=False):
+                with place:
+                    gradients = [one for weight in members if (one := weight.grad) is not None]
+                    momenta = [self.state[weight]["momentum"] for weight in members]
+                    matrices = around.directions(gradients, momenta, group["momentum"], _wide(members))
+                    around.move(members, iterated(matrices), group["lr"], group["weight_decay"])
 
     def _update_adamw(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         states = [self.state[weight] for weight in weights]
@@ -80,30 +81,23 @@ class _Around:
 
     @staticmethod
     def directions(
-        gradients: Classes, momenta: Classes, momentum: float, sizes: Sequence[tuple[int, int]]
-    ) -> list[torch.Tensor]:
-        """Update the momenta; the directions of each class as matrices of its size, ready for the iteration."""
-        torch._foreach_lerp_(_all(momenta), _all(gradients), 1 - momentum)
-        updates = iter(torch._foreach_lerp(_all(gradients), _all(momenta), momentum))
-        return [
-            normalised(_stacked([next(updates) for _ in members], size))
-            for members, size in zip(gradients, sizes, strict=True)
-        ]
+        gradients: list[torch.Tensor], momenta: list[torch.Tensor], momentum: float, size: tuple[int, int]
+    ) -> torch.Tensor:
+        """Update the momenta of a size class; its directions as matrices of its size, ready for the iteration."""
+        torch._foreach_lerp_(momenta, gradients, 1 - momentum)
+        return normalised(_stacked(torch._foreach_lerp(gradients, momenta, momentum), size))
 
     @staticmethod
-    def move(classes: Classes, matrices: Sequence[torch.Tensor], lr: float | torch.Tensor, weight_decay: float) -> None:
-        """Apply the orthogonalised matrices of each class to its weights."""
-        weights = _all(classes)
+    def move(
+        weights: list[torch.Tensor], matrices: torch.Tensor, lr: float | torch.Tensor, weight_decay: float
+    ) -> None:
+        """Apply the orthogonalised matrices of a size class to its weights."""
         updates = [torch.empty_like(weight) for weight in weights]
-        torch._foreach_copy_(updates, _all(map(_taken_back, matrices, classes)))
+        torch._foreach_copy_(updates, _taken_back(matrices, weights))
         torch._foreach_mul_(updates, [-math.sqrt(max(1.0, len(one) / (one.numel() // len(one)))) for one in updates])
         torch._foreach_mul_(updates, lr)  # which may be a tensor, as `alpha` may not
         torch._foreach_mul_(weights, 1 - lr * weight_decay)
         torch._foreach_add_(weights, updates)
-
-
-def _all(classes: Iterable[list[torch.Tensor]]) -> list[torch.Tensor]:
-    return [one for members in classes for one in members]
 
 
 def _wide(weights: Sequence[torch.Tensor]) -> tuple[int, int]:

@@ -10,13 +10,12 @@ channels-last: the iteration does not mind their order.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 import triton
 import triton.language as tl
 
-from .muon import Classes
+from ..streams import side_by_side
 
 _ROWS, _COLUMNS, _BLOCK = 32, 128, 4096
 
@@ -82,53 +81,55 @@ def _move_kernel(
 
 
 def directions(
-    gradients: Classes, momenta: Classes, momentum: float, sizes: Sequence[tuple[int, int]]
-) -> list[torch.Tensor]:
-    """Update the momenta; the directions of each size class as matrices ready for the iteration.
+    gradients: list[torch.Tensor], momenta: list[torch.Tensor], momentum: float, size: tuple[int, int]
+) -> torch.Tensor:
+    """Update the momenta of a size class; the directions of its weights as matrices ready for the iteration.
 
     Args:
-        sizes: rows and columns of each class's matrices.
+        size: rows and columns of the matrices.
 
     Returns:
-        For each class bfloat16, shape (count, rows, columns), singular values of at most 1.
+        bfloat16, shape (count, rows, columns), singular values of at most 1.
     """
-    found = []
-    for arriving, kept, (rows, columns) in zip(gradients, momenta, sizes, strict=True):
-        grid = (triton.cdiv(rows, _ROWS), triton.cdiv(columns, _COLUMNS))
-        matrices = kept[0].new_empty((len(kept), rows, columns), dtype=torch.bfloat16)
-        squares = kept[0].new_empty((len(kept), grid[0] * grid[1]))
-        for place, (gradient, one) in enumerate(zip(arriving, kept, strict=True)):
-            if gradient.stride() != one.stride():
-                gradient = torch.empty_like(one).copy_(gradient)
-            height, width = _sides(one)
-            _direction_kernel[grid](
-                gradient, one, matrices[place], squares[place], 1 - momentum, height, width, rows, columns,
-                height > width, _ROWS, _COLUMNS,
-            )  # fmt: skip
-        parts, size = squares.shape[1], rows * columns
-        _normalise_kernel[triton.cdiv(size, _BLOCK), len(kept)](
-            matrices, squares, size, parts, triton.next_power_of_2(parts), _BLOCK
-        )
-        found.append(matrices)
-    return found
+    rows, columns = size
+    grid = (triton.cdiv(rows, _ROWS), triton.cdiv(columns, _COLUMNS))
+    matrices = momenta[0].new_empty((len(momenta), rows, columns), dtype=torch.bfloat16)
+    squares = momenta[0].new_empty((len(momenta), grid[0] * grid[1]))
+    with side_by_side(matrices.device) as places:
+        for gradient, kept, matrix, part, place in zip(gradients, momenta, matrices, squares, places, strict=False):
+            with place:
+                if gradient.stride() != kept.stride():
+                    gradient = torch.empty_like(kept).copy_(gradient)
+                height, width = _sides(kept)
+                _direction_kernel[grid](
+                    gradient, kept, matrix, part, 1 - momentum, height, width, rows, columns,
+                    height > width, _ROWS, _COLUMNS,
+                )  # fmt: skip
+    parts = squares.shape[1]
+    _normalise_kernel[triton.cdiv(rows * columns, _BLOCK), len(momenta)](
+        matrices, squares, rows * columns, parts, triton.next_power_of_2(parts), _BLOCK
+    )
+    return matrices
 
 
-def move(classes: Classes, matrices: Sequence[torch.Tensor], lr: torch.Tensor, weight_decay: float) -> None:
-    """Apply the orthogonalised matrices of each class to its weights."""
-    for members, along in zip(classes, matrices, strict=True):
-        for weight, matrix in zip(members, along, strict=True):
+def move(weights: list[torch.Tensor], matrices: torch.Tensor, lr: torch.Tensor, weight_decay: float) -> None:
+    """Apply the orthogonalised matrices of a size class to its weights."""
+    with side_by_side(matrices.device) as places:
+        for weight, matrix, place in zip(weights, matrices, places, strict=False):
             height, width = _sides(weight)
             rows, columns = min(height, width), max(height, width)
-            _move_kernel[triton.cdiv(rows, _ROWS), triton.cdiv(columns, _COLUMNS)](
-                weight, matrix, lr, weight_decay, math.sqrt(max(1.0, height / width)), height, width, matrix.shape[1],
-                height > width, _ROWS, _COLUMNS,
-            )  # fmt: skip
+            grid = (triton.cdiv(rows, _ROWS), triton.cdiv(columns, _COLUMNS))
+            with place:
+                _move_kernel[grid](
+                    weight, matrix, lr, weight_decay, math.sqrt(max(1.0, height / width)), height, width,
+                    matrix.shape[1], height > width, _ROWS, _COLUMNS,
+                )  # fmt: skip
 
 
 def try_out() -> None:
     """Run each once on the current GPU."""
     weight, lr = torch.zeros(8, 8, device="cuda"), torch.zeros((), device="cuda")
-    move([[weight]], directions([[weight]], [[weight.clone()]], 0.9, [(8, 8)]), lr, 0.0)
+    move([weight], directions([weight], [weight.clone()], 0.9, (8, 8)), lr, 0.0)
 
 
 def _sides(weight: torch.Tensor) -> tuple[int, int]:
