@@ -61,6 +61,30 @@ def test_evaluations_count_towards_the_end_but_not_as_slowness() -> None:
     assert progress.remaining_seconds(step + 1001) == pytest.approx(1000 * 0.4, rel=0.1)
 
 
+@pytest.mark.parametrize("reported", [1, 40], ids=["each step", "one step a second"])
+def test_an_evaluation_after_each_epoch_counts_as_often_as_it_comes(reported: int) -> None:
+    """Whatever is reported, at any moment: 40 steps a second, 5 epochs of 40 seconds, and evaluations of 25 seconds."""
+    progress, of_epoch, lasts = StepRate(), 1600, 25.0
+    for epoch in range(5):
+        for step in range(0, of_epoch, reported):
+            now = epoch * (of_epoch / 40 + lasts) + step / 40
+            progress.add(now, epoch * of_epoch + step)
+            if epoch and step % 400 == 0 and step:
+                assert progress.remaining_seconds(5 * of_epoch) == pytest.approx(5 * (40 + lasts) - now, abs=4.0)
+    progress.add(5 * 40 + 4 * lasts, 5 * of_epoch)
+    assert progress.remaining_seconds(5 * of_epoch) == pytest.approx(lasts, abs=2.0)
+
+
+def test_an_evaluation_an_hour_is_remembered() -> None:
+    progress = StepRate()
+    now, step = 0.0, 0
+    for _ in range(3):
+        now, step = run(progress, start=now, step=step, steps=3600, pace=1.0)
+        now += 200.0
+    run(progress, start=now, step=step, steps=1800, pace=1.0)
+    assert progress.remaining_seconds(5 * 3600) == pytest.approx(1800 + 3600 + 2 * 200, rel=0.02)
+
+
 def test_a_new_attempt_starts_to_know_anew() -> None:
     progress = StepRate()
     run(progress, start=0.0, step=0, steps=50, pace=0.1)
