@@ -181,6 +181,7 @@ class RunsScreen(ActingScreen):
         view, services = self.table.view, self.context.services
         self._show_marks(self.context.state.snapshots or ())
         self._place_peek()
+        self._show_selected()
 
         def keep() -> RunTable.Rearranged:
             services.keep_list_view(view)
