@@ -10,6 +10,7 @@ import functools
 import linecache
 import re
 import sys
+import weakref
 from typing import Any
 
 _LIBRARIES = frozenset({"torch", "accelerate", "transformers", "lightning", "lightning_fabric", "pytorch_lightning"})
@@ -37,9 +38,9 @@ class _Root:
         self.passes_per_step = 0
         self.proven: set[float] = set()
 
-    def stepped(self) -> None:
+    def stepped(self, evaluations: int) -> None:
         if self.passes:
-            self.passes_per_step, self.passes = self.passes, 0
+            self.passes_per_step, self.passes = max(1, self.passes // evaluations), 0
             if self.divisor is not None and self.passes_per_step == self.divisor:
                 self.proven.add(self.divisor)
 
@@ -64,6 +65,8 @@ class Losses:
         self._roots: dict[tuple[str, str, str], _Root] = {}
         self._several: dict[str, _Root] = {}
         self._last: _Root | None = None
+        self._evaluated: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """Evaluations by optimizer, when more than one was last seen in a step."""
 
     @property
     def passes_per_step(self) -> int:
@@ -101,10 +104,22 @@ class Losses:
             root.divisor = _divisor(grad_fn)
         root.passes += 1
 
-    def stepped(self) -> None:
+    def stepped(self, optimizer: Any) -> None:
         """An optimizer made a step."""
+        several = any(root.passes > 1 for root in self._roots.values())
+        evaluations = self._evaluations(optimizer) if several else 1
         for root in self._roots.values():
-            root.stepped()
+            root.stepped(evaluations)
+
+    def _evaluations(self, optimizer: Any) -> int:
+        """How often one step has evaluated the loss of the same batch: LBFGS searches along a line, and counts."""
+        counts: list[int] = [
+            one["func_evals"] for one in optimizer.state.values() if isinstance(one, dict) and "func_evals" in one
+        ]
+        before: int = self._evaluated.get(optimizer, 0)
+        self._evaluated[optimizer] = now = sum(counts)
+        most = max(root.passes for root in self._roots.values())  # what was counted before a resume is none of them
+        return max(1, min(now - before, most))
 
     def read(self) -> tuple[float | None, dict[str, float | None]]:
         """The loss, and further numbers by name: each of several losses, or a sum that is no loss per sample."""

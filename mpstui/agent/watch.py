@@ -97,7 +97,7 @@ class Watch:
         if self._off:
             return
         try:
-            self.losses.stepped()
+            self.losses.stepped(optimizer)
             if self.captured.is_capturing():
                 self.captured.take(optimizer)
             else:

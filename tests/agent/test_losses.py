@@ -53,7 +53,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[Training]:
         (torch.amp.GradScaler, "scale", made.losses.before_scale),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name), look))
-    hook = register_optimizer_step_post_hook(lambda *_: made.losses.stepped())
+    hook = register_optimizer_step_post_hook(lambda optimizer, *_: made.losses.stepped(optimizer))
     yield made
     hook.remove()
 
@@ -191,3 +191,22 @@ def test_a_loss_written_twice_for_no_sync_is_one(training: Training) -> None:
 )
 def test_the_name_of_a_loss_is_read_from_its_line(line: str, name: str) -> None:
     assert _name_of(line) == name
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_step_that_evaluates_the_loss_many_times_accumulates_none_of_them(training: Training, batches: int) -> None:
+    """LBFGS calls its closure up to 20 times a step: each is a whole batch, or several whose gradients add up."""
+    training.optimizer = torch.optim.LBFGS(training.net.parameters(), lr=0.01)  # type: ignore[assignment]
+
+    def closure() -> float:
+        training.optimizer.zero_grad()
+        for part in range(batches):
+            loss = training.loss(part) / batches
+            loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    for _ in range(3):
+        training.optimizer.step(closure)
+        assert training.losses.passes_per_step == batches
+    printed = closure()
+    assert training.read() == (pytest.approx(printed * batches), {})
