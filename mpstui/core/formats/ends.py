@@ -69,14 +69,20 @@ class Ends:
         """The newest epoch whose loss was told as a whole."""
         self._evaluates = False
         """Whether evaluations come behind the epochs of this run."""
+        self._evaluated: Number | None = None
+        """The epoch in which an evaluation has come, and no training since."""
+        self._each_epoch = False
+        """Whether the next epoch came after the evaluation before."""
+        self._presumed = False
+        """Whether the end of ``epoch`` follows from an evaluation, whatever steps it has."""
         self._told = UNTOLD
         self._device_stated = False
         self._faint = self._went_on = False
 
     def begin_run(self) -> None:
         """Another run in the same log; its device is known until it says another."""
-        self.epoch = self._measured = None
-        self.zeroth_epoch = self._evaluates = False
+        self.epoch = self._measured = self._evaluated = None
+        self.zeroth_epoch = self._evaluates = self._each_epoch = False
         self._told = self._told._replace(done=False, failure=None)
 
     def learn(self, fact: Fact, current: Counters, at_end: bool | None) -> None:
@@ -107,19 +113,25 @@ class Ends:
         if self._told.failure:
             self._told = self._told._replace(failure=None)
 
-    def evaluate(self, epoch: Number | None, place: Counters) -> None:
-        """An evaluation while training stood at ``place``."""
-        self._evaluates = True
+    def evaluate(self, epoch: Number | None, place: Counters, own: Counters) -> None:
+        """An evaluation while training stood at ``place``; it tells ``own`` counters."""
+        self._evaluates, self._evaluated = True, epoch
+        of_epoch = own.epoch is not None and own.epoch == epoch and own.shown_step is None
         if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
             self.epoch = epoch
         elif place.shown_step is None:
             # One that comes before its epoch's loss may be of the network as it began.
             self.epoch = epoch if epoch is not None and epoch == self._measured else self.epoch
             self._measured = epoch
+        elif place.epoch_steps is None and epoch is not None and (of_epoch or self._each_epoch):
+            self.epoch, self._presumed = epoch, True
 
     def train(self, reading: LineReading, before: Counters) -> None:
         """A reading of training; ``before`` held until now."""
         now = reading.counters
+        if self._evaluated is not None and now.positioned:
+            self._each_epoch = now.epoch is not None and now.epoch > self._evaluated
+            self._evaluated = None
         self._zeroth_step = self._zeroth_step or now.shown_step == 0
         if reading.loss is not None and now.or_else(before) != before:
             self._went_on = self._went_on or (self._told.done and self._faint)
@@ -130,8 +142,10 @@ class Ends:
         last = now.epoch_steps and now.epoch_step == now.epoch_steps
         if reading.epoch_done or (reading.eval_metrics and (whole or last)):
             self.epoch = now.epoch
-        elif now.epoch == self.epoch and now.shown_step is not None and now.shown_step != now.shown_steps:
-            self.epoch = None  # it goes on after all: its end was counted otherwise
+        elif now.shown_step is not None and now.shown_step != now.shown_steps:
+            if now.epoch == self.epoch or (self._presumed and now.epoch is None):
+                self.epoch = None  # it goes on after all: its end was counted otherwise
+            self._presumed = False
 
     def at_end(self, now: Counters) -> bool | None:
         """Whether all that was planned is done; None where no plan is known."""

@@ -270,7 +270,7 @@ class Tracker:
             self._bars.turn(reading.counters)
         if reading.phase is Phase.EVAL:
             now = reading.counters
-            self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)
+            self._ends.evaluate(self.current.epoch, self._bars.best() or self.current, now)
             # An evaluation tells which epoch it is, where that is not behind what training has said.
             if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
                 epochs = first_known(now.epochs, self.current.epochs)

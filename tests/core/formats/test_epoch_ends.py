@@ -97,3 +97,22 @@ def test_how_long_an_epoch_took_is_no_metric_called_finished_in() -> None:
 )
 def test_an_epoch_that_is_told_as_a_whole_is_over_with_its_evaluation(lines: list[str], over: bool) -> None:
     assert read(*lines)[-1].epoch_done is over
+
+
+def test_an_evaluation_that_names_the_epoch_and_no_step_ends_it() -> None:
+    lines = [f"epoch 1/4 step {step} loss 1.5" for step in (10, 20, 30)]
+    points = read(*lines, "epoch 1/4 val_loss 1.8", "epoch 1/4 step 40 loss 1.4", "epoch 2/4 step 50 loss 1.3")
+    assert [point.epoch_done for point in points] == [False, False, False, True, False, False], "unless it goes on"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_evaluation_ends_an_epoch_where_the_next_one_came_after_the_evaluation_before(named: bool) -> None:
+    def trained(epoch: int, *steps: int) -> list[str]:
+        head = f"epoch {epoch}/4"
+        return [f"{head} step {n} loss 1.5" for n in steps] if named else [head, *(f"step {n} loss 1.5" for n in steps)]
+
+    first = [*trained(1, 10, 20), "val_loss 1.8", *trained(2, 30, 40), "val_loss 1.7"]
+    points = read(*first)
+    assert [point.epoch_done for point in points if point.eval_metrics] == [False, True]
+    points = read(*first, "step 50 loss 1.4", "val_loss 1.6")
+    assert [point.epoch_done for point in points[-2:]] == [False, False], "an evaluation came within the epoch"
