@@ -6,6 +6,7 @@ its counters.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Mapping, Sequence
 
@@ -60,8 +61,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     told = arguments(line, pairs) if "(" in line and "=" in line else ()
     loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
     stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
-    if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
-        return planned_among(grammar, line, pairs)  # a sentence
+    if strict and _is_sentence(line, pairs, loss, stray_words):
+        return planned_among(grammar, line, pairs)
     if loss is None and is_member(line, pairs):
         return planned_alone(grammar, pairs[0])
     bare = bare_loss(line, pairs) if strict and loss is None else None
@@ -102,6 +103,18 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _is_sentence(line: str, pairs: Sequence[Pair], loss: Pair | None, stray_words: int) -> bool:
+    """Whether a line has more words than a record, or any beside a broken loss: ``Loss is nan, stopping training``."""
+    if len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
+        return True
+    broken = loss is not None and not math.isfinite(loss.measured)
+    return broken and stray_words > sum(p.text[-1:].isalpha() for p in pairs) and not any(map(_counts, pairs))
+
+
+def _counts(pair: Pair) -> bool:
+    return not pair.key or pair.name.role in COUNTING
 
 
 def _in_place(loss: Pair | None, pairs: Sequence[Pair], counters: Counters, *, strict: bool) -> Pair | None:

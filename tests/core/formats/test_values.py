@@ -615,3 +615,11 @@ def test_a_map_of_features_is_no_measure() -> None:
     reader = LogReader()
     reader.feed(b"feature_map: 256\ntest top_k: 5\nval hits: 12\n")
     assert reader.summary().metrics == ()
+
+
+@pytest.mark.parametrize(
+    "line", ["Loss is nan, stopping training", "WARNING: loss is inf!", "Loss: nan, skipping batch"]
+)
+def test_a_sentence_about_a_broken_loss_is_no_reading(line: str) -> None:
+    points = LogReader().feed(f"step 10 loss 1.5\n{line}\nstep 20 loss nan\nloss: nan\n".encode())
+    assert [(point.step, str(point.loss)) for point in points] == [(10, "1.5"), (20, "nan"), (20, "nan")]
