@@ -2,7 +2,7 @@
 
 Two estimates answer two questions. The *pace* (steps per second of the training phases) leaves out gaps: an evaluation,
 a pause or a night's sleep does not make a training slow. The *remaining time* counts the evaluations that will come
-again, each after as many steps as lay between those before it, but never pauses or sleeps, which will not.
+again, as often as they came, but never pauses or sleeps, which will not.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ OFF_SECONDS = 300.0
 """A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it predicts nothing."""
 GAPS_KEPT = 30
 """Gaps before the window that are remembered: there may be one evaluation an hour."""
-LATE = 0.1
-"""By how much of the usual distance an evaluation may lie behind its step, as seen from outside."""
 
 
 class _Interval(NamedTuple):
@@ -48,6 +46,8 @@ class StepRate:
         self._intervals: list[_Interval] = []  # an empty deque takes 760 bytes: 3 MB of 500 runs that have ended
         self._gaps: list[_Gap] = []
         """Those that have left the window."""
+        self._forgotten = 0.0
+        """Steps made before the newest gap that is not remembered."""
         self._made = 0.0
         """Steps of all intervals, those that have left the window too."""
         self._time: float | None = None
@@ -92,7 +92,7 @@ class StepRate:
         """A new attempt begins: the time until its first sample is not work, and its device may be another."""
         self._intervals.clear()
         self._gaps.clear()
-        self._made = 0.0
+        self._made = self._forgotten = 0.0
         self._timed = False
         self._time = self.step = self.advanced_at = None
         self._idle = 0.0
@@ -131,14 +131,13 @@ class StepRate:
         """Seconds of the evaluations that are still to come in so many steps, that behind the last one included."""
         gaps = [*self._gaps, *self._gaps_within(usual)]
         longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2].seconds) if len(gaps) > 1 else OFF_SECONDS
-        gaps = [gap for gap in gaps if gap.seconds <= longest]
+        begun = LEAST_GAP_SECONDS / usual  # what comes sooner (a warm-up, a first evaluation) does not tell how often
+        gaps = [gap for gap in gaps if gap.seconds <= longest and gap.at >= begun]
         if not gaps:
             return 0.0
-        first, last = gaps[0], gaps[-1]
-        since = self._made - last.at
-        apart = max(since, (last.at - first.at) / (len(gaps) - 1) if len(gaps) > 1 else last.at)
-        to_come = math.floor((since + left) / apart + LATE) if apart else 0
-        return to_come * sum(gap.seconds for gap in gaps) / len(gaps)
+        since = self._made - gaps[-1].at
+        within = max(since, gaps[-1].at - self._forgotten)
+        return (since + left) * sum(gap.seconds for gap in gaps) / within
 
     def _gaps_within(self, usual: float) -> Iterator[_Gap]:
         at = self._made - sum(item.steps for item in self._intervals)
@@ -159,7 +158,8 @@ class StepRate:
                 gone = self._gaps_within(self.seconds_per_step or math.inf)
                 at = self._made - sum(item.steps for item in self._intervals)
                 self._gaps += [gap for gap in gone if gap.at == at]
-                del self._gaps[:-GAPS_KEPT]
+                if len(self._gaps) > GAPS_KEPT:
+                    self._forgotten = self._gaps.pop(0).at
             del self._intervals[0]
         self._intervals.append(interval)
         self._made += interval.steps

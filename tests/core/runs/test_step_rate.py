@@ -85,6 +85,23 @@ def test_an_evaluation_an_hour_is_remembered() -> None:
     assert progress.remaining_seconds(5 * 3600) == pytest.approx(1800 + 3600 + 2 * 200, rel=0.02)
 
 
+def test_a_slow_step_right_after_an_evaluation_is_no_second_one() -> None:
+    """As where the workers of a data loader start anew with each epoch."""
+    progress = StepRate()
+    now, step = run(progress, start=0.0, step=0, steps=700, pace=0.1)
+    progress.add(now + 10.0, step)
+    progress.add(now + 14.0, step + 1)
+    run(progress, start=now + 14.0, step=step + 1, steps=100, pace=0.1)
+    assert progress.remaining_seconds(2800) == pytest.approx(200 + 3 * 14, rel=0.05)
+
+
+def test_an_evaluation_before_the_first_step_does_not_tell_how_often() -> None:
+    progress = StepRate()
+    progress.add(0.0, 0)
+    run(progress, start=30.0, step=1, steps=100, pace=0.1)
+    assert progress.remaining_seconds(1100) == pytest.approx(100, rel=0.05)
+
+
 def test_a_new_attempt_starts_to_know_anew() -> None:
     progress = StepRate()
     run(progress, start=0.0, step=0, steps=50, pace=0.1)
