@@ -485,7 +485,7 @@ def test_where_no_loss_is_the_main_one_those_of_several_are_drawn_before_the_res
     assert metric_names(run)[:3] == ["Loss_D", "Loss_G", "D(G(z))"]
 
 
-@pytest.mark.parametrize("name", ["Val Loss", "validation loss", "eval/loss", "Test Average loss"])
+@pytest.mark.parametrize("name", ["Val Loss", "validation loss", "eval/loss", "Test Average loss", "val_loss_epoch"])
 def test_validation_is_drawn_over_training_however_it_is_spelt(name: str) -> None:
     run = fakes.running(series={"loss": curve("loss"), name: curve(name, evaluation=True), "acc": curve("acc")})
     assert metric_names(run) == ["loss", "acc"]

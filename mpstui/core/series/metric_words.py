@@ -7,7 +7,7 @@ from functools import lru_cache
 
 _EVALUATION_WORDS = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
 _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
-_UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
+_UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set", "epoch"))  # Lightning: ``val_loss_epoch``
 _SPELLINGS = {"accuracy": "acc"}
 _OF_PACE = frozenset(
     ("runtime", "time", "elapsed", "duration", "seconds", "fps", "sps", "throughput", "flos", "flops", "mfu")
