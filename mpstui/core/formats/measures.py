@@ -36,6 +36,8 @@ _PARAMETER = re.compile(r"\w\.(?:weight|bias)(?![a-z])")
 _OF_DATA = TRAIN_WORDS | EVAL_WORDS
 _ABBREVIATIONS = ("PER", "IS")
 """A rate of errors and the inception score, which are words of sentences too."""
+_ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
+"""Exact match, the share of answers that are right to the letter; in small letters it is a word of Portuguese."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
@@ -54,7 +56,9 @@ def is_measure(text: str) -> bool:
     if ranked and all(word.isdigit() for word in own[1:]):
         return True  # ``mAP@50``, ``Test hits@10``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
-    if words[-2:] == ["correlation", "coefficient"]:
+    if words[-2:] in (["correlation", "coefficient"], ["exact", "match"]) or words[-1:] == ["exact"]:
+        return True
+    if _ABBREVIATED.search(text) is not None:
         return True
     recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
     return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)

@@ -232,6 +232,7 @@ PLAIN_WORDS = (
     | BEST_WORDS
     | word_set(
         "macro micro weighted policy value actor critic generator discriminator gen disc bce dice kl iou rate at"
+        " exact match em"
     )
 )
 """Beside them, a name of a measure says nothing but which one it is."""

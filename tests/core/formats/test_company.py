@@ -183,3 +183,11 @@ def test_what_one_run_told_of_its_epochs_says_nothing_of_the_next() -> None:
     assert (found.runs, found.epoch, found.epochs) == (2, 0, 50)
     assert found.train_loss is not None
     assert (found.train_loss.first, found.train_loss.count) == (0.0105, 4)
+
+
+@pytest.mark.parametrize("name", ["dev EM", "Exact match", "exact_match", "eval_exact"])
+def test_exact_matches_are_a_measure_also_where_they_rise_in_whole_numbers(name: str) -> None:
+    reader = LogReader()
+    points = reader.feed(lines(f"epoch {{n}} loss 0.{{n}}5\n{name}: {{n}}.0 F1: 1{{n}}.26").encode())
+    told = [{**point.metrics, **point.eval_metrics}.get(name) for point in [*points, *reader.close()]]
+    assert [value for value in told if value is not None] == [1.0, 2.0, 3.0, 4.0]

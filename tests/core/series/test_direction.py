@@ -63,6 +63,8 @@ def test_less_is_better(name: str) -> None:
             "log_likelihood",
             "ep_return_mean",
             "logp(x)",
+            "dev EM",
+            "eval_exact_match",
         ),
     ],
 )
