@@ -12,6 +12,8 @@ _WINDOW_SECONDS = 10.0
 _LEAST_PAUSE_SECONDS, _PAUSE_TIMES = 0.5, 5.0
 """The least length of a pause between two steps, in seconds and in usual steps: a program that evaluates without
 ``eval`` or a loader, or draws a figure, makes one."""
+_STEPS_BETWEEN_PAUSES = 10
+"""Gaps that come again after fewer steps are part of the loop: short epochs that collect garbage or sample anew."""
 
 
 class Pace:
@@ -39,6 +41,7 @@ class Pace:
         """Steps since the last beat."""
         self._long: list[float] = []
         """Times between two steps, since the last beat, that may contain a pause."""
+        self._since_pause = _STEPS_BETWEEN_PAUSES
         self._usual: deque[float] = deque(maxlen=9)
         """Seconds per step between the latest beats."""
         self._cold = 2
@@ -88,7 +91,9 @@ class Pace:
         else:
             usual = sorted(self._usual)[len(self._usual) // 2] if self._usual else elapsed / done
         self._usual.append(usual if others > 0 else elapsed / done)
-        return sum(gap - usual for gap in self._long if gap > _PAUSE_TIMES * usual > 0)
+        pauses = [gap - usual for gap in self._long if gap > _PAUSE_TIMES * usual > 0]
+        steps, self._since_pause = self._since_pause + done, 0 if pauses else self._since_pause + done
+        return sum(pauses) if steps >= _STEPS_BETWEEN_PAUSES * len(pauses) else 0.0
 
     def _tell(self, newest: tuple[float, int, int]) -> None:
         if self._cold:

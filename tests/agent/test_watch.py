@@ -586,6 +586,19 @@ def test_what_is_done_between_two_steps_without_a_word_is_no_slowness_of_the_tra
     assert waiting < 5.0
 
 
+def test_what_comes_between_short_epochs_is_part_of_the_training(tmp_path: Path) -> None:
+    """Nobody sees the speed of seven steps alone where the loop collects garbage after each seven."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT + "import json, os\n"
+        "for done in range(1, 141):\n"
+        "    at[0] += 0.02; step()\n"
+        "    if done % 7 == 0: at[0] += 0.6\n"
+        "told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "print(told['steps_per_second'])\n"
+    )
+    assert float(ran(script, tmp_path)[0]) == pytest.approx(7 / (7 * 0.02 + 0.6), rel=0.1)
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_the_loss_of_the_first_step_is_told_once_it_is_known_to_be_the_only_one(tmp_path: Path, several: bool) -> None:
     """A program whose steps take minutes has its first loss in the curve; the first of several has another name."""
