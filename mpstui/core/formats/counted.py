@@ -33,6 +33,8 @@ _WHOLE = re.compile(r"(?<![\w.])(?<!\d:)\d{1,12}(?![\w.%]|:\d\d)")
 _BETWEEN = re.compile(r"[^\w.]{1,4}")
 _NO_PLACE = NOT_THE_STEP | NUMBERED_WORDS
 _OPENING, _CLOSING = "[(<#", "])>"
+_PADDED = re.compile(r" {0,12}# {0,12}")
+"""A number in a column of its own: ``Round   9`` and ``Round  10`` are lines of one shape."""
 _NAME_IN_FRONT = re.compile(
     r"(?i)(?P<behind>(?:\A|(?<=\s))(?:of|at|after|for|in|on)\s(?:the\s)?)?(?P<name>[^\W\d_][\w\x2d]{0,30})[\s\-_:=.]{0,3}\Z"
 )
@@ -115,7 +117,7 @@ class CountedLines:
         numbers: list[str] = PRINTED.findall(line)
         if len(numbers) < 2 or _WHOLE.search(line) is None:
             return None, []
-        text = PRINTED.sub("#", line)
+        text = _PADDED.sub("#", PRINTED.sub("#", line))
         shape = self._shapes.get(text)
         if shape is None and len(self._shapes) < _MOST_SHAPES:
             shape = self._shapes[text] = _Shape()

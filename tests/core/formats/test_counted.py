@@ -31,6 +31,14 @@ def test_what_goes_up_by_the_same_is_the_counter(form: str, place: tuple[Number 
     assert found.train_loss.count == 7
 
 
+@pytest.mark.parametrize("form", ["Round {n:3d}, Average loss {loss}\n", "Passage {n:<3d} | loss {loss}\n"])
+def test_numbers_padded_to_a_column_count_on_when_they_get_another_digit(form: str) -> None:
+    found = read("".join(form.format(n=n, loss=20 / (n + 7)) for n in range(13)))
+    assert found.step == 12
+    assert found.train_loss is not None
+    assert (found.train_loss.count, found.train_loss.last) == (13, 20 / 19)
+
+
 @pytest.mark.parametrize(
     "form", ["loss of client {n}: 0.{n}5\n", "loss of passage {n}: 0.{n}5 \n" * 2, "Correct {n}0/100 loss: 0.{n}7\n"]
 )
