@@ -211,7 +211,10 @@ class _Lightning:
         epoch_steps = math.ceil(batches / trainer.accumulate_grad_batches) if batches and alone else None
         steps = epochs * epoch_steps if epochs and epoch_steps else None
         numbers = _numbers(self._logged, ("epoch", "step"))
-        epoch = min(trainer.current_epoch + 1, epochs or math.inf)
+        progress = getattr(getattr(trainer, "fit_loop", None), "epoch_progress", None)
+        # `current_epoch` is one too low while it trains, and right once it is over: it counts those that are done.
+        begun = progress.current.ready if progress is not None else trainer.current_epoch + 1
+        epoch = min(max(1, begun), epochs or math.inf)
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return {
             "step": trainer.global_step,

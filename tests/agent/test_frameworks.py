@@ -276,6 +276,27 @@ print(losses)
     assert saved == [("a.ckpt", 2), ("last.ckpt", 2)]
 
 
+def test_lightning_that_stops_early_ends_in_the_epoch_that_it_trained_last(tmp_path: Path) -> None:
+    module, source, _ = LIGHTNING
+    _written(tmp_path, module, source)
+    program = """
+from types import SimpleNamespace as Record
+from lightning.pytorch.trainer import call
+begun = Record(ready=0)
+trainer = Record(global_step=0, max_steps=-1, max_epochs=5, current_epoch=0, num_training_batches=3, optimizers=[1],
+                 accumulate_grad_batches=1, fit_loop=Record(epoch_progress=Record(current=begun)))
+for epoch in range(2):
+    begun.ready += 1
+    for _ in range(3):
+        step(); trainer.global_step += 1
+        call._call_callback_hooks(trainer, 'on_train_batch_end')
+    trainer.current_epoch += 1
+"""
+    _, beat = ran(SCRIPT + program, tmp_path)
+    told = {"step": 6, "steps": 15, "epoch": 2, "epochs": 5, "epoch_step": 3, "epoch_steps": 3}
+    assert {name: beat[name] for name in told} == told
+
+
 def test_fastai_is_asked_since_its_optimizers_are_not_those_of_torch(tmp_path: Path) -> None:
     source = "class Learner:\n    def __call__(self, event): pass\n    def save(self, file): return file\n"
     _written(tmp_path, "fastai.learner", source)
