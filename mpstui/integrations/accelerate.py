@@ -7,8 +7,8 @@ from typing import Any
 from accelerate.tracking import GeneralTracker
 
 from ..reporting import Report, report
+from .phases import tell_of_saves
 
-SAVING_SECONDS = 600.0
 _TOTALS = {"num_train_epochs": "epochs", "num_epochs": "epochs", "epochs": "epochs", "max_train_steps": "steps"}
 """What scripts call the end of a training in what they give ``accelerator.init_trackers``."""
 
@@ -51,12 +51,4 @@ class MpstuiTracker(GeneralTracker):
 
     def watch(self, accelerator: Any) -> None:
         """Report what ``accelerator.save_state`` writes from now on."""
-        save = accelerator.save_state
-
-        def saved(*args: Any, **kwargs: Any) -> Any:
-            with report.phase("saving", expect_seconds=SAVING_SECONDS):
-                folder = save(*args, **kwargs)
-            report.checkpoint(folder)
-            return folder
-
-        accelerator.save_state = saved
+        tell_of_saves(accelerator, "save_state", lambda folder, *_, **__: report.checkpoint(folder))

@@ -17,16 +17,9 @@ from fastai.callback.rnn import ModelResetter
 from fastai.learner import AvgLoss
 
 from ..reporting import report
-from .requests import (
-    EVALUATION_SECONDS,
-    break_off_if_stopped,
-    clear_cache_if_asked,
-    evaluate_if_asked,
-    harmless,
-    number,
-)
+from .phases import EVALUATION_SECONDS, SAVING_SECONDS, leave_saves, tell_of_saves
+from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless, number
 
-SAVING_SECONDS = 600.0
 _NO_METRICS = frozenset(("epoch", "time", "train_loss"))
 
 
@@ -65,7 +58,7 @@ class MpstuiCallback(Callback):
             report.takes("evaluate")
         else:
             report.refuses("evaluate", "there is nothing to evaluate on: its DataLoaders have no validation set")
-        self._tell_of_checkpoints()
+        tell_of_saves(self.learn, "save", self._saved)
         self._fitted, self._trains = self._count, False
         if sum(self._fits) + self.n_epoch > self._planned:
             self._planned, self._fits = 0, []
@@ -114,7 +107,7 @@ class MpstuiCallback(Callback):
         report({name: number(value) for name, value in found if name not in _NO_METRICS}, step=self._count)
 
     def after_fit(self) -> None:
-        self.learn.__dict__.pop("save", None)  # a learner is exported as it is
+        leave_saves(self.learn, "save")
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def _go_on(self) -> None:
@@ -126,22 +119,11 @@ class MpstuiCallback(Callback):
         epoch, steps = before + min(self.epoch + 1, self.n_epoch), self._fitted + (epochs - before) * of_epoch
         report(epoch=epoch, epochs=epochs, steps=steps, epoch_steps=of_epoch, epoch_step=0)
 
-    def _tell_of_checkpoints(self) -> None:
-        save = self.learn.save
-        if hasattr(save, "tells"):
-            return
-
-        def saved(*args: Any, **kwargs: Any) -> Any:
-            with report.phase("saving", expect_seconds=SAVING_SECONDS):
-                path = save(*args, **kwargs)
-            if path is not None and self._trains:
-                report.checkpoint(path, step=self._count)
-            elif path is not None:  # of an epoch that is passed over, behind which SaveModelCallback saves all the same
-                report.has_saved(os.path.abspath(path), is_told=True)
-            return path
-
-        saved.tells = True  # type: ignore[attr-defined]
-        self.learn.save = saved
+    def _saved(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        if path is not None and self._trains:
+            report.checkpoint(path, step=self._count)
+        elif path is not None:  # of an epoch that is passed over, behind which SaveModelCallback saves all the same
+            report.has_saved(os.path.abspath(path), is_told=True)
 
 
 def _evaluated(learner: Any) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from typing import Any
 from ignite.engine import Events
 
 from ..reporting import report
+from .phases import EVALUATION_SECONDS, SAVING_SECONDS
 from .requests import clear_cache_if_asked, harmless, number
-
-EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 
 
 def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkpoint: Any = None) -> None:

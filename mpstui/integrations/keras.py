@@ -13,16 +13,9 @@ import keras
 from keras.src.backend.common.global_state import get_global_attribute
 
 from ..reporting import report
-from .requests import (
-    EVALUATION_SECONDS,
-    break_off_if_stopped,
-    clear_cache_if_asked,
-    evaluate_if_asked,
-    harmless,
-    number,
-)
+from .phases import EVALUATION_SECONDS, SAVING_SECONDS, leave_saves, tell_of_saves
+from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless, number
 
-SAVING_SECONDS = 600.0
 _LARGEST_STATE = 1 << 20
 """More numbers than that are weights that are frozen: no evaluation changes them."""
 _NO_DATA = (
@@ -60,7 +53,7 @@ class MpstuiCallback(keras.callbacks.Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         optimizer = getattr(self.model, "optimizer", None)
         report.config({"optimizer": optimizer.get_config()} if optimizer is not None else {})
-        self._tell_of_checkpoints()
+        tell_of_saves(self.model, "save", self._saved)
         self._count_samples()
         report.takes("save", "clear_cache", "stop")
         self._tell_whether_it_evaluates()
@@ -102,7 +95,7 @@ class MpstuiCallback(keras.callbacks.Callback):
 
     def on_train_end(self, logs: Any = None) -> None:
         self._trains = False
-        self.model.__dict__.pop("save", None)
+        leave_saves(self.model, "save")
         if hasattr(self.model.train_function, "counted"):
             self.model.train_function = self.model.train_function.counted
         report.phase("saving", expect_seconds=SAVING_SECONDS)
@@ -152,19 +145,8 @@ class MpstuiCallback(keras.callbacks.Callback):
     def _lr(self) -> float | None:
         return number(getattr(self.model.optimizer, "learning_rate", None))
 
-    def _tell_of_checkpoints(self) -> None:
-        save = self.model.save
-        if hasattr(save, "tells"):
-            return
-
-        def saved(filepath: Any, *args: Any, **kwargs: Any) -> Any:
-            with report.phase("saving", expect_seconds=SAVING_SECONDS):
-                result = save(filepath, *args, **kwargs)
-            report.checkpoint(str(filepath), step=self._step())
-            return result
-
-        saved.tells = True  # type: ignore[attr-defined]
-        self.model.save = saved
+    def _saved(self, result: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        report.checkpoint(str(filepath), step=self._step())
 
 
 @contextmanager

@@ -12,10 +12,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 from ..reporting import report
+from .phases import EVALUATION_SECONDS, SAVING_SECONDS, tell_of_saves
 from .requests import clear_cache_if_asked, harmless, number
 
 NAMES = ("lightning", "pytorch_lightning")
@@ -26,7 +28,6 @@ else:
     from lightning.pytorch.callbacks import Callback
     from lightning.pytorch.loggers.logger import Logger
 
-EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 _LOSSES = ("train_loss_step", "train_loss", "loss_step", "loss", "train/loss_step", "train/loss", "training_loss")
 _NO_METRICS = frozenset(("epoch", "step"))
 
@@ -72,7 +73,7 @@ class MpstuiCallback(Callback):
         if trainer.loggers and not any(isinstance(one, MpstuiLogger) for one in trainer.loggers):
             report.config(dict(getattr(pl_module, "hparams", None) or {}))
         self._batch, self._step = _batch_size(trainer), trainer.global_step
-        self._tell_of_checkpoints(trainer)
+        tell_of_saves(trainer, "save_checkpoint", partial(self._saved, trainer))
         self._tell_of_metrics(trainer)
         if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith(NAMES):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its own raises an error; it is restored behind the fit
@@ -100,8 +101,8 @@ class MpstuiCallback(Callback):
             trainer.should_stop = True
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        seconds = EVALUATION_SECONDS
-        report.phase("setup" if trainer.sanity_checking else "evaluating", expect_seconds=seconds)
+        phase = "setup" if trainer.sanity_checking else "evaluating"
+        report.phase(phase, expect_seconds=EVALUATION_SECONDS)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if trainer.state.fn == "fit":
@@ -159,27 +160,17 @@ class MpstuiCallback(Callback):
         seconds, steps = time.monotonic() - self._began, trainer.global_step - self._began_step
         return {"samples_per_second": self._batch * steps / seconds} if self._batch and seconds > 1 and steps else {}
 
-    def _tell_of_checkpoints(self, trainer: Any) -> None:
-        save: Callable[..., Any] = trainer.save_checkpoint
-        if hasattr(save, "tells"):
+    def _saved(self, trainer: Any, result: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        if not trainer.is_global_zero or "://" in str(filepath):
             return
-
-        def saved(filepath: Any, *args: Any, **kwargs: Any) -> Any:
-            with report.phase("saving", expect_seconds=SAVING_SECONDS):
-                result = save(filepath, *args, **kwargs)
-            if trainer.is_global_zero and "://" not in str(filepath):
-                keeper = trainer.checkpoint_callback
-                judged = getattr(keeper, "monitor", None) is not None  # else it calls the newest its best
-                best = judged and keeper.best_model_path == str(filepath)
-                report.checkpoint(filepath, step=trainer.global_step, best=best)
-                score = number(getattr(keeper, "best_model_score", None))
-                if score is not None and score != self._best:
-                    self._best = score
-                    report(best_metric=score)
-            return result
-
-        saved.tells = True  # type: ignore[attr-defined]
-        trainer.save_checkpoint = saved
+        keeper = trainer.checkpoint_callback
+        judged = getattr(keeper, "monitor", None) is not None  # else it calls the newest its best
+        best = judged and keeper.best_model_path == str(filepath)
+        report.checkpoint(filepath, step=trainer.global_step, best=best)
+        score = number(getattr(keeper, "best_model_score", None))
+        if score is not None and score != self._best:
+            self._best = score
+            report(best_metric=score)
 
 
 def _place(trainer: Any) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ..reporting import report
+from .phases import EVALUATION_SECONDS
 
 C = TypeVar("C", bound=type)
-EVALUATION_SECONDS = 3600.0
 
 
 def harmless(kind: C) -> C:

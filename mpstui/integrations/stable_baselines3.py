@@ -19,9 +19,9 @@ from stable_baselines3.common.vec_env import (
 )
 
 from ..reporting import report
+from .phases import SAVING_SECONDS
 from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless
 
-SAVING_SECONDS = 600.0
 _NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_timesteps", "time/fps", "train/n_updates"))
 
 

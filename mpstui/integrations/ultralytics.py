@@ -11,7 +11,8 @@ from typing import Any
 from ultralytics.utils import LOGGER
 
 from ..reporting import report
-from .requests import EVALUATION_SECONDS, break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless
+from .phases import EVALUATION_SECONDS
+from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless
 
 
 def attach(model: Any) -> None:

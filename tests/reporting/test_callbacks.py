@@ -13,7 +13,8 @@ import numpy
 import pytest
 import torch
 
-from mpstui.integrations import requests
+from mpstui.integrations import phases, requests
+from mpstui.integrations.phases import leave_saves, tell_of_saves
 from mpstui.integrations.requests import BrokenOff, evaluate_if_asked, harmless
 from mpstui.reporting import Report
 from mpstui.wire import rundir
@@ -40,7 +41,9 @@ class GoesOnForTrue(Callback):
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
-    monkeypatch.setattr(requests, "report", Report({"MPSTUI_RUN_DIR": str(tmp_path)}))
+    report = Report({"MPSTUI_RUN_DIR": str(tmp_path)})
+    for module in (phases, requests):
+        monkeypatch.setattr(module, "report", report)
     return RunDir(tmp_path)
 
 
@@ -83,6 +86,23 @@ def test_a_framework_is_what_a_callback_is_made_of(run: RunDir) -> None:
 
     with pytest.raises(its_own):
         Stops().on_step()
+
+
+class Model:
+    def save(self, path: str, *, overwrite: bool = True) -> str:
+        return f"{path} {overwrite}"
+
+
+def test_who_saves_a_model_tells_of_it_once_and_only_while_it_trains(run: RunDir) -> None:
+    model, told = Model(), []
+    for _ in range(2):  # a second training with the same model
+        tell_of_saves(model, "save", lambda *args, **kwargs: told.append((args, kwargs)))
+    assert model.save("out.pt", overwrite=False) == "out.pt False"
+    assert told == [(("out.pt False", "out.pt"), {"overwrite": False})]
+    leave_saves(model, "save")
+    assert vars(model) == {}
+    assert model.save("out.pt") == "out.pt True"
+    assert len(told) == 1
 
 
 def drawn() -> tuple[float, float, float]:
