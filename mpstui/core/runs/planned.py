@@ -16,6 +16,8 @@ from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
 _LIKELY = ("epoch", "step", "iter", "update")
+_COUNT_OF_EPOCHS = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}epochs")
+"""Names that say no more than "so many epochs", of which there are too many for a list: ``max_num_epochs``."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
 """Whole numbers by name: a plan needs no other part of YAML."""
@@ -48,6 +50,7 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
         told = {name: value for name, value in told.items() if "step" not in name}
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
     usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
+    usual |= {name: EPOCHS for name in told if _COUNT_OF_EPOCHS.fullmatch(name)}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     totals = {field: value for field, value in found if field is not None and value is not None and value > 0}
     epoch = as_number(told.get(EPOCH, ""))
@@ -76,7 +79,8 @@ def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str
         path = cwd / word.rpartition("=")[2]
         if path.suffix.lower() in (".json", ".toml", ".yaml", ".yml"):
             for name, value in _numbers(path, launched):
-                field = ALIASES.get(name.replace("-", "_").lower(), "")
+                plain = name.replace("-", "_").lower()
+                field = EPOCHS if _COUNT_OF_EPOCHS.fullmatch(plain) else ALIASES.get(plain, "")
                 if field in found and value > 0:
                     found[field].add(value)
     return {field: float(values.pop()) for field, values in found.items() if len(values) == 1}

@@ -55,9 +55,11 @@ def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(home: 
         ("python main.py --n_updates 300", {"steps": 300}),
         ("python train.py --max-update 9000 --update-freq 4", {"steps": 9000}),
         ("python main.py --update_every 50", {}),
+        ("run_train --max_num_epochs 12", {"epochs": 12}),
+        ("python train.py --number-of-epochs=12 --num_warmup_epochs 2", {"epochs": 12}),
     ],
 )
-def test_a_plan_of_updates_is_one_of_steps(argv: str, totals: dict[str, float]) -> None:
+def test_a_plan_is_read_by_the_words_of_an_argument(argv: str, totals: dict[str, float]) -> None:
     assert asked_totals(argv.split()) == totals
 
 
