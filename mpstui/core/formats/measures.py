@@ -12,6 +12,7 @@ from .vocabulary import (
     BEST_WORDS,
     COUNTED,
     DURATIONS,
+    EARLIER_WORDS,
     EPOCH_WORDS,
     EVAL_WORDS,
     MACHINE_WORDS,
@@ -142,9 +143,12 @@ def is_plain_measure(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def best_of(text: str) -> frozenset[str] | None:
-    """The words of what a name says the best value of: ``New best val acc`` is that of ``acc``; None for no best."""
+    """The words of what a name says the best value of: ``New best val acc`` is that of ``acc``; None for no best.
+
+    The value before (``prev_loss``) is no curve of its own either.
+    """
     words = words_of(text)
-    if BEST_WORDS.isdisjoint(words):
+    if (BEST_WORDS | EARLIER_WORDS).isdisjoint(words):
         return None
     return _bare(words)
 
@@ -157,7 +161,7 @@ def bare_words(text: str) -> frozenset[str]:
 
 def _bare(words: list[str]) -> frozenset[str]:
     known = _in_one_spelling(words)
-    beside = BEST_WORDS | BESIDE_A_MEASURE | TRAIN_WORDS | EVAL_WORDS | {"score"}
+    beside = BEST_WORDS | EARLIER_WORDS | BESIDE_A_MEASURE | TRAIN_WORDS | EVAL_WORDS | {"score"}
     return frozenset(word for word in known if word not in beside)
 
 

@@ -220,6 +220,8 @@ SETTING_WORDS = (
 """Name what a program is told."""
 BEST_WORDS = word_set("best highest 最佳 最好 最优 最高 ベスト")
 """Say that a value is the best so far."""
+EARLIER_WORDS = word_set("prev previous")
+"""Say that a value is the one told before."""
 PLAIN_WORDS = (
     MEASURES
     | TRAIN_WORDS

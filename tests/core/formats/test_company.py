@@ -191,3 +191,9 @@ def test_exact_matches_are_a_measure_also_where_they_rise_in_whole_numbers(name:
     points = reader.feed(lines(f"epoch {{n}} loss 0.{{n}}5\n{name}: {{n}}.0 F1: 1{{n}}.26").encode())
     told = [{**point.metrics, **point.eval_metrics}.get(name) for point in [*points, *reader.close()]]
     assert [value for value in told if value is not None] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_the_value_before_is_no_metric_beside_the_value_itself() -> None:
+    bar = "Training epochs:  {n}0%|#  | {n}/9 [00:00<00:09,  1.04epoch/s, loss=0.{n}6, prev_loss=0.{n}5]"
+    assert set(read(lines(bar, 9)).metrics) == {"loss"}
+    assert set(read(lines("epoch {n} loss 0.{n}5 previous acc 0.{n}4")).metrics) == {"loss", "previous acc"}
