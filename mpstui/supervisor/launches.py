@@ -26,6 +26,7 @@ from ..wire.records import (
 from ..wire.rundir import RUN_VARIABLES, RunDir
 from ..wire.secrets import without_secrets
 from ..wire.storage import UnreadableRecord
+from ..wire.tensors import newest_finite
 from . import checkpoints
 from .attempt import Attempt, Child
 from .family import Family
@@ -182,7 +183,7 @@ def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine:
     path = Path(template.cwd) / Path(source).expanduser()
     if not path.exists():
         raise CannotCompose(f"there is no checkpoint {path}")
-    return checkpoints.Picked(str(path))
+    return checkpoints.Picked(str(path), note="it holds NaN" if newest_finite([path])[1] else "")
 
 
 class SpawnFailed(NamedTuple):

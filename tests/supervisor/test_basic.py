@@ -192,6 +192,19 @@ def test_restart_passes_over_checkpoints_that_hold_nan_and_says_so(make_run: Mak
     run.wait_ack(run.ask("kill", attempt=2))
 
 
+@pytest.mark.parametrize(("values", "note"), [([1.0, 2.0], ""), ([math.nan, math.nan], " (it holds NaN)")])
+def test_a_restart_from_a_checkpoint_that_was_named_says_if_that_holds_nan(
+    make_run: MakeRun, values: list[float], note: str
+) -> None:
+    run = make_run("import sys, time; print(sys.argv[1:], flush=True)\nwhile True: time.sleep(1)")
+    run.start()
+    run.wait_output("[]")
+    path = safetensors(run.dir.path / "chosen.safetensors", values)
+    ack = run.wait_ack(run.ask("restart", source=str(path)))
+    assert ack.text == f"attempt 2 started, from {path}{note}"
+    run.wait_ack(run.ask("kill", attempt=2))
+
+
 def test_restart_leaves_the_newer_checkpoint_of_another_run_and_names_it(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run("import sys, time; print(sys.argv[1:], flush=True)\nwhile True: time.sleep(1)")
     run.respec(launch=run.spec.launch._replace(checkpoints="shared/*.pt", cwd=str(tmp_path)))
