@@ -18,6 +18,7 @@ from mpstui.core.telemetry.model import Stretch
 from mpstui.ui.charting.canvas import Canvas, draw_line, draw_range
 from mpstui.ui.charting.data import ChartData, chart_data, metric_names, over_time
 from mpstui.ui.charting.moving import move_cursor, pan, zoom
+from mpstui.ui.charting.picture import WIDTH, shapes
 from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartView, draw, frame
 from mpstui.ui.charting.scale import Frame, Scale, nice_step, tick_label, value_scale
 from mpstui.ui.panels import RunFacts
@@ -593,3 +594,14 @@ def test_an_attempt_that_began_from_the_start_is_not_called_resumed(
 def test_the_axis_is_named_in_whole() -> None:
     counted = replace(curve(), axis="optimizer step")
     assert "optimizer step" in lines(ChartData(name="loss", train=counted), ChartView(), width=70)[0]
+
+
+@pytest.mark.parametrize("axis", ["step", "optimizer step", "an axis of a program's own"])
+def test_a_picture_names_its_axis_whole_and_below_the_ticks(axis: str) -> None:
+    run = fakes.running(series={"loss": replace(series([3.0, 2.0, 1.0]), axis=axis)})
+    words = [shape for shape in shapes(run, "loss") if shape.kind == "text"]
+    (named,) = [shape for shape in words if shape.text == axis]
+    (right, line) = named.points[0]
+    assert named.anchor == "end"
+    assert 0 < right - 10 * len(axis) < right < WIDTH
+    assert all(abs(shape.points[0][1] - line) >= 14 for shape in words if shape is not named)

@@ -21,7 +21,7 @@ from .plot import ChartView
 from .scale import Frame, Scale, tick_label, value_scale
 
 WIDTH, HEIGHT = 960, 480
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 20, 44, 32
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 20, 44, 50
 _TEXT_SIZE = 13
 
 
@@ -89,7 +89,7 @@ def _axes(space: Frame, axis: str, inks: dict[str, str]) -> Iterator[Shape]:
     for tick in space.x.ticks(9):
         x = _LEFT + (space.x.position(tick) or 0) * space.columns
         yield Shape("text", ((x, bottom + 20),), inks["dim"], tick_label(tick), "middle")
-    yield Shape("text", ((_LEFT - 8, bottom + 20),), inks["dim"], clean(axis, 12), "end")
+    yield Shape("text", ((WIDTH - _RIGHT, bottom + 40),), inks["dim"], clean(axis, 90), "end")
 
 
 def _marks(space: Frame, curves: Sequence[tuple[SeriesView, str]], inks: dict[str, str]) -> Iterator[Shape]:
