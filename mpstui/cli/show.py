@@ -92,8 +92,11 @@ def _place(axis: str, x: float | None) -> str:
 
 def _lacks_speed(snapshot: RunSnapshot) -> bool:
     numbers = snapshot.numbers
-    counts = snapshot.health is Health.TRAINING and (numbers.step is not None or numbers.epoch is not None)
-    return counts and numbers.steps_per_second is None and numbers.eta_seconds is None
+    if snapshot.health is not Health.TRAINING:
+        return False
+    if numbers.step is None and numbers.epoch_step is None:
+        return numbers.epoch is not None and numbers.eta_seconds is None
+    return numbers.steps_per_second is None and numbers.samples_per_second is None
 
 
 def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.programs import STEPS, mpstui, ok
 
 OUT_OF_MEMORY = (
@@ -75,16 +77,18 @@ def test_an_end_that_was_asked_for_is_told_once(tmp_path: Path) -> None:
     assert not any(line.startswith("why ") for line in lines), "who asked is the reason"
 
 
-def test_a_program_that_prints_a_line_a_second_has_a_rate(tmp_path: Path) -> None:
-    script = "import time\nfor i in range(30): print(f'step {i} loss {9 / (i + 1):.4f}', flush=True); time.sleep(0.9)\n"
+@pytest.mark.parametrize("total", ["", "/30"])
+def test_a_program_that_prints_a_line_a_second_has_a_rate(tmp_path: Path, total: str) -> None:
+    told = f"f'step {{i}}{total} loss {{9 / (i + 1):.4f}}'"
+    script = f"import time\nfor i in range(30): print({told}, flush=True); time.sleep(0.9)\n"
     (tmp_path / "program.py").write_text(script)
     run = ok("run", "--name", "slow", "--no-agent", "--", sys.executable, "program.py", cwd=tmp_path).strip()
-    told = json.loads(ok("show", run, "--json"))
-    while told["step"] is None:
-        told = json.loads(ok("show", run, "--json"))
+    shown = json.loads(ok("show", run, "--json"))
+    while not shown["step"]:
+        shown = json.loads(ok("show", run, "--json"))
     ok("kill", run)
-    assert told["steps_per_second"] is not None
-    assert 0.5 < told["steps_per_second"] < 2.0
+    assert shown["steps_per_second"] is not None
+    assert 0.5 < shown["steps_per_second"] < 2.0
 
 
 def test_the_last_epoch_of_a_program_that_counts_from_zero_is_the_last_of_so_many(tmp_path: Path) -> None:
