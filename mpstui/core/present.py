@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..wire.heartbeat import epoch_told
 from .model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 
 UNKNOWN = "n/a"
@@ -267,14 +268,8 @@ def epoch_text(numbers: Numbers) -> str:
 
 
 def epoch_shown(numbers: Numbers) -> float | None:
-    """The epoch being trained, as it is told everywhere: on the screen, in lists and in JSON.
-
-    Where a program counts from 0 and the total is known, one is added, so that the last of four is ``4/4``.
-    """
-    epoch, epochs = numbers.epoch, numbers.epochs
-    if epoch is None or epochs is None or numbers.first_epoch != 0:
-        return epoch
-    return epoch + 1 if isinstance(epoch, int) and epoch < epochs else epoch
+    """The epoch being trained, as it is told everywhere."""
+    return epoch_told(numbers.epoch, numbers.epochs, numbers.first_epoch)
 
 
 def step_text(numbers: Numbers) -> str:

@@ -86,6 +86,8 @@ class Heartbeat(NamedTuple):
     step_from: Optional[str] = None
     """``process``: steps count from the start of this process, which may have resumed from a checkpoint; ``updates``:
     they are optimizer updates, in a program that acts in an environment and counts its steps there."""
+    first_epoch: Optional[int] = None
+    """0: the program counts its epochs from there; None: from 1."""
     begun_step: Optional[int] = None
     """How many of the steps were done before this process, where it goes on from a checkpoint."""
     training: Optional[int] = None
@@ -125,6 +127,16 @@ def from_json(record: Mapping[str, Any]) -> Heartbeat:
     if record.get("schema") != SCHEMA or number(record.get("time")) is None or integer(record.get("seq")) is None:
         raise UnreadableRecord("not a heartbeat of schema 1")
     return Heartbeat(**{name: fit(record.get(name)) for name, fit in _HEARTBEAT})
+
+
+def epoch_told(epoch: Optional[float], epochs: Optional[float], first_epoch: Optional[int]) -> Optional[float]:
+    """The epoch being trained, as it is told everywhere: on the screen, in lists, in JSON and in alerts.
+
+    Where a program counts from 0 and the total is known, one is added, so that the last of four is ``4/4``.
+    """
+    if epoch is None or epochs is None or first_epoch != 0:
+        return epoch
+    return epoch + 1 if isinstance(epoch, int) and epoch < epochs else epoch
 
 
 def read(path: Path) -> Optional[Heartbeat]:

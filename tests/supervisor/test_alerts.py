@@ -138,6 +138,16 @@ def _pids(run: Run) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
+@pytest.mark.parametrize(("told", "epoch"), [({"first_epoch": 0, "epochs": 3}, 3), ({"epochs": 3}, 2), ({}, 2)])
+def test_an_alert_tells_the_epoch_as_the_screen_does(make_run: MakeRun, told: dict[str, int], epoch: int) -> None:
+    """The last of three is the third, in a program that counts from 0."""
+    run = alerting(make_run, "raise SystemExit(3)", "")
+    beat = {"schema": 1, "time": 1, "seq": 1, "epoch": 2, **told}
+    run.dir.attempt(1).path.mkdir(parents=True)
+    run.dir.attempt(1).heartbeat().write_text(json.dumps(beat))
+    assert alert.compose("crash", run.dir, 1, "exit code 3")["epoch"] == epoch
+
+
 def test_only_when_no_screen_is_open(make_run: MakeRun) -> None:
     run = alerting(make_run, "raise SystemExit(1)", hooked(more='when = "no_screen"\n'))
     rule = run.spec.alerts

@@ -122,7 +122,7 @@ def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None 
         "code": exit_record.code if exit_record else None,
         "signal": exit_record.signal if exit_record else None,
         "step": beat.step if beat else None,
-        "epoch": beat.epoch if beat else None,
+        "epoch": heartbeat.epoch_told(beat.epoch, beat.epochs, beat.first_epoch) if beat else None,
         "loss": beat.loss if beat else None,
         "host": os.uname().nodename,
         "dir": str(run.path),
