@@ -85,7 +85,7 @@ class NumberWitnesses(NamedTuple):
             if first is not None:
                 found[count], by[count] = kind(first.says[count]), first.name
             if alike and first is self.own:
-                found[count] = max(found[count], told["step"])
+                found[count] = max(found[count], told["step"] or 0)
             # A total beside the count precedes the arguments, and these precede one that was found elsewhere.
             beside = (first or self.own, self.printed) if alike else (first or self.own,)
             totals = (*beside, self.program, self.asked, self.printed, self.own)
@@ -94,6 +94,8 @@ class NumberWitnesses(NamedTuple):
                 planned = kind(one.says.get(total))
                 if one is self.asked:
                     planned = self._asked(count, planned, first, found.get(count) or 0)
+                if count == "step" and planned is not None and found.get(count) == planned + 1:
+                    planned += 1  # a loop that is left by `if step > max_steps`
                 if planned is not None and planned >= (found.get(count) or 0):
                     found[total], by[total] = planned, one.name
                     break
@@ -143,9 +145,12 @@ class NumberWitnesses(NamedTuple):
     def counts_alike(self) -> bool:
         """Whether the program prints, now and then, the steps that the agent has counted since the process began.
 
-        Both are then steps that are done, and between two lines the agent's count is the newer one.
+        It may print them as batches of epochs that are as long for both. Both are then steps that are done, and between
+        two lines the agent's count is the newer one.
         """
-        printed, seen = integer(self.printed.says.get("printed_step")), integer(self.own.says.get("step"))
+        says, seen = self.printed.says, integer(self.own.says.get("step"))
+        as_long = says.get("epoch_steps") is not None and says["epoch_steps"] == self.own.says.get("epoch_steps")
+        printed = integer(says.get("step" if as_long else "printed_step"))
         if not self.counts_anew or printed is None or seen is None:
             return False
         return are_alike(printed, seen, number(self.own.says.get("steps_per_second")))
@@ -153,8 +158,7 @@ class NumberWitnesses(NamedTuple):
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
         """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on ends with 5.
 
-        A loop left by `if step > max_steps` makes one step more than it says. ``--epoch 20`` may mean the total, unless
-        it is the epoch to begin with, or after.
+        ``--epoch 20`` may mean the total, unless it is the epoch to begin with, or after.
         """
         begun = integer(self.printed.says.get("begun_epoch")) or 0
         if count == "step" and self.counts_updates and first is self.own:
@@ -166,7 +170,7 @@ class NumberWitnesses(NamedTuple):
             return None
         if count == "epoch" and asked < begun <= now < begun + asked:
             return begun + asked - 1
-        return now if count == "step" and now == asked + 1 else asked
+        return asked
 
     def _in_steps(self, found: Mapping[str, Any]) -> dict[str, int]:
         """If samples of an epoch are printed: as steps, by the batch size among the arguments.

@@ -348,6 +348,29 @@ def test_the_agents_count_has_the_printed_total_after_a_resume_if_both_count_fro
     run.release()
 
 
+def test_batches_printed_by_epoch_count_as_the_agent_does_where_both_began_with_this_process(home: Home) -> None:
+    """A distillation loads its teacher: the epochs that are printed tell that nothing was resumed."""
+    run = run_of(home, ["python", "t.py", "--epochs", "4"])
+    seen_by_agent(run, 108, 0.5, epoch=3, epoch_step=28, epoch_steps=40, steps_per_second=2.0)
+    run.output("".join(f"Epoch: [{e}][{b}/40] Loss {1 / e:.4f}\n" for e in (1, 2, 3) for b in (0, 10, 20)))
+    for shown in both(home, run):
+        numbers = shown.numbers
+        assert (numbers.epoch, numbers.step, numbers.steps, numbers.told_by["step"]) == (3, 108, 160, "agent")
+    run.release()
+
+
+def test_one_step_beyond_the_printed_total_is_the_end(home: Home) -> None:
+    """A loop that is left by `if step > max_steps` prints ``[51/50]``; that is no reason to count epochs instead."""
+    run = seen_by_agent(run_of(home), 51, 0.5, epoch=3, epoch_step=15, epoch_steps=18)
+    lines = [f"Training iteration [{i}/50]. Epoch [{(i - 1) // 18}/5]\n" for i in range(1, 52)]
+    for step in (40, 20, 0):
+        lines.insert(step, f"Training stats. Loss: {1 / (1 + step):.4f}\n")
+    run.output("".join(lines))
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (51, 51)
+    run.release()
+
+
 def test_the_agents_count_after_a_resume_is_no_share_of_a_total(home: Home) -> None:
     run = run_of(home, ["python", "t.py", "--max-steps", "400"], checkpoint="ckpt.pt")
     seen_by_agent(run, 51, 0.5)
