@@ -117,7 +117,7 @@ class StepRate:
         return 1.0 / pace if pace else None
 
     def remaining_seconds(self, target: float | None) -> float | None:
-        """Seconds until ``target`` steps; None until known, 0 when reached."""
+        """Seconds until ``target`` steps and the evaluation after them, if one is due; None until known, 0 beyond."""
         if target is None or self.step is None:
             return None
         left, usual = target - self.step, self.seconds_per_step
@@ -128,7 +128,7 @@ class StepRate:
         return left * pace + self._evaluating_seconds(left, usual)
 
     def _evaluating_seconds(self, left: float, usual: float) -> float:
-        """Seconds of the evaluations that are still to come in so many steps, that behind the last one included."""
+        """Seconds of the evaluations that are still to come in so many steps, one right after them included."""
         gaps = [*self._gaps, *self._gaps_within(usual)]
         longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2].seconds) if len(gaps) > 1 else OFF_SECONDS
         begun = LEAST_GAP_SECONDS / usual  # what comes sooner (a warm-up, a first evaluation) does not tell how often
