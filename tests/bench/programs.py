@@ -102,7 +102,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", help="programs whose name matches this expression")
-    parser.add_argument("--mpstui", default=shutil.which("mpstui"), help="the command (default: that of PATH)")
+    parser.add_argument(
+        "--mpstui", default=_usual_command(), help="the command (default: that of PATH, else of this environment)"
+    )
     parser.add_argument("--save", type=Path, help="write every verdict there, as JSON")
     parser.add_argument("--judge-again", action="store_true", help="judge what was kept of the last time; run nothing")
     chosen = parser.parse_args(argv)
@@ -120,6 +122,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if chosen.save is not None:
         chosen.save.write_text(json.dumps(score.by_program, default=vars, indent=1), encoding="utf-8")
     return 0 if score.percent() >= GOAL else 1
+
+
+def _usual_command() -> str:
+    return shutil.which("mpstui") or str(Path(sys.executable).with_name("mpstui"))
 
 
 def _kept(path: Path) -> Ran:
@@ -284,16 +290,17 @@ def _plain(name: str) -> str:
 def _true(wanted: Any, ran: Ran) -> Any:
     """What is true: a value of the index, or what the program printed."""
     if isinstance(wanted, list):
-        return tuple(_true(one, ran) for one in wanted)
+        found = (_true(one, ran) for one in wanted)
+        return tuple(itertools.chain.from_iterable(one if isinstance(one, tuple) else (one,) for one in found))
     if not isinstance(wanted, Mapping):
         return wanted
     if "witness" in wanted:
         return _counted(ran, wanted["witness"])
-    found = [match.group(1) for match in re.finditer(wanted["printed"], ran.output, re.MULTILINE)]
+    printed = [match.group(1) for match in re.finditer(wanted["printed"], ran.output, re.MULTILINE)]
     take = wanted.get("take", "last")
     if take == "count":
-        return len(found)
-    chosen = {"last": found[-1:], "min": sorted(found, key=float)[:1], "max": sorted(found, key=float)[-1:]}[take]
+        return len(printed)
+    chosen = {"last": printed[-1:], "min": sorted(printed, key=float)[:1], "max": sorted(printed, key=float)[-1:]}[take]
     return Printed(chosen[0]) if chosen else None
 
 
