@@ -12,7 +12,7 @@ _WINDOW_SECONDS = 10.0
 _LEAST_PAUSE_SECONDS, _PAUSE_TIMES = 0.5, 5.0
 """The least length of a pause between two steps, in seconds and in usual steps: a program that evaluates without
 ``eval`` or a loader, or draws a figure, makes one."""
-_STEPS_BETWEEN_PAUSES = 10
+_STEPS_BETWEEN_PAUSES = 16
 """Gaps that come again after fewer steps are part of the loop: short epochs that collect garbage or sample anew."""
 
 
