@@ -78,6 +78,15 @@ class Training:
         told = dict.fromkeys(names, "report")
         return self.until(lambda shown: {name: shown["told_by"].get(name) for name in names} == told, "its own numbers")
 
+    def until_next_attempt(self) -> Shown:
+        """Look until the second attempt has told a loss itself: before, what is known of the first one is shown."""
+
+        def told(shown: Shown) -> bool:
+            beat = shown["heartbeat"] or {}
+            return beat.get("attempt") == 2 and beat.get("loss") is not None
+
+        return self.until(told, "the next attempt")
+
     def ask(self, action: str, by: str = "trainer") -> Mapping[str, Any]:
         """Send a request; the answer, which must be yes."""
         answer: Mapping[str, Any] = self.mpstui.json(action, self.run)
@@ -93,7 +102,7 @@ class Training:
         newest = stopped["heartbeat"]["checkpoint"]
         assert newest["path"] in [one["path"] for one in stopped["checkpoints"]]
         assert self.mpstui.call("restart", self.run).returncode == 0
-        again = self.until(lambda shown: shown["attempt"] == 2 and shown["loss"] is not None, "the next attempt")
+        again = self.until_next_attempt()
         assert again["step"] >= newest["step"] if resumes else again["step"] < newest["step"]
         return stopped, again
 

@@ -108,7 +108,7 @@ def test_a_killed_training_goes_on(
     assert saved == one.of_epoch < killed["step"]
 
     assert training.mpstui.call("restart", training.run).returncode == 0
-    again = training.until(lambda shown: shown["attempt"] == 2 and (shown["step"] or 0) > saved, "the next attempt")
+    again = training.until_next_attempt()
     assert (again["epoch"], again["epochs"]) == (one.epochs and 2, one.epochs)
     assert saved < again["step"] < again["steps"]
     training.until(lambda shown: shown["eta_seconds"] and shown["loss"] is not None, "a remaining time, and a loss")
