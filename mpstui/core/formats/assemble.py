@@ -23,6 +23,8 @@ from .settings import are_options, are_settings, arguments, is_member, planned_a
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_RULED = re.compile(r"\s*(?P<rule>[-=*#~])(?P=rule)+ (?P<within>\S.{0,60}\S) (?P=rule){2,}\s*")
+"""``---- mAP 0.0126 ----``"""
 _MAX_STRAY_WORDS = 9
 """Of a line that name none of its numbers; with more it is a sentence."""
 _FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
@@ -145,8 +147,11 @@ def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) ->
 
 
 def _is_said(pair: Pair, line: str) -> bool:
-    """Whether a sign joins a value to its short name; that of a measure which is all of the line may be long."""
+    """Whether a sign joins a value to its short name; that of a measure which is all of the line may be long, and needs
+    no sign between two rules."""
     known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
+    if not pair.marked and known and "." in pair.text and (ruled := _RULED.fullmatch(line)) is not None:
+        return ruled["within"] == f"{pair.key} {pair.text}{pair.unit}"
     alone = known and line.startswith(pair.key) and pair.end >= len(line) - 1
     return pair.marked and (pair.key.count(" ") < _LONGEST_NAME or alone)
 

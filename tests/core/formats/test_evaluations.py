@@ -98,3 +98,17 @@ def test_a_bar_that_was_cleared_before_it_was_full_holds_no_training_back() -> N
     reader.feed(_loop(0, cleared=True).encode())
     points = reader.feed(b"{'epoch': 1, 'iter': 0, 'loss': 2.5}\n{'epoch': 1, 'iter': 10, 'loss': 2.25}\n")
     assert [point.loss for point in points] == [2.5, 2.25]
+
+
+@pytest.mark.parametrize("line", ["---- mAP 0.0126 ----", "=== mAP 0.0126 ===", "  *** mAP 0.0126 ***  "])
+def test_a_measure_between_two_rules_needs_no_sign(line: str) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(f"Epoch {e}/5 step 20/20 loss: 1.0\n{line}\n" for e in (1, 2, 3)).encode())
+    assert [point.metrics.get("mAP") or point.eval_metrics.get("mAP") for point in points] == [None, 0.0126] * 3
+
+
+@pytest.mark.parametrize("line", ["---- version 0.0126 ----", "---- mAP 12 ----", "---- mAP 0.0126 of model a ----"])
+def test_a_headline_between_two_rules_is_no_measure(line: str) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(f"Epoch {e}/5 step 20/20 loss: 1.0\n{line}\n" for e in (1, 2, 3)).encode())
+    assert [(dict(point.metrics), dict(point.eval_metrics)) for point in points] == [({"loss": 1.0}, {})] * 3
