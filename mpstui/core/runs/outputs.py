@@ -55,7 +55,7 @@ class Outputs:
             if beat is None or not beat.begun_step or (seen := (beat.step or 0) - beat.begun_step) <= 0:
                 return 0
             printed = _printed_steps(folder.output, pattern)
-            if len(printed) < len(("first", "second", "newest")):
+            if len(printed) < 3:  # the first two and the newest
                 return 0
             from_zero = printed[0] <= printed[1] - printed[0] + 1 and printed[0] < beat.begun_step
             alike = are_alike(printed[-1], seen, beat.steps_per_second) and (beat.accumulate or 1) == 1
