@@ -23,7 +23,7 @@ from .settings import are_options, are_settings, arguments, is_member, planned_a
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_RULED = re.compile(r"\s*(?P<rule>[-=*#~])(?P=rule)+ (?P<within>\S.{0,60}\S) (?P=rule){2,}\s*")
+_RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
 """``---- mAP 0.0126 ----``"""
 _MAX_STRAY_WORDS = 9
 """Of a line that name none of its numbers; with more it is a sentence."""
