@@ -92,7 +92,8 @@ class Pace:
             usual = sorted(self._usual)[len(self._usual) // 2] if self._usual else elapsed / done
         self._usual.append(usual if others > 0 else elapsed / done)
         pauses = [gap - usual for gap in self._long if gap > _PAUSE_TIMES * usual > 0]
-        steps, self._since_pause = self._since_pause + done, 0 if pauses else self._since_pause + done
+        steps = self._since_pause + done
+        self._since_pause = 0 if pauses else steps
         return sum(pauses) if steps >= _STEPS_BETWEEN_PAUSES * len(pauses) else 0.0
 
     def _tell(self, newest: tuple[float, int, int]) -> None:

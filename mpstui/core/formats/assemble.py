@@ -111,12 +111,9 @@ def _is_sentence(line: str, pairs: Sequence[Pair], loss: Pair | None, stray_word
     """Whether a line has more words than a record, or any beside a broken loss: ``Loss is nan, stopping training``."""
     if len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return True
-    broken = loss is not None and not math.isfinite(loss.measured)
-    return broken and stray_words > sum(p.text[-1:].isalpha() for p in pairs) and not any(map(_counts, pairs))
-
-
-def _counts(pair: Pair) -> bool:
-    return not pair.key or pair.name.role in COUNTING
+    if loss is None or math.isfinite(loss.measured) or any(not one.key or one.name.role in COUNTING for one in pairs):
+        return False
+    return stray_words > sum(one.text[-1:].isalpha() for one in pairs)  # "nan" and "inf" are no keys, and words too
 
 
 def _in_place(loss: Pair | None, pairs: Sequence[Pair], counters: Counters, *, strict: bool) -> Pair | None:
