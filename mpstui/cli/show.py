@@ -101,7 +101,8 @@ def _lacks_speed(snapshot: RunSnapshot) -> bool:
 
 def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tuple[str, str]]:
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
-    state = snapshot.end_word + (f", {snapshot.health}" if snapshot.health else "")
+    doing = shown.FINISHING.word if shown.badge(snapshot) is shown.FINISHING else snapshot.health
+    state = snapshot.end_word + (f", {doing}" if doing else "")
     how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
     yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")

@@ -181,15 +181,17 @@ UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is silent; the rest 
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted or moved")
 MOVED = StatusBadge("→", "moved", "quiet", "goes on elsewhere, cannot be started here")
 CANCELLED = StatusBadge("⊘", "cancelled", "quiet", "its job was cancelled, not through mpstui")
+FINISHING = StatusBadge("◕", "finishing", "busy", "training done, its process still lives")
 NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps; its newest loss is NaN or inf")
 _SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
     Health.TRAINING: NAN_LOSS,
+    Health.SAVING: FINISHING,
     State.WATCHED: GONE,
     Health.SLEPT: UNHEARD,
     State.STOPPED: MOVED,
     State.KILLED: CANCELLED,
 }
-"""Badges that replace those of the same states where there is more to say; the help lists them after these."""
+"""Badges for more than a state alone tells; the help lists each after a related one."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
@@ -217,6 +219,8 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
         return BADGES[State.FAILED]
     if snapshot.state is State.WATCHED and snapshot.numbers.done:
         return BADGES[State.FINISHED]
+    if snapshot.state in (State.RUNNING, State.UNSUPERVISED) and snapshot.health is None and snapshot.numbers.done:
+        return FINISHING
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
         moves_for_nothing = snapshot.health in _MOVING and not snapshot.numbers.loss_is_finite
         return NAN_LOSS if moves_for_nothing else BADGES[snapshot.health]

@@ -50,7 +50,7 @@ _ALIKE = {
     **dict.fromkeys("│┊┤├▌▐▕▏", "|"),
     **dict.fromkeys("╭╮╰╯┌┐└┘┬┴┼", "+"),
     **dict.fromkeys("●◉◍◆■★", "*"),
-    **dict.fromkeys("◌◔◐", "o"),
+    **dict.fromkeys("◌◔◐◕", "o"),
     **dict.fromkeys("✗⊘×", "x"),
     **dict.fromkeys("▁▂▃", "."),
     **dict.fromkeys("▄▅▆", "o"),

@@ -322,7 +322,8 @@ def with_facts(
     """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
     beat, device = own or program, text(printed.get("device"))
     facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
-    numbers = replace(numbers, beat=beat, done=printed.get("done") is True, **facts)
+    is_done = printed.get("done") is True or (beat is not None and beat.phase == "done")
+    numbers = replace(numbers, beat=beat, done=is_done, **facts)
     if numbers.device.type is None and program is not None:
         numbers = replace(numbers, device=program.device)
     if numbers.device.type is None and device is not None:

@@ -89,7 +89,7 @@ def _job_text(run: RunSnapshot, now: float) -> str:
 
 def moment_of_end(run: RunSnapshot) -> float | None:
     """When it ended, Unix seconds; for a finished one that is not ours, its last write. None: it runs, or unknown."""
-    return run.ended if run.ended is not None else run.updated if run.numbers.done and not run.ended else None
+    return run.ended if run.ended is not None else run.updated if run.numbers.done and not run.is_ours else None
 
 
 def _memory(run: RunSnapshot, now: float) -> float | None:

@@ -283,6 +283,7 @@ class Condition(NamedTuple):
     """A health and a few words beside it."""
 
     health: Health | None
+    """None: its training is done, or nobody knows."""
     note: str = ""
     silent: bool = False
     """Nothing was heard for longer than usual, though it has not broken a promise yet."""
@@ -290,7 +291,7 @@ class Condition(NamedTuple):
     @property
     def moves(self) -> bool:
         """Whether its previous speed and remaining time still hold."""
-        return not (self.silent or self.health in (Health.STALLED, Health.HUNG))
+        return not (self.silent or self.health in (None, Health.STALLED, Health.HUNG))
 
 
 def assess(signs: Signs) -> Condition:
@@ -302,13 +303,18 @@ def assess(signs: Signs) -> Condition:
     if signs.beat_age is None:
         return _by_output(signs)
     promise = signs.promise if signs.promise and signs.promise > 0 else DEFAULT_PROMISE_SECONDS
-    if signs.beat_age > promise:
+    is_done = signs.phase == "done"  # its last beat: no other is promised
+    if signs.beat_age > promise and not is_done:
         return _silent(signs, signs.beat_age, promise)
-    if signs.slept_seconds > SLEPT_SECONDS:
+    if signs.slept_seconds > SLEPT_SECONDS and not is_done:
         return Condition(Health.SLEPT, f"slept {duration(signs.slept_seconds)}")
     if (late := signs.late_rank) is not None:
         silent, promised = duration(late.silent_seconds), duration(late.promised_seconds)
         return Condition(Health.STALLED, f"rank {late.rank}: no beat for {silent}, promised within {promised}")
+    if is_done:
+        lives_long = signs.beat_age > STUCK_SECONDS
+        since = f"done {duration(signs.beat_age)} ago, its process still lives"
+        return Condition(None, since if lives_long else "done, its process is ending")
     doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
     if signs.phase == "compile":
         return Condition(doing, "compiling")
@@ -324,8 +330,6 @@ def duration(seconds: float) -> str:
 
 
 def _training(signs: Signs) -> Condition:
-    if signs.phase == "done":
-        return Condition(Health.TRAINING, "done, about to end")
     if not signs.steps_done:
         return Condition(Health.WARMING, "before its first step" + _so_far(signs))
     usual, age = signs.usual_step_seconds, signs.step_age
@@ -386,5 +390,4 @@ _PHASES = {
     "train": Health.TRAINING,
     "eval": Health.EVALUATING,
     "save": Health.SAVING,
-    "done": Health.TRAINING,
 }

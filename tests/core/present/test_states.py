@@ -12,6 +12,7 @@ from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot,
 from mpstui.core.present import (
     BADGES,
     CANCELLED,
+    FINISHING,
     GONE,
     MOVED,
     NAN_LOSS,
@@ -36,7 +37,7 @@ def run(
 
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED)]
+    words = [shown.word for shown in (*BADGES.values(), FINISHING, NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
@@ -48,7 +49,7 @@ def test_a_run_that_goes_on_on_another_machine_is_no_stopped_one() -> None:
 
 
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED}
+    assert set(legend()) == {*BADGES.values(), FINISHING, NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED}
     assert all(shown.meaning for shown in legend())
 
 

@@ -16,13 +16,15 @@ def signs(**fields: Any) -> Signs:
     return Signs(**{"phase": "train", "beat_age": 1.0, "promise": 10.0, "steps_done": True, **fields})
 
 
-CASES: list[tuple[str, Signs, Health, str]] = [
+CASES: list[tuple[str, Signs, Health | None, str]] = [
     ("trains", signs(), Health.TRAINING, ""),
     ("sets up", signs(phase="setup", steps_done=False), Health.WARMING, ""),
     ("before its first step", signs(steps_done=False), Health.WARMING, "first step"),
     ("evaluates", signs(phase="eval"), Health.EVALUATING, ""),
     ("saves", signs(phase="save"), Health.SAVING, ""),
-    ("is done", signs(phase="done"), Health.TRAINING, "about to end"),
+    ("is done", signs(phase="done"), None, "done, its process is ending"),
+    ("is done, and still writes a file", signs(phase="done", beat_age=1000.0), None, "done 17 min ago"),
+    ("is done, and a rank is late", signs(phase="done", late_rank=LateRank(3, 90.0, 10.0)), Health.STALLED, "rank 3"),
     ("falls silent", signs(beat_age=45.0, promise=60.0), Health.TRAINING, "nothing heard for 45 s"),
     (
         "silent for a few of its steps",
@@ -102,7 +104,7 @@ CASES: list[tuple[str, Signs, Health, str]] = [
 
 
 @pytest.mark.parametrize(("given_signs", "health", "note"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
-def test_each_condition(given_signs: Signs, health: Health, note: str) -> None:
+def test_each_condition(given_signs: Signs, health: Health | None, note: str) -> None:
     condition = assess(given_signs)
     assert condition.health is health, condition
     assert (note in condition.note) if note else not condition.note

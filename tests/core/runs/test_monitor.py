@@ -9,6 +9,8 @@ import pytest
 
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Availability, Health, RunSnapshot, State
+from mpstui.core.present import badge, needs_attention
+from mpstui.core.runs.listing import moment_of_end
 from mpstui.core.runs.monitor import AVAILABLE_SECONDS
 from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.report import as_json
@@ -51,6 +53,19 @@ def test_a_run_that_is_held_for_the_disk_is_told_from_one_that_the_user_paused(h
     assert (shown.paused, shown.held_for, shown.reason) == (True, "disk", "the disk is full")
     held.status("running", trainer=[77, 5], paused=True)
     assert only(make_monitor(home, FakeClock()).refresh()).held_for is None
+
+
+def test_a_run_whose_training_is_done_is_finishing_for_as_long_as_its_process_lives(home: Home) -> None:
+    clock = FakeClock()
+    run = running(home).beat(phase="done", step=1000, steps=1000, loss=0.5, expect_next_in=0.0)
+    monitor = make_monitor(home, clock)
+    for _ in range(2):
+        shown = only(monitor.refresh())
+        assert (shown.state, shown.health, badge(shown).word) == (State.RUNNING, None, "finishing")
+        assert (shown.numbers.steps_per_second, shown.numbers.eta_seconds, moment_of_end(shown)) == (None, None, None)
+        assert not needs_attention(shown)
+        clock.advance(1000.0)
+    run.release()
 
 
 def test_a_running_run_shows_what_its_heartbeat_says(home: Home) -> None:
