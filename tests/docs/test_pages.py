@@ -157,7 +157,9 @@ def test_the_commands_on_the_pages_of_frameworks_work(folder: Path) -> None:
     assert len(FRAMEWORKS) == 8
     assert len(found) == 1  # they are the same
     (folder / "train.py").write_text(TRAINING)
-    for command in commands(Section("", found.pop()), folder):
+    typed = list(commands(Section("", found.pop()), folder))
+    assert {one.line for one in commands(sections("integrations.md")[0], folder)} < {one.line for one in typed}
+    for command in typed:
         if "once it trains" in command.remark:
             wait_until(lambda: json.loads(mpstui("show", "first", "--json", cwd=folder).stdout)["step"], what="a step")
         run(command, folder)

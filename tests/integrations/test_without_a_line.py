@@ -121,7 +121,7 @@ for step, loss in steps(accelerator, model, optimizer, train, begin=step_of(foun
     training.mpstui.json("kill", training.run)
     training.mpstui.wait_state(training.run, "killed")
     assert training.mpstui.call("restart", training.run, "--from", begins).returncode == 0
-    again = training.until(lambda shown: shown["attempt"] == 2 and (shown["step"] or 0) > 0, "the next attempt")
+    again = training.until_next_attempt()
     assert again["step"] > 200
     done = training.mpstui.wait_state(training.run, "finished", timeout=600)
     assert done["step"] == 600

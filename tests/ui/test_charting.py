@@ -493,6 +493,31 @@ def test_validation_is_drawn_over_training_however_it_is_spelt(name: str) -> Non
     assert chart_data(run, "loss").evaluation is run.series[name]
 
 
+@pytest.mark.parametrize("name", ["val_nll", "eval/ce_loss", "Validation Cross-Entropy"])
+def test_a_validation_loss_named_by_its_criterion_is_drawn_over_the_loss(name: str) -> None:
+    of_it = curve(name, evaluation=True)
+    run = fakes.running(series={"loss": curve("loss"), name: of_it, "val_accuracy": curve("", evaluation=True)})
+    assert metric_names(run) == ["loss", "val_accuracy"]
+    assert chart_data(run, "loss").evaluation is of_it
+
+
+@pytest.mark.parametrize("others", [["val_loss"], ["val_bce"], ["train_nll"]])
+def test_a_criterion_is_not_drawn_over_the_loss_where_another_value_stands_for_it(others: list[str]) -> None:
+    names = ["loss", "val_nll", *others]
+    run = fakes.running(series={name: curve(name, evaluation=name.startswith("val")) for name in names})
+    assert chart_data(run, "loss").evaluation is run.series.get("val_loss")
+    charts = [chart_data(run, name) for name in metric_names(run)]
+    assert sum(run.series["val_nll"] in data.curves for data in charts) == 1
+
+
+def test_every_curve_has_a_chart_also_where_two_evaluations_measure_the_same() -> None:
+    names = ("val_acc", "test_acc", "acc")
+    run = fakes.running(series={name: curve(name, evaluation=name != "acc") for name in names})
+    assert metric_names(run) == ["acc", "test_acc"]
+    assert chart_data(run, "acc").evaluation is run.series["val_acc"]
+    assert chart_data(run, "test_acc").evaluation is run.series["test_acc"]
+
+
 NAN = math.nan
 WITHOUT_A_MEAN = st.sampled_from([(NAN, NAN, NAN), (1.0, 2.0, NAN)])
 MEASURED = st.tuples(st.floats(0, 0.5), st.floats(0, 0.5), st.floats(1, 4)).map(

@@ -12,6 +12,10 @@ _SPELLINGS = {"accuracy": "acc"}
 _OF_PACE = frozenset(
     ("runtime", "time", "elapsed", "duration", "seconds", "fps", "sps", "throughput", "flos", "flops", "mfu")
 )
+_CRITERIA = frozenset(
+    ("nll", "ce", "bce", "xent", "crossentropy", "cross entropy", "binary crossentropy", "binary cross entropy")
+)
+"""Of a classifier. What is measured of any model, whatever it minimizes (``mse``), is none."""
 _NUMBER = re.compile(r"(\d+)")
 NAMES_REMEMBERED = 1 << 14
 """The meaning of names is looked up again for each picture."""
@@ -28,6 +32,11 @@ def measured(name: str) -> str:
     """What a metric measures, on whatever data: the same for ``Val Loss``, ``eval/loss`` and ``loss``."""
     words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
     return " ".join(word for word in words if word not in _EVALUATION_WORDS | _UNSAID) or name
+
+
+def names_a_criterion(name: str) -> bool:
+    """Whether a metric is named by what is minimized: ``val_nll``, ``eval/ce_loss``."""
+    return measured(name).removesuffix(" loss") in _CRITERIA
 
 
 @lru_cache(NAMES_REMEMBERED)

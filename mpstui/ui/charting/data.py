@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView, State
 from ...core.present import loss_text
-from ...core.series.metric_words import is_of_pace, measured, reading_order
+from ...core.series.metric_words import is_of_pace, measured, names_a_criterion, reading_order
 from ..rows import clean
 from .scale import Frame
 
@@ -93,20 +93,32 @@ def metric_names(snapshot: RunSnapshot) -> list[str]:
 
     A validation series is drawn over its training series, not alone.
     """
-    series = snapshot.series
-    drawn = {(measured(name), view.axis) for name, view in series.items() if not view.evaluation}
-    names = [name for name, view in series.items() if not view.evaluation or (measured(name), view.axis) not in drawn]
+    over = drawn_over(snapshot.series)
+    names = [name for name in snapshot.series if name not in over]
     ranks = ((name != "loss", "loss" not in name.lower(), is_of_pace(name), reading_order(name)) for name in names)
     return [name for _, name in sorted(zip(ranks, names, strict=True))]
 
 
-def drawn_with(snapshot: RunSnapshot, name: str) -> str:
-    """The metric in whose chart this one is drawn: a validation series over its training series."""
-    view = snapshot.series.get(name)
-    if view is None or not view.evaluation:
-        return name
-    same = (other for other, one in snapshot.series.items() if not one.evaluation and one.axis == view.axis)
-    return next((other for other in same if measured(other) == measured(name)), name)
+def drawn_over(series: Mapping[str, SeriesView]) -> dict[str, str]:
+    """The validation series that are drawn over a training series, each with that one's name.
+
+    At most one is drawn over each; those of another axis stay alone. Where nothing validated is called a loss, the one
+    that is named by its criterion (``val_nll``) is drawn over the loss.
+    """
+    trained: dict[tuple[str, str], str] = {}
+    for name, view in series.items():
+        if not view.evaluation:
+            trained.setdefault((measured(name), view.axis), name)
+    found: dict[str, str] = {}
+    for name, view in series.items():
+        below = trained.pop((measured(name), view.axis), None) if view.evaluation else None
+        if below is not None:
+            found[name] = below
+    criteria = [name for name, view in series.items() if view.evaluation and names_a_criterion(name)]
+    if len(criteria) == 1 and criteria[0] not in found:
+        below = trained.get(("loss", series[criteria[0]].axis))
+        found.update({criteria[0]: below} if below is not None else {})
+    return found
 
 
 def none_reported(what: str, *, ended: bool) -> str:
@@ -127,8 +139,8 @@ def is_of_the_agent(snapshot: RunSnapshot) -> bool:
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     shown: SeriesView | None = snapshot.series.get(name)
-    others = (view for other, view in snapshot.series.items() if view.evaluation and measured(other) == measured(name))
-    evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)
+    over = drawn_over(snapshot.series)
+    evaluation = next((snapshot.series[above] for above, below in over.items() if below == name), None)
     if shown is not None and shown.evaluation:
         shown, evaluation = None, shown
     unread = snapshot.loading or snapshot.brief
