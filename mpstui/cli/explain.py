@@ -170,7 +170,7 @@ def as_json(found: ParsedLog) -> dict[str, object]:
     numbers = {name: _number(getattr(found, name)) for name in ("epoch", "epochs", "step", "steps", "learning_rate")}
     loss = found.train_loss
     ends = loss and {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count}
-    standing = found.standing._asdict()
+    standing = {name: getattr(found.standing, name) for name in ("device", "done", "failure")}
     return {
         "format": found.format,
         **numbers,

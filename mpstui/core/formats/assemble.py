@@ -82,7 +82,6 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
-    rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     no_metrics = _TIMES.match(line) is not None or (not counters.positioned and are_settings(named))
     metrics, eval_metrics = _metrics_of(() if options or (loss is None and no_metrics) else named)
@@ -94,13 +93,14 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         under_way=batches_seen(pairs) if evaluated and loss is None else None,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
-        learning_rate=rate.measured if rate else None,
+        learning_rate=rate.measured if (rate := _first(named, Role.LEARNING_RATE)) else None,
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
         metrics=metrics,
         eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
+        of_run=any(pair.name.role is Role.STEPS and "total" in words_of(pair.key) for pair in pairs),
         bare=loss is not None and loss is bare,
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),

@@ -23,14 +23,22 @@ class PlannedTotals:
         self._planned = NOWHERE
         self._rises = 0
         self._epochs_told = set[Number]()
+        self.steps_of_run: Number | None = None
+        """What the newest line calls the total of steps."""
 
     def begin_run(self) -> None:
         """Another run in the same log, which may have the same plan."""
         self._rises = min(self._rises, 1)
         self._epochs_told.clear()
+        self.steps_of_run = None
 
-    def take(self, counters: Counters) -> bool:
-        """What one line plans; the newest counts. False where its steps have risen too often to be planned."""
+    def take(self, counters: Counters, *, of_run: bool = False) -> bool:
+        """What one line plans; the newest counts. False where its steps have risen too often to be planned.
+
+        Args:
+            of_run: the line calls its steps the total.
+        """
+        self.steps_of_run = counters.steps if of_run and counters.steps else self.steps_of_run
         steps, before = first_known(counters.steps, self.steps), or_zero(self.steps)
         self._rises = 0 if or_zero(steps) < before else self._rises + (or_zero(steps) > before)
         epochs = first_known(counters.epochs, self._planned.epochs)

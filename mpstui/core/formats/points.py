@@ -128,6 +128,8 @@ class LineReading:
     """How sure it is that a bar is the training loop's: the highest wins, 3 where it shows a training loss."""
     plan: bool = False
     """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
+    of_run: bool = False
+    """True for a plan that calls its steps the total."""
     told_step: Number | None = None
     """The step of the run that an epoch's bar names behind itself (``7/100 [.., step=307]``), which it is not."""
     brief: bool = False
@@ -285,6 +287,8 @@ class Standing(NamedTuple):
     """The training is over, by a line that says so or because all that was planned is done."""
     failure: str | None = None
     """The exception that the log ends with, as printed."""
+    planned_steps: Number | None = None
+    """The steps of the whole training, where a line calls them the total."""
 
 
 UNTOLD = Standing()

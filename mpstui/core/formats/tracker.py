@@ -67,7 +67,7 @@ class Tracker:
         if reading.bar and reading.loss is None and not self._trained and self._banner.is_evaluation:
             return None  # of the evaluation that was announced, where nothing is trained
         if reading.plan:
-            if self._plan.take(reading.counters) or not reading.metrics:
+            if self._plan.take(reading.counters, of_run=reading.of_run) or not reading.metrics:
                 if not self._trained:
                     self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
                 return None
@@ -155,7 +155,7 @@ class Tracker:
     @property
     def standing(self) -> Standing:
         """The newest run as a whole."""
-        return self._ends.standing(self._at_end())
+        return self._ends.standing(self._at_end())._replace(planned_steps=self._plan.steps_of_run)
 
     def _at_end(self) -> bool | None:
         now, bar = self._plan.at(self.current), self._bars.best()

@@ -14,7 +14,8 @@ from ...wire import storage
 from ...wire.storage import UnreadableRecord
 from ..follow import Budget, FollowedFile, hundredths
 from ..model.snapshot import SeriesView
-from ..series.series import NOT_METRICS, SeriesStore
+from ..series.metric_words import NOT_METRICS
+from ..series.series import SeriesStore
 from .sources import PREVIEW_BYTES, ConsoleSource, MetricSource, bytes_at, open_source
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ class ExternalMetrics:
     def _take_standing(self, standing: Standing) -> None:
         """Show what the file says about the run as a whole; a name printed above the part that was read stays."""
         self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
+        self.newest["planned_steps"] = standing.planned_steps or self.newest.get("planned_steps")
         if self.newest.get("of_samples"):
             self.newest["step"], self.store.counted = None, "sample"  # unknown how many of them make a step
         if standing.done and isinstance(self.newest.get("epoch"), int):

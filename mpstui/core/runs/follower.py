@@ -11,27 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...wire.heartbeat import DeviceReading, Heartbeat, text
 from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
+from ..series.metric_words import NOT_METRICS
 from ..series.pyramid import CAPACITY
-from ..series.series import NOT_METRICS
 from .external import ExternalMetrics
 from .files import PointReader
 from .local_machine import LocalMachine
 from .numbers import (
     NumberWitnesses,
-    ProgressPace,
     Witness,
-    epochs_done,
+    in_epochs,
     reported_metrics,
     respelt,
     said,
     shows_more_of,
     timed,
+    with_facts,
 )
 from .signs import Condition, Heartbeats, assess
+from .step_rate import ProgressPace, epochs_done
 
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
 REPORT = "report"
@@ -195,6 +195,8 @@ class RunFollower:
             printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
+        if (parted := in_epochs(own, printed, self._asked or {})) is not own:
+            own, points = parted, {name: value for name, value in points.items() if name != "epoch"}
         witnesses = NumberWitnesses(
             Witness(self.own_name, said(own, points)),
             Witness(beats.program_name, said(program, {})),
@@ -213,7 +215,8 @@ class RunFollower:
             seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
             numbers = replace(numbers, told_by={**numbers.told_by, **seen})
         numbers = with_facts(numbers, own, program, printed)
-        return timed(numbers, self.pace, self.program_pace, by_program=by_program, alike=alike, moving=moving)
+        numbers = timed(numbers, self.pace, self.program_pace, by_program=by_program, alike=alike, moving=moving)
+        return numbers if own is beats.own else replace(numbers, beat=beats.own)
 
     @property
     def _waits(self) -> bool:
@@ -314,21 +317,6 @@ class RunFollower:
         if counted < 2 or self._moved is None:
             return None
         return (self._moved - self._launched) / counted if self._launched else max(self._pauses, default=0.0)
-
-
-def with_facts(
-    numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
-) -> Numbers:
-    """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
-    beat, device = own or program, text(printed.get("device"))
-    facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
-    is_done = printed.get("done") is True or (beat is not None and beat.phase == "done")
-    numbers = replace(numbers, beat=beat, done=is_done, **facts)
-    if numbers.device.type is None and program is not None:
-        numbers = replace(numbers, device=program.device)
-    if numbers.device.type is None and device is not None:
-        numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
-    return numbers
 
 
 def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The newest numbers of a run, joined from its witnesses field by field; its pace and expected end."""
+"""The newest numbers of a run, joined from its witnesses field by field, and its expected end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...wire.heartbeat import Heartbeat, integer, number
+from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
 from ..model.snapshot import Numbers, SeriesView
-from ..series.series import NOT_METRICS
-from .step_rate import StepRate
+from ..series.metric_words import NOT_METRICS
+from .step_rate import ProgressPace
 
-NEWEST_RECORDS = 240
 FEWEST_COMPARED = 10
 """Two counts that are still this low may agree by chance."""
 _MOST_APART_SECONDS = 6.0
@@ -203,6 +202,28 @@ class NumberWitnesses(NamedTuple):
         return (one for one in order if "loss" in one.says)
 
 
+def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping[str, Any]) -> Heartbeat | None:
+    """The agent's heartbeat, counted in the epochs that are planned instead of in passes through the loader.
+
+    If the first pass has as many steps as the program calls the total, it is the whole training, and the planned epochs
+    are equal parts of it. Nothing is changed otherwise, nor if the parts are not whole.
+
+    Args:
+        printed: the newest values of the output.
+        asked: the totals among the arguments.
+    """
+    if beat is None or beat.loss_seen is None or "epoch" in beat.reported:
+        return beat
+    if beat.epoch != 1 or beat.epoch_step != beat.step or not beat.step:
+        return beat
+    steps, epochs = integer(printed.get("planned_steps")), integer(printed.get("epochs") or asked.get("epochs"))
+    if not steps or beat.epoch_steps != steps or not epochs or epochs < 2 or steps % epochs:
+        return beat
+    length = steps // epochs
+    before = (beat.step - 1) // length
+    return beat._replace(epoch=before + 1, epoch_step=beat.step - before * length, epoch_steps=length)
+
+
 def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
     """Whether the agent's curve of the loss stands in for a printed one with few points.
 
@@ -248,44 +269,19 @@ def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
-class ProgressPace:
-    """The progress of the newest attempt, as counted by one side: we and the agent, or the program itself."""
-
-    def __init__(self) -> None:
-        self.steps = StepRate()
-        self.epochs = StepRate()
-        self._beaten: list[tuple[float, float, float]] = []
-
-    def begin_attempt(self) -> None:
-        """A new attempt: a new pace, perhaps on another device."""
-        self.steps.cut()
-        self.epochs.cut()
-        self._beaten.clear()
-
-    def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
-        """The step of a heartbeat; it is added after the points read in the same look, which may be older."""
-        self._beaten.append((moment, step, slept_seconds))
-
-    def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None = None, *, counts: bool = True) -> None:
-        """Add the points of one look.
-
-        Args:
-            attempt: points of other attempts are skipped; None takes all.
-            counts: whether their steps count; False: another witness of this side has them.
-        """
-        for record in records[-NEWEST_RECORDS:]:
-            moment, step = number(record.get("time")), number(record.get("step"))
-            other = attempt is not None and record.get("attempt", attempt) not in (attempt, 0)
-            if other or moment is None:
-                continue
-            if counts and step is not None:
-                self.steps.add(float(moment), float(step))
-            done = epochs_done(record, alone=self.steps.step is None)
-            if done is not None and ("loss" in record or done >= (self.epochs.step or 0.0)):
-                self.epochs.add(float(moment), done)
-        for moment, step, slept in self._beaten:
-            self.steps.add(moment, step, idle_seconds=slept)
-        self._beaten.clear()
+def with_facts(
+    numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
+) -> Numbers:
+    """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
+    beat, device = own or program, text(printed.get("device"))
+    facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
+    is_done = printed.get("done") is True or (beat is not None and beat.phase == "done")
+    numbers = replace(numbers, beat=beat, done=is_done, **facts)
+    if numbers.device.type is None and program is not None:
+        numbers = replace(numbers, device=program.device)
+    if numbers.device.type is None and device is not None:
+        numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
+    return numbers
 
 
 def timed(
@@ -358,23 +354,3 @@ def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
     of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch
     printed, seen = of_epochs * (numbers.epoch_steps or 0) + (numbers.epoch_step or 0), numbers.step or 0
     return seen >= FEWEST_COMPARED and seen / 2 <= printed <= 1.5 * seen
-
-
-def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
-    """Completed epochs, including the share of the current one; None if the record does not tell.
-
-    Args:
-        alone: nothing else is counted; a line with an epoch's loss then marks its end, otherwise its beginning.
-    """
-    epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
-    if epoch is None:
-        return None
-    if epoch != int(epoch):
-        return epoch  # a share of all of them
-    first = number(record.get("first_epoch"))
-    behind = float(epoch) - (1 if first is None else first)
-    if record.get("epoch_done"):
-        return behind + 1.0
-    if step is not None and steps:
-        return behind + min(1.0, step / steps)
-    return behind + float("loss" in record) if alone and step is None else None

@@ -23,7 +23,7 @@ from ..model.snapshot import Health
 from ..series.series import SeriesStore
 from .foreign import external_heartbeat
 from .local_machine import LocalMachine
-from .numbers import ProgressPace
+from .step_rate import ProgressPace
 
 SLEPT_SECONDS = 60.0
 """Less drift than this between the clocks is a clock being set, not a sleep."""

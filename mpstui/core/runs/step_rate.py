@@ -8,8 +8,10 @@ again, as often as they came, but never pauses or sleeps, which will not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...wire.heartbeat import number
 
 WINDOW = 240
 """Intervals kept: at least about four minutes."""
@@ -23,6 +25,7 @@ GAP_TIMES = 5.0
 LEAST_GAP_SECONDS = 2.0
 OFF_SECONDS = 300.0
 """A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it predicts nothing."""
+NEWEST_RECORDS = 240
 GAPS_KEPT = 30
 """Gaps before the window that are remembered: there may be one evaluation an hour."""
 
@@ -166,3 +169,63 @@ class StepRate:
 
     def _is_gap(self, item: _Interval, usual: float) -> bool:
         return item.seconds > GAP_TIMES * usual * item.steps and item.seconds > LEAST_GAP_SECONDS
+
+
+class ProgressPace:
+    """The progress of the newest attempt, as counted by one side: we and the agent, or the program itself."""
+
+    def __init__(self) -> None:
+        self.steps = StepRate()
+        self.epochs = StepRate()
+        self._beaten: list[tuple[float, float, float]] = []
+
+    def begin_attempt(self) -> None:
+        """A new attempt: a new pace, perhaps on another device."""
+        self.steps.cut()
+        self.epochs.cut()
+        self._beaten.clear()
+
+    def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
+        """The step of a heartbeat; it is added after the points read in the same look, which may be older."""
+        self._beaten.append((moment, step, slept_seconds))
+
+    def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None = None, *, counts: bool = True) -> None:
+        """Add the points of one look.
+
+        Args:
+            attempt: points of other attempts are skipped; None takes all.
+            counts: whether their steps count; False: another witness of this side has them.
+        """
+        for record in records[-NEWEST_RECORDS:]:
+            moment, step = number(record.get("time")), number(record.get("step"))
+            other = attempt is not None and record.get("attempt", attempt) not in (attempt, 0)
+            if other or moment is None:
+                continue
+            if counts and step is not None:
+                self.steps.add(float(moment), float(step))
+            done = epochs_done(record, alone=self.steps.step is None)
+            if done is not None and ("loss" in record or done >= (self.epochs.step or 0.0)):
+                self.epochs.add(float(moment), done)
+        for moment, step, slept in self._beaten:
+            self.steps.add(moment, step, idle_seconds=slept)
+        self._beaten.clear()
+
+
+def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
+    """Completed epochs, including the share of the current one; None if the record does not tell.
+
+    Args:
+        alone: nothing else is counted; a line with an epoch's loss then marks its end, otherwise its beginning.
+    """
+    epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
+    if epoch is None:
+        return None
+    if epoch != int(epoch):
+        return epoch  # a share of all of them
+    first = number(record.get("first_epoch"))
+    behind = float(epoch) - (1 if first is None else first)
+    if record.get("epoch_done"):
+        return behind + 1.0
+    if step is not None and steps:
+        return behind + min(1.0, step / steps)
+    return behind + float("loss" in record) if alone and step is None else None

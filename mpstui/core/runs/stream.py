@@ -18,7 +18,8 @@ from ...wire.rundir import RunDir, run_dirs
 from ..follow import SLICE_BYTES, Budget, FollowedFile, LineTail, Occasional
 from ..model.home import Home
 from ..model.snapshot import Checkpoint, RunSnapshot
-from ..series.series import NOT_METRICS, SeriesStore
+from ..series.metric_words import NOT_METRICS
+from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .external import RUNS_PER_ATTEMPT, ExternalMetrics
 from .files import parse_lines

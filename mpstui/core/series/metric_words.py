@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+_COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
+_NO_COUNTS = ("time", "attempt", "rank", "nonfinite", "schema", "device", "done", "printed_step", "planned_steps")
+NOT_METRICS = frozenset((*_COUNTS, *_NO_COUNTS))
+"""What stands in a record of points beside its metrics."""
 _EVALUATION_WORDS = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
 _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set", "epoch"))  # Lightning: ``val_loss_epoch``

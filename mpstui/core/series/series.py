@@ -14,7 +14,7 @@ from operator import le
 from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
-from .metric_words import is_evaluation
+from .metric_words import NOT_METRICS, is_evaluation
 from .pyramid import (
     CAPACITY,
     NAN,
@@ -41,8 +41,6 @@ FINE_SERIES, COARSE_CAPACITY = 400, 256
 LONGEST_NAME = 200
 """Characters; a longer name is not that of a metric that could be shown."""
 MOST_CACHED = 8
-_COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
-NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", "printed_step", "device", "done", *_COUNTS})
 
 
 class Points(NamedTuple):

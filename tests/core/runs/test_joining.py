@@ -558,6 +558,43 @@ def test_the_total_of_an_epochs_bar_is_none_of_the_run(home: Home) -> None:
     run.release()
 
 
+PLANS = {
+    "a line": ("Total epochs: 4 = total iterations: 48\n", ["python", "t.py"]),
+    "a sentence": ("Total steps: 48\n", ["python", "t.py", "--epochs", "4"]),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_loader_that_yields_the_whole_training_as_one_pass_has_the_epochs_that_are_planned(
+    home: Home, plan: str
+) -> None:
+    """Its sampler counts iterations: the program announces as many as the agent sees in the first pass."""
+    announced, argv = PLANS[plan]
+    run = run_of(home, argv)
+    run.output(announced)
+    shown_at = {}
+    for step in (1, 12, 13, 48):
+        run.beat(step=step, loss=0.5, epoch=1, epoch_step=step, epoch_steps=48, loss_seen="backward", seq=step)
+        run.output(f"Iters: {step}/48 || Loss: 0.5000\n")
+        for shown in both(home, run):
+            numbers = shown.numbers
+            assert (numbers.step, numbers.steps, numbers.epochs) == (step, 48, 4), shown.reason
+            assert numbers.beat is not None
+            assert (numbers.beat.epoch, numbers.beat.epoch_steps) == (1, 48), "as it was told"
+        shown_at[step] = numbers.epoch, numbers.epoch_step, numbers.epoch_steps
+    assert shown_at == {1: (1, 1, 12), 12: (1, 12, 12), 13: (2, 1, 12), 48: (4, 12, 12)}
+    run.release()
+
+
+def test_a_total_that_is_called_so_is_no_pass_where_another_pass_follows(home: Home) -> None:
+    run = run_of(home, ["python", "t.py", "--epochs", "4"])
+    run.output("Total steps: 48\n")
+    run.beat(step=60, loss=0.5, epoch=2, epoch_step=12, epoch_steps=48, loss_seen="backward")
+    for shown in both(home, run):
+        assert (shown.numbers.epoch, shown.numbers.step, shown.numbers.steps) == (2, 60, 192)
+    run.release()
+
+
 def test_an_epoch_that_an_attempt_began_again_makes_more_steps_than_the_epochs_have(home: Home) -> None:
     """Killed within the third of six epochs of 20 steps: ten of its steps were made twice."""
     run = run_of(home, ["python", "t.py", "--epochs", "6"])

@@ -39,8 +39,8 @@ _PLANNED_UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
 )
 _TOTAL = re.compile(
-    r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of) (?:train(?:ing)? )?(?P<what>epochs|steps|iterations)"
-    r"\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})"
+    r"(?i)(?:(?:^|[=,;|]\s{0,4})(?:scheduled|total|planned|max(?:imum)?|number of) (?:train(?:ing)? )?"
+    r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})"
     r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
 )
 _MAX_EPOCHS = re.compile(r"(?:Engine run starting with |Trainer\.fit`? stopped: `?)max_epochs=(\d{2,9}|[2-9])(?=\.|`)")
@@ -107,8 +107,8 @@ class Sentences(LineGrammar):
         return replace(reading, certain=classify(match["name"]).scope is NameScope.TRAIN)
 
     def _plan(self, line: str) -> LineReading | None:
-        total = _TOTAL.search(line[:_LONGEST_PLAN])
-        found = [(total["what"] or total["of"], total["n"] or total["count"])] if total else []
+        totals = list(_TOTAL.finditer(line[:_LONGEST_PLAN]))
+        found = [(total["what"] or total["of"], total["n"] or total["count"]) for total in totals]
         if ".py " in line and " --" in line and (option := _OPTION.match(line)):
             found.append((option["what"], option["n"]))
         if "max_epochs=" in line and (most := _MAX_EPOCHS.search(line)):
@@ -120,7 +120,8 @@ class Sentences(LineGrammar):
         for what, n in found:
             of_epochs = what.lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭")
             counters = counters._replace(**{"epochs" if of_epochs else "steps": parse_count(n)})
-        return None if counters == Counters() else LineReading(self.name, counters, plan=True)
+        of_run = any("total" in total.group().lower() for total in totals)
+        return None if counters == Counters() else LineReading(self.name, counters, plan=True, of_run=of_run)
 
 
 def _is_of_evaluation(name: str) -> bool:
