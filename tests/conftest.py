@@ -6,6 +6,7 @@ Examples of hypothesis are the same at every run; ``--hypothesis-profile=search`
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 from itertools import count
@@ -24,6 +25,10 @@ settings.load_profile("same")
 # A job in the background of a script ignores SIGINT, one under nohup SIGHUP; every process below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Torch reads it as it is loaded, here and in every program below. In one thread sums come out the same every time; more
+# gain nothing for tiny networks, and wait for each other by computing: on a busy machine ten times as long.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # What is imported is garbage nowhere: nobody looks through it, nor for it while tests are collected.
 gc.set_threshold(50_000, 20, 50)

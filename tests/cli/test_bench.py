@@ -141,7 +141,7 @@ def test_an_interrupt_leaves_what_was_measured(number: int, environ: dict[str, s
 def test_a_device_that_computes_wrong_is_found_and_the_layer_named(bench: Bench) -> None:
     path = os.pathsep.join((str(standin.FOLDER), str(standin.FOLDER.parents[1])))
     words = ("cifar", "--compare-devices", "--device", "mps", "--steps", "2", "--set", "model=tiny", "--set", "width=4")
-    done = bench(*words, PYTHONPATH=path, MPSTUI_STANDIN="wrong@3", OMP_NUM_THREADS="1")
+    done = bench(*words, PYTHONPATH=path, MPSTUI_STANDIN="wrong@3")
     assert done.returncode == 1, done.stderr
     assert " ".join(done.stdout.split()).startswith(
         "wrong: in step 1, torch.nn.functional.conv2d in stages.0.conv2 (Conv2d) is the first operation whose result"

@@ -70,9 +70,8 @@ def commands(section: Section, folder: Path) -> Iterator[Command]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the reader stands, with mpstui and its Python first on PATH.
 
-    A tiny network gains nothing by threads, nor by the compiler that torch loads with its first optimizer.
+    A tiny network gains nothing by the compiler that torch loads with its first optimizer.
     """
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("PYTHONPATH", str(standin.FOLDER))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from mpstui.agent.reporter import Reporter
 from mpstui.wire.rundir import RunDir
 from tests import standin
@@ -38,9 +36,8 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 def train(*arguments: str, run_dir: Path | None = None, control: Control | None = None) -> None:
-    """Train in this process, single-threaded so that sums come out the same every time."""
+    """Train in this process."""
     environ = {"MPSTUI_RUN_DIR": str(run_dir)} if run_dir else {}
-    torch.set_num_threads(1)
     run("cifar", parsed(*arguments), environ, control or Control())
 
 
@@ -49,7 +46,6 @@ def job(*arguments: str, folder: Path, reporter: Reporter | None = None) -> Job:
     args = parsed(*arguments)
     args.seed = args.seed or 0
     device = Device()
-    torch.set_num_threads(1)
     wish = assemble.Request(
         name="cifar",
         task=tasks.find("cifar")(args),
@@ -82,7 +78,7 @@ def environment(
 
     Without torch's compiler, which several ranks need, it starts in half the time.
     """
-    environ = {**os.environ, "PYTHONPATH": f"{standin.FOLDER}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
+    environ = {**os.environ, "PYTHONPATH": f"{standin.FOLDER}{os.pathsep}{ROOT}"}
     if compiler:
         environ["MPSTUI_STANDIN_COMPILER"] = "real"
     if run_dir:

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import torch
 import torch.distributed as dist
 
 
 def prepare() -> None:
     """Load, in the process that is going to be forked, what each rank would load for itself."""
-    torch.set_num_threads(1)
     gc.disable()  # what a rank would look through is all of torch, and every page of it would be copied
     for module in ("torch._dynamo", "torch.distributed.fsdp"):
         importlib.import_module(module)

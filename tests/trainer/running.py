@@ -8,8 +8,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from mpstui.wire.rundir import RunDir
 from trainer import options, tasks
 from trainer.__main__ import main
@@ -46,8 +44,7 @@ def made(task: str, *arguments: str) -> Any:
 
 
 def train(task: str, *arguments: str, run_dir: Path) -> dict[str, float]:
-    """Train single-threaded, so that sums come out the same every time; the last validation's metrics."""
-    torch.set_num_threads(1)
+    """Train to the end; the last validation's metrics."""
     run(task, parsed(task, *arguments), {"MPSTUI_RUN_DIR": str(run_dir)}, Control())
     points = metrics(run_dir)
     return next((point for point in reversed(points) if "val_loss" in point), {})

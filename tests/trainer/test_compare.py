@@ -39,7 +39,6 @@ class Sabotage(TorchFunctionMode):
 
 
 def trace(task: str, folder: Path, *more: str, steps: int = 3) -> int:
-    torch.set_num_threads(1)
     words = ("compare", task, *synthetic(task), "--device", "cpu", "--steps", str(steps), *more)
     return command(*words, "--out", str(folder / "checkpoints"))
 

@@ -43,7 +43,6 @@ def _parsed(*arguments: str) -> argparse.Namespace:
 
 
 def _train(*arguments: str, run_dir: Path) -> None:
-    torch.set_num_threads(1)
     run("genomics", _parsed(*arguments), {"MPSTUI_RUN_DIR": str(run_dir)}, Control())
 
 

@@ -52,7 +52,6 @@ def _parsed(*arguments: str) -> argparse.Namespace:
 
 
 def _train(*arguments: str, run_dir: Path) -> None:
-    torch.set_num_threads(1)
     args = _parsed(*arguments)
     with mock.patch.dict(os.environ, {"MPSTUI_RUN_DIR": str(run_dir)}):
         run("gsdiff", args, os.environ, Control())
