@@ -34,7 +34,7 @@ class FiniteGuard(Protocol):
 
 
 class KernelGuard:
-    """For fused optimizers: one kernel checks all gradients, and the optimizer's kernel skips its step (``found_inf``).
+    """For optimizers that skip a step by a flag (``found_inf``): one kernel checks all gradients and raises it.
 
     torch's GradScaler is made of these two; here nothing is scaled. Gradients must be float32.
     """
@@ -113,7 +113,8 @@ def zero_unless(kept: torch.Tensor, gradients: Gradients) -> None:
 def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
     """The cheapest guard that works."""
     weights = (weight for group in optimizer.param_groups for weight in group["params"])
-    if optimizer.defaults.get("fused") and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
+    skips = optimizer.defaults.get("fused") or (device.type == "cuda" and hasattr(optimizer, "found_inf"))
+    if skips and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
         return KernelGuard(device)
     return GradientGuard(device, gradients_may_overflow=loss_scaling)
 

@@ -62,6 +62,22 @@ def test_the_kernels_give_what_torch_gives(
         torch.testing.assert_close(one, other.to(one.dtype), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("relu", [False, True])
+def test_in_evaluation_the_kernel_takes_the_running_statistics(
+    adds: bool, relu: bool, norm_relu: Callable[..., Any]
+) -> None:
+    norm = _norm(nn.BatchNorm2d, 12)
+    norm(_seeded((9, 12, 6, 5), 1))
+    norm.eval()
+    x, added = _seeded((3, 12, 6, 5), 2), _seeded((3, 12, 6, 5), 3)
+    with torch.no_grad():
+        expected = norm(x) + (added if adds else 0)
+        found, again = norm_relu(norm, x, added if adds else None, relu=relu, twice=True)
+    torch.testing.assert_close(found, F.relu(expected) if relu else expected, rtol=1e-4, atol=1e-5)
+    assert found is again
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_on_the_cpu_it_is_torchs_own(training: bool) -> None:
     mine, torchs = (_norm(kind, 8).train(training) for kind in (BatchNorm, nn.BatchNorm2d))

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from trainer.gradients import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for, zero_unless
+from trainer.optimizers import build
 
 GUARDS: list[Callable[[], FiniteGuard]] = [
     lambda: KernelGuard(torch.device("cpu")),
@@ -57,6 +58,22 @@ def test_weights_stand_still_from_a_bad_step_on(fused: bool) -> None:
         optimizer.step()
         weights.append(weight.tolist())
     assert weights == [[0.0] * 4] * 3
+
+
+@pytest.mark.parametrize("name", ["radam", "lion", "muon"])
+@pytest.mark.parametrize("matrix", [True, False])
+def test_an_optimizer_of_ours_minds_the_flag(name: str, matrix: bool) -> None:
+    weight = torch.nn.Parameter(torch.ones(4, 4) if matrix else torch.ones(4))
+    optimizer = build(name, [{"params": [weight], "muon": matrix}], lr=0.1, weight_decay=0.0, fused=False)
+    flag = torch.zeros(())
+    optimizer.found_inf = flag  # type: ignore[attr-defined]
+    weight.grad = torch.eye(4) if matrix else torch.arange(4.0)
+    optimizer.step()
+    assert not torch.equal(weight, torch.ones_like(weight))
+    weight.grad = torch.full_like(weight, float("nan"))
+    flag.fill_(1.0)
+    optimizer.step()
+    assert torch.isfinite(weight).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

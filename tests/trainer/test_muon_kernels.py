@@ -61,3 +61,14 @@ def test_they_move_weights_as_torch_does(own: ModuleType) -> None:
         own.move([mine], matrix, lr, 0.1)
         assert not torch.equal(weight, mine)
         torch.testing.assert_close(theirs, mine)
+
+
+def test_a_step_that_must_not_be_taken_changes_nothing(own: ModuleType) -> None:
+    weight, momentum, lr, skip = torch.ones(6, 9), torch.ones(6, 9), torch.tensor(0.1), torch.ones(())
+    matrices = own.directions([torch.full((6, 9), float("nan"))], [momentum], 0.9, (6, 9), skip)
+    own.move([weight], matrices, lr, 0.1, skip)
+    assert torch.equal(weight, torch.ones(6, 9))
+    assert torch.equal(momentum, torch.ones(6, 9))
+    skip.zero_()
+    own.move([weight], own.directions([torch.ones(6, 9)], [momentum], 0.9, (6, 9), skip), lr, 0.1, skip)
+    assert not torch.equal(weight, torch.ones(6, 9))

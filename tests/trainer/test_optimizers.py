@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tests.trainer.running import parsed
 from trainer.errors import UsageError
 from trainer.optimizers import RECIPES, build, load_state, muon
 from trainer.optimizers.eager import without_compiler
-from trainer.optimizers.muon import Muon, orthogonalised, size_classes
+from trainer.optimizers.muon import Muon, iterated, normalised, orthogonalised, size_classes
 from trainer.optimizers.radam import RAdam
 from trainer.options import from_namespace
 
@@ -31,6 +32,22 @@ def test_the_iteration_pushes_all_singular_values_towards_1(shape: tuple[int, in
     assert values.min() > 0.3
     assert values.max() < 1.3
     assert torch.linalg.svdvals(matrices).max() > 2
+
+
+def test_singular_values_end_in_the_promised_range() -> None:
+    values = torch.logspace(math.log10(0.0033), 0, 2_000, dtype=torch.float64)
+    found = torch.stack([iterated(value.view(1, 1, 1)) for value in values]).flatten()
+    assert found.min() > 0.7
+    assert found.max() < 1.25
+
+
+@pytest.mark.parametrize("shape", [(64, 4, 8), (64, 1, 9), (8, 10, 256)])
+def test_one_direction_survives_in_bfloat16(shape: tuple[int, int, int]) -> None:
+    """Matrices of equal values: their rounding errors add up instead of averaging out."""
+    matrices = (torch.rand(shape[0], 1, 1, generator=torch.Generator().manual_seed(1)) + 0.01).expand(shape)
+    values = torch.linalg.svdvals(iterated(normalised(matrices.bfloat16())).float())[:, 0]
+    assert values.min() > 0.65
+    assert values.max() < 1.3
 
 
 MATRICES = ((10, 12), (27, 64), (64, 27), (8, 3, 3, 3), (8, 8, 3, 3), (16, 8, 1, 1), (16, 16, 3, 3))

@@ -37,3 +37,13 @@ def test_the_kernel_does_what_torch_does(own: ModuleType, step: int) -> None:
     expected, found = results
     assert all(not torch.equal(one, other) for one, other in zip(weights, found[0], strict=True))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_that_must_not_be_taken_changes_nothing(own: ModuleType) -> None:
+    weight, first, second, spoiled = (torch.full((9,), value) for value in (1.0, 2.0, 3.0, float("nan")))
+    group = {"lr": torch.tensor(0.1), "betas": (0.9, 0.999), "epsilon": 1e-8, "weight_decay": 0.1}
+    factors = _factors(torch.tensor(9.0), 0.9, 0.999)
+    own.move([weight], [spoiled], [first], [second], factors, group, torch.ones(()))
+    assert [one.tolist() for one in (weight, first, second)] == [[1.0] * 9, [2.0] * 9, [3.0] * 9]
+    own.move([weight], [torch.ones(9)], [first], [second], factors, group, torch.zeros(()))
+    assert not torch.equal(weight, torch.ones(9))

@@ -15,10 +15,10 @@ _LEAST_VALUES = 1 << 22
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch norm; in training on CUDA, kernels of ours fuse it with the addition and ReLU.
+    """Batch norm; on CUDA, kernels of ours fuse it with the addition and ReLU.
 
     ResNet-18 with 512 images a step in bf16 makes 79,800 images a second on an H100 with these kernels, 56,100 with
-    torch's and 76,400 compiled.
+    torch's and 76,400 compiled. Its evaluation of 10,000 images on an H200 takes 32 instead of 44 ms.
     """
 
     def forward(self, x: torch.Tensor, added: torch.Tensor | None = None, *, relu: bool = False) -> torch.Tensor:
@@ -43,6 +43,8 @@ class BatchNorm(nn.BatchNorm2d):
 
     def _kernels(self, x: torch.Tensor) -> ModuleType | None:
         """The fused kernels, where they work and are worth it; not under a compiler, which makes its own."""
-        if not (x.is_cuda and self.training and x.numel() >= _LEAST_VALUES) or torch.compiler.is_compiling():
+        if not x.is_cuda or x.numel() < _LEAST_VALUES or torch.compiler.is_compiling():
+            return None
+        if not self.training and torch.is_grad_enabled():  # in evaluation they know no backward pass
             return None
         return kernels("models.batch_norm_kernels") if x.is_contiguous(memory_format=torch.channels_last) else None

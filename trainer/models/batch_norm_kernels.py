@@ -256,7 +256,7 @@ def norm_relu(
     relu: bool = True,
     twice: bool = False,
 ) -> Any:
-    """Batch norm in a training step, plus ``added``, and ReLU of that.
+    """Batch norm, plus ``added``, and ReLU of that; in evaluation without gradients.
 
     Args:
         x: (batch, channels, height, width) on CUDA, channels-last; ``added`` likewise.
@@ -264,7 +264,21 @@ def norm_relu(
     """
     if added is not None:
         added = added.contiguous(memory_format=torch.channels_last)
+    if not norm.training:
+        y = _evaluated(norm, x, added, relu)
+        return (y, y) if twice else y
     return NormReLU.apply(x, added, norm.weight, norm.bias, norm, relu, twice)  # type: ignore[no-untyped-call]
+
+
+def _evaluated(norm: torch.nn.BatchNorm2d, x: torch.Tensor, added: torch.Tensor | None, relu: bool) -> torch.Tensor:
+    channels, rows = x.shape[1], x.numel() // x.shape[1]
+    mean, variance, *_ = norm.buffers()
+    factor = norm.weight * torch.rsqrt(variance + norm.eps)
+    kept = torch.stack([mean, variance, factor, norm.bias - mean * factor])
+    tile, y = _Tile(rows, channels), torch.empty_like(x)
+    given = x if added is None else added
+    _apply_kernel[tile.tiles](x, given, kept, y, rows, channels, added is not None, relu, *tile.sizes)
+    return y
 
 
 def try_out() -> None:

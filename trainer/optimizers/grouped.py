@@ -8,9 +8,14 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from ..gradients import zero_unless
+
 
 class Grouped(Optimizer):
     """An optimizer that updates the weights of a group together: a call for all of them is one launch on a GPU."""
+
+    found_inf: torch.Tensor | None = None
+    """A flag on the device, as torch's fused optimizers take it: unless it is 0, what the gradients say is not done."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -24,6 +29,13 @@ class Grouped(Optimizer):
             if weights:
                 self._update(weights, group)
         return loss
+
+    def _gradients(self, weights: list[torch.Tensor], *, skipping: bool) -> list[torch.Tensor]:
+        """The weights' gradients; zeros if the flag is up, unless kernels that skip the step by it are used."""
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        if self.found_inf is not None and not skipping:
+            zero_unless(self.found_inf == 0, gradients)
+        return gradients
 
     def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         """Update a group's weights that have a gradient."""

@@ -23,7 +23,7 @@ class Lion(Grouped):
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
     def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        gradients = self._gradients(weights, skipping=False)
         momenta = [self._momentum(weight) for weight in weights]
         first, second = group["betas"]
         directions = torch._foreach_lerp(momenta, gradients, 1 - first)

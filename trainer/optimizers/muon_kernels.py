@@ -22,13 +22,16 @@ _ROWS, _COLUMNS, _BLOCK = 32, 128, 4096
 
 @triton.jit
 def _direction_kernel(
-    gradient, momentum, matrix, squares, rate, height, width, rows, columns,
+    gradient, momentum, matrix, squares, rate, skip, height, width, rows, columns,
     TURNED: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Update the momentum and write the Nesterov direction as a matrix padded with zeros, and the sum of its squares.
 
     The matrix is (rows, columns), the weight (height, width); TURNED: transposed, so that it is no taller than wide.
     """
+    if skip is not None:  # noqa: SIM102 - this is known when the kernel is compiled, the next only when it runs
+        if tl.load(skip) != 0.0:
+            return
     row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     if TURNED:
@@ -62,10 +65,13 @@ def _normalise_kernel(matrices, squares, size, parts, PARTS: tl.constexpr, BLOCK
 
 @triton.jit
 def _move_kernel(
-    weight, matrix, lr, weight_decay, scale, height, width, columns,
+    weight, matrix, lr, weight_decay, scale, skip, height, width, columns,
     TURNED: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Shrink a weight by its decay and move it along its orthogonalised matrix."""
+    if skip is not None:  # noqa: SIM102 - this is known when the kernel is compiled, the next only when it runs
+        if tl.load(skip) != 0.0:
+            return
     row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     if TURNED:
@@ -81,12 +87,17 @@ def _move_kernel(
 
 
 def directions(
-    gradients: list[torch.Tensor], momenta: list[torch.Tensor], momentum: float, size: tuple[int, int]
+    gradients: list[torch.Tensor],
+    momenta: list[torch.Tensor],
+    momentum: float,
+    size: tuple[int, int],
+    skip: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Update the momenta of a size class; the directions of its weights as matrices ready for the iteration.
 
     Args:
         size: rows and columns of the matrices.
+        skip: a scalar on the GPU; unless it is 0 the momenta stay as they are.
 
     Returns:
         bfloat16, shape (count, rows, columns), singular values of at most 1.
@@ -102,7 +113,7 @@ def directions(
                     gradient = torch.empty_like(kept).copy_(gradient)
                 height, width = _sides(kept)
                 _direction_kernel[grid](
-                    gradient, kept, matrix, part, 1 - momentum, height, width, rows, columns,
+                    gradient, kept, matrix, part, 1 - momentum, skip, height, width, rows, columns,
                     height > width, _ROWS, _COLUMNS,
                 )  # fmt: skip
     parts = squares.shape[1]
@@ -112,8 +123,14 @@ def directions(
     return matrices
 
 
-def move(weights: list[torch.Tensor], matrices: torch.Tensor, lr: torch.Tensor, weight_decay: float) -> None:
-    """Apply the orthogonalised matrices of a size class to its weights."""
+def move(
+    weights: list[torch.Tensor],
+    matrices: torch.Tensor,
+    lr: torch.Tensor,
+    weight_decay: float,
+    skip: torch.Tensor | None = None,
+) -> None:
+    """Apply the orthogonalised matrices of a size class to its weights, unless ``skip`` says not to."""
     with side_by_side(matrices.device) as places:
         for weight, matrix, place in zip(weights, matrices, places, strict=False):
             height, width = _sides(weight)
@@ -121,7 +138,7 @@ def move(weights: list[torch.Tensor], matrices: torch.Tensor, lr: torch.Tensor, 
             grid = (triton.cdiv(rows, _ROWS), triton.cdiv(columns, _COLUMNS))
             with place:
                 _move_kernel[grid](
-                    weight, matrix, lr, weight_decay, math.sqrt(max(1.0, height / width)), height, width,
+                    weight, matrix, lr, weight_decay, math.sqrt(max(1.0, height / width)), skip, height, width,
                     matrix.shape[1], height > width, _ROWS, _COLUMNS,
                 )  # fmt: skip
 

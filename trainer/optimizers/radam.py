@@ -43,12 +43,15 @@ class RAdam(Grouped):
 
     def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         states = [self._state_of(weight) for weight in weights]
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        own = kernels_on("optimizers.radam_kernels", weights, group["lr"])
+        gradients = self._gradients(weights, skipping=own is not None)
         firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
         torch._foreach_add_([state["count"] for state in states], 1)
         factors = _factors(states[0]["count"], *group["betas"])  # the same for all: they start together
-        own = kernels_on("optimizers.radam_kernels", weights, group["lr"])
-        (own.move if own else _move)(weights, gradients, firsts, seconds, factors, group)
+        if own:
+            own.move(weights, gradients, firsts, seconds, factors, group, self.found_inf)
+        else:
+            _move(weights, gradients, firsts, seconds, factors, group)
 
     def _state_of(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
         state: dict[str, torch.Tensor] = self.state[weight]

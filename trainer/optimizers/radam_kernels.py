@@ -14,10 +14,13 @@ _BLOCK = 2048
 
 @triton.jit
 def _move_kernel(
-    weight, gradient, first, second, adaptive, plain, lr, slow, slower, epsilon, weight_decay, size,
+    weight, gradient, first, second, adaptive, plain, lr, slow, slower, epsilon, weight_decay, skip, size,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Update a weight and its moments; the two factors and the rate are scalars in memory."""
+    """Update a weight and its moments, unless ``skip`` says not to; factors, rate and skip are scalars in memory."""
+    if skip is not None:  # noqa: SIM102 - this is known when the kernel is compiled, the next only when it runs
+        if tl.load(skip) != 0.0:
+            return
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     known = place < size
     arriving = tl.load(gradient + place, mask=known, other=0.0)
@@ -40,13 +43,14 @@ def move(
     seconds: Sequence[torch.Tensor],
     factors: tuple[torch.Tensor, torch.Tensor],
     group: dict[str, Any],
+    skip: torch.Tensor | None = None,
 ) -> None:
-    """Update the moments and the weights."""
+    """Update the moments and the weights; nothing happens if ``skip``, a scalar on the GPU, is not 0."""
     for weight, arriving, first, second in zip(weights, gradients, firsts, seconds, strict=True):
         gradient = arriving if arriving.stride() == weight.stride() else torch.empty_like(weight).copy_(arriving)
         _move_kernel[triton.cdiv(weight.numel(), _BLOCK),](
             weight, gradient, first, second, *factors, group["lr"], *group["betas"], group["epsilon"],
-            group["weight_decay"], weight.numel(), _BLOCK,
+            group["weight_decay"], skip, weight.numel(), _BLOCK,
         )  # fmt: skip
 
 
