@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...wire.heartbeat import number
+from ...wire.heartbeat import integer, number
 
 WINDOW = 240
 """Intervals kept: at least about four minutes."""
@@ -53,6 +53,8 @@ class StepRate:
         """Steps made before the newest gap that is not remembered."""
         self._made = 0.0
         """Steps of all intervals, those that have left the window too."""
+        self._before = 0.0
+        """Seconds of evaluations per step in the attempts before."""
         self._time: float | None = None
         self._timed = False
         """The newest interval ends at the newest time."""
@@ -92,7 +94,12 @@ class StepRate:
                 self._append(_Interval(seconds, step - before_step))
 
     def cut(self) -> None:
-        """A new attempt begins: the time until its first sample is not work, and its device may be another."""
+        """A new attempt begins: the time until its first sample is not work, and its device may be another.
+
+        Until its own first evaluation it is taken to evaluate as the attempt before did.
+        """
+        if (usual := self.seconds_per_step) is not None:
+            self._before, _ = self._evaluations(usual)
         self._intervals.clear()
         self._gaps.clear()
         self._made = self._forgotten = 0.0
@@ -128,19 +135,19 @@ class StepRate:
             return 0.0 if left <= 0 else None
         work = [item for item in self._intervals if not self._is_gap(item, usual)]
         pace = sum(item.seconds for item in work) / sum(item.steps for item in work)
-        return left * pace + self._evaluating_seconds(left, usual)
+        per_step, since = self._evaluations(usual)
+        return left * pace + (since + left) * per_step  # one right after the last step included
 
-    def _evaluating_seconds(self, left: float, usual: float) -> float:
-        """Seconds of the evaluations that are still to come in so many steps, one right after them included."""
+    def _evaluations(self, usual: float) -> tuple[float, float]:
+        """Their seconds per step, and the steps made since the newest one."""
         gaps = [*self._gaps, *self._gaps_within(usual)]
         longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2].seconds) if len(gaps) > 1 else OFF_SECONDS
         begun = LEAST_GAP_SECONDS / usual  # what comes sooner (a warm-up, a first evaluation) does not tell how often
         gaps = [gap for gap in gaps if gap.seconds <= longest and gap.at >= begun]
         if not gaps:
-            return 0.0
+            return self._before, self._made
         since = self._made - gaps[-1].at
-        within = max(since, gaps[-1].at - self._forgotten)
-        return (since + left) * sum(gap.seconds for gap in gaps) / within
+        return sum(gap.seconds for gap in gaps) / max(since, gaps[-1].at - self._forgotten), since
 
     def _gaps_within(self, usual: float) -> Iterator[_Gap]:
         at = self._made - sum(item.steps for item in self._intervals)
@@ -178,11 +185,12 @@ class ProgressPace:
         self.steps = StepRate()
         self.epochs = StepRate()
         self._beaten: list[tuple[float, float, float]] = []
+        self._attempt: int | None = None
+        """What was added last is of this one."""
 
     def begin_attempt(self) -> None:
         """A new attempt: a new pace, perhaps on another device."""
-        self.steps.cut()
-        self.epochs.cut()
+        self._cut()
         self._beaten.clear()
 
     def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
@@ -193,22 +201,32 @@ class ProgressPace:
         """Add the points of one look.
 
         Args:
-            attempt: points of other attempts are skipped; None takes all.
+            attempt: the newest one; points of others tell how they evaluated. None: all are of one.
             counts: whether their steps count; False: another witness of this side has them.
         """
         for record in records[-NEWEST_RECORDS:]:
             moment, step = number(record.get("time")), number(record.get("step"))
-            other = attempt is not None and record.get("attempt", attempt) not in (attempt, 0)
-            if other or moment is None:
+            if moment is None:
                 continue
+            self._go_on_to(attempt and (integer(record.get("attempt")) or attempt))
             if counts and step is not None:
                 self.steps.add(float(moment), float(step))
             done = epochs_done(record, alone=self.steps.step is None)
             if done is not None and ("loss" in record or done >= (self.epochs.step or 0.0)):
                 self.epochs.add(float(moment), done)
+        self._go_on_to(attempt)
         for moment, step, slept in self._beaten:
             self.steps.add(moment, step, idle_seconds=slept)
         self._beaten.clear()
+
+    def _go_on_to(self, attempt: int | None) -> None:
+        if attempt != self._attempt:
+            self._attempt = attempt
+            self._cut()
+
+    def _cut(self) -> None:
+        self.steps.cut()
+        self.epochs.cut()
 
 
 def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:

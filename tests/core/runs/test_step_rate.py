@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.runs.step_rate import StepRate
+from mpstui.core.runs.step_rate import ProgressPace, StepRate
 
 
 def run(progress: StepRate, *, start: float, step: int, steps: int, pace: float, every: int = 1) -> tuple[float, int]:
@@ -109,6 +109,36 @@ def test_a_new_attempt_starts_to_know_anew() -> None:
     assert progress.remaining_seconds(100) is None
     run(progress, start=500.0, step=30, steps=30, pace=2.0)
     assert progress.steps_per_second == pytest.approx(0.5)
+
+
+def test_a_new_attempt_counts_evaluations_as_the_one_before_until_its_own_first() -> None:
+    """Resumed behind an evaluation; its own ones last longer, on a slower device."""
+    progress = StepRate()
+    now, step = 0.0, 0
+    for _ in range(4):
+        now, step = run(progress, start=now, step=step, steps=100, pace=0.1)
+        now += 10.0
+    progress.cut()
+    now, step = run(progress, start=now + 60.0, step=300, steps=50, pace=0.2)
+    assert progress.remaining_seconds(1000) == pytest.approx(650 * 0.2 + 7 * 10, rel=0.05)
+    now, step = run(progress, start=now, step=step, steps=50, pace=0.2)
+    run(progress, start=now + 30.0, step=step, steps=50, pace=0.2)
+    assert progress.remaining_seconds(1000) == pytest.approx(550 * 0.2 + 6 * 30, rel=0.1)
+
+
+def test_a_look_that_begins_after_a_resume_knows_the_evaluations_before() -> None:
+    """The records of both attempts are read at once, and no time between them counts."""
+    seen, now = ProgressPace(), 0.0
+    records: list[dict[str, float]] = []
+    for attempt, begin, epochs in ((1, 0, 3), (2, 20, 1)):
+        for step in range(begin + 1, begin + epochs * 10 + 1):
+            now += 1.0
+            records.append({"attempt": attempt, "time": now, "step": step})
+            now += 20.0 if step % 10 == 0 else 0.0
+        now += 500.0
+    seen.feed(records, 2)
+    assert seen.steps.steps_per_second == pytest.approx(1.0)
+    assert seen.steps.remaining_seconds(100) == pytest.approx(70 + 8 * 20, rel=0.05)
 
 
 def test_a_step_back_is_no_progress_and_no_error() -> None:
