@@ -89,7 +89,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     return LineReading(
         grammar=grammar,
         counters=counters,
-        phase=Phase.EVAL if evaluated and loss is None else Phase.TRAIN,
+        phase=Phase.EVAL if evaluated and (loss is None or not counters.positioned) else Phase.TRAIN,
         under_way=batches_seen(pairs) if evaluated and loss is None else None,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",

@@ -109,7 +109,9 @@ class Banner(NamedTuple):
         if reading.loss is None and not reading.metrics:
             return reading, self._replace(told=self.told or bool(reading.eval_metrics))
         held, steps = reading.counters if first else NOWHERE, reading.counters.shown_steps
-        own_count = None if step is None or steps is None or same_plan else (step, steps)
+        # Where no total is told, a step behind those that were trained is the evaluation's own.
+        is_own = not same_plan if steps is not None else step is not None and step < or_zero(current.shown_step)
+        own_count = None if step is None or not is_own else (step, math.inf if steps is None else steps)
         return _as_evaluation(reading, held, own_count), self._replace(told=self.told or not (trained or step))
 
 
@@ -139,7 +141,7 @@ class DrawnEvaluation:
         ):
             return reading
         steps = reading.counters.shown_steps
-        return _as_evaluation(reading, NOWHERE, None if steps is None else (step, steps))
+        return _as_evaluation(reading, NOWHERE, (step, math.inf if steps is None else steps))
 
 
 def _as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
@@ -177,7 +179,10 @@ class Evaluated:
         return anew
 
     def of(self, reading: LineReading) -> LineReading:
-        """Without a loss and a counter, what was just evaluated is the evaluation's whole."""
+        """Without a counter and a loss of training, what was just evaluated is the evaluation's whole."""
+        if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: whose, stands above it
+            is_known = quantity(reading.loss_name)[1] in self._names
+            reading = replace(reading, loss=None, series="") if is_known else replace(reading, phase=Phase.TRAIN)
         own = {} if reading.certain or reading.loss is not None or reading.counters.positioned else reading.metrics
         starred = reading.phase is Phase.EVAL
         names = {name: self._names.get(quantity(name)[1], name if starred else None) for name in own}

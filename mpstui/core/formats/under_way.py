@@ -6,6 +6,7 @@ summary at the end; of what that does not tell, the last that was printed, if it
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from .points import LineReading, MetricPoint, Number, Phase
@@ -25,8 +26,8 @@ class _Pass:
 
     @property
     def has_ended(self) -> bool:
-        """Whether another line would have come, were there more to tell."""
-        return self.alone or self.seen + max(self.between, 1) >= self.whole
+        """Whether another line would have come, were there more to tell; without a total each may be the last."""
+        return self.alone or math.isinf(self.whole) or self.seen + max(self.between, 1) >= self.whole
 
 
 class UnderWay:

@@ -86,10 +86,12 @@ def _loop(epoch: int, *, cleared: bool = False) -> str:
 
 
 def test_what_is_written_below_the_bar_of_an_evaluation_is_no_training() -> None:
-    points = LogReader().feed("".join(map(_loop, range(3))).encode())
+    reader = LogReader()
+    points = [*reader.feed("".join(map(_loop, range(3))).encode()), *reader.close()]
     assert {point.loss for point in points if point.loss is not None} == {2.1, 2.2, 2.3}
     tested = [point.eval_metrics["test avg_loss"] for point in points if "test avg_loss" in point.eval_metrics]
     assert tested == [1.05, 1.15, 1.25]
+    assert [point.eval_metrics["val loss"] for point in points if "val loss" in point.eval_metrics] == [9.1] * 3
     assert {point.first_epoch for point in points if point.counters.epoch is not None} == {0}
 
 

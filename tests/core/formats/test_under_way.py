@@ -21,6 +21,12 @@ SUMMED_UP = [
         "Test: [20/30]\tTime 0.1 (0.1)\tLoss 0.2 (0.2)\nTest loss: 0.4{e}\n",
         "Test Loss",
     ),
+    # Of how many batches is not told; fewer than were trained.
+    (
+        "Cross validation...\nEpoch {e} | Iter 1 | Loss 0.5\nEpoch {e} | Iter 6 | Loss 0.1\n"
+        "Epoch {e} | Iter 11 | Loss 0.6\nValid Summary | End of Epoch {e} | Valid Loss 0.4{e}\n",
+        "Loss",
+    ),
 ]
 UNSUMMED = [
     (
@@ -36,6 +42,7 @@ UNSUMMED = [
         "valid loss",
     ),
     ("Evaluating on the validation set...\nstep 1/3 loss: 0.1\nstep 2/3 loss: 0.2\nstep 3/3 loss: 0.4{e}\n", "loss"),
+    ("Validating...\nstep 1 loss: 0.1\nstep 2 loss: 0.2\nstep 3 loss: 0.4{e}\n", "loss"),
     # One line, which may count anything.
     ("Val: [{e}/3] loss: 0.4{e}\n", "loss"),
 ]
