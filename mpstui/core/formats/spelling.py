@@ -44,6 +44,11 @@ _AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \
 _BY_COMMA = re.compile(r"([A-Za-z_]\w{0,30}),\s{1,4}(?=[-+]?\d)")
 _ALL_COMMAS = re.compile(r"(?:[A-Za-z_]\w{0,30},\s{1,4}[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?(?:,\s{0,4}|\Z)){3,30}\Z")
 """``Step, 21, Loss, 0.5, PSNR, 9.5``: names and values in turn."""
+_BY_DASH = re.compile(rf" - (?={NUMBER}%?(?:,|\Z))")
+_ALL_DASHES = re.compile(
+    rf"(?:\* )?(?:[A-Za-z][\w@-]{{0,20}}(?: [A-Za-z][\w@-]{{0,20}}){{0,3}} - {NUMBER}%?(?:, |\Z)){{2,12}}\Z"
+)
+"""``LOSS - 3.780, TOP-5 ACCURACY - 37.130``: each value behind a dash."""
 _PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
 _OF_BOTH = re.compile(
     rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
@@ -98,7 +103,8 @@ _COUNTER = r"(?:epoch|step|iter[a-z]{0,8}|(?:mini)?batch)s?(?: ?#| ?:)? ?\d{1,12
 _EPOCH_OF = re.compile(r"(?i)\Aep(?:och)?[_-]?(\d{1,6})[_-](train(?:ing)?|val(?:id(?:ation)?)?|test|eval)(?=[,: ])")
 """``EP3_test, avg_loss= 0.5``."""
 _NAMED_PLACE = re.compile(
-    rf"(?i)\A(?!(?:the )?(?:new )?best\b)(?P<name>[a-z_][\w@/-]{{0,30}}(?: (?!best )[a-z_(][\w@/()-]{{0,30}}){{0,5}}) "
+    rf"(?i)(?:\A|(?<=, ))(?!(?:the )?(?:new )?best\b)"
+    rf"(?P<name>[a-z_][\w@/-]{{0,30}}(?: (?!best )[a-z_(][\w@/()-]{{0,30}}){{0,5}}) "
     rf"(?:at|after|for|in|on|of) (?:the )?(?:(?P<place>{_COUNTER})(?:(?:,? (?:and )?|, ?|/)(?P<inner>{_COUNTER}))?"
     rf"|(?P<count>\d{{1,12}}) (?P<unit>epoch|step|iteration|iter|(?:mini)?batch)(?:e?s)?)"
     rf"(?=\s?(?P<sign>[:=]|is |was |- )?\s{{0,4}}(?P<value>-?\d{{0,12}}(?P<point>\.?)\d|nan|inf))"
@@ -147,6 +153,8 @@ def _listed(line: str) -> str:
         line = _IN_TURN.sub(_each_in_turn, line)
     if "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
         line = _BY_COMMA.sub(r"\1: ", line)
+    if " - " in line and "." in line and _ALL_DASHES.match(line):
+        line = _BY_DASH.sub(": ", line)
     return line
 
 

@@ -494,6 +494,19 @@ def test_a_summary_may_spell_the_measure_of_the_batches_in_another_way() -> None
     ]
 
 
+def test_a_summary_behind_a_star_may_tell_the_loss_too() -> None:
+    reader = LogReader()
+    points = reader.feed(
+        b"Epoch: [0][0/15]\tLoss 3.75 (3.75)\tTop-5 Accuracy 37.5 (37.5)\n"
+        b"Validation: [0/5]\tLoss 3.5 (3.5)\tTop-5 Accuracy 37.0 (37.0)\n"
+        b"\n * LOSS - 3.25, TOP-5 ACCURACY - 38.5, BLEU-4 - 0.125\n"
+        b"Epoch: [1][0/15]\tLoss 3.0 (3.0)\tTop-5 Accuracy 39.5 (39.5)\n"
+    )
+    assert [point.loss for point in points] == [3.75, None, 3.0]
+    summary = {"Validation Loss": 3.25, "Validation Top_5_Accuracy": 38.5, "BLEU-4": 0.125}
+    assert [dict(point.eval_metrics) for point in points if point.eval_metrics] == [summary]
+
+
 def keras(epochs: int, batches: int, *, tail: str) -> str:
     """A log of Keras without a terminal: each frame a line; the last repeats the loss and adds the evaluation."""
     lines = []
@@ -567,6 +580,7 @@ def test_a_whole_number_longer_than_any_counter_is_none(tmp_path: Path) -> None:
         ("Minibatch loss at step 100: 2.5", (None, 100), {"Minibatch loss": 2.5}, {}),
         ("Cost after iteration 300 0.65", (None, 300), {"Cost": 0.65}, {}),
         ("Accuracy on epoch 3 is 0.75", (3, None), {"Accuracy": 0.75}, {}),
+        ("using time 1.5, training loss at epoch 3: 38.75", (3, None), {"training loss": 38.75}, {}),
         ("[3] time 0.12 lr 0.001 3d_train 951.5 3d_valid 1174.5", (3, None), {"3d_train": 951.5}, {"3d_valid": 1174.5}),
     ],
 )
@@ -595,6 +609,14 @@ def test_a_place_of_something_else_is_not_where_training_stands(line: str) -> No
     reader = LogReader()
     reader.feed(f"Epoch 3 loss: 0.5\n{line}\n".encode())
     assert reader.summary().epoch == 3
+
+
+def test_a_row_with_several_values_in_a_cell_is_read_without_them() -> None:
+    points = LogReader().feed(
+        b"+-------+---------+-------------+\n| Epoch |   Loss  |    recall   |\n+-------+---------+-------------+\n"
+        b"|   9   | 36.5625 | [0.12 0.25] |\n+-------+---------+-------------+\n"
+    )
+    assert [(point.epoch, point.loss, dict(point.metrics)) for point in points] == [(9, 36.5625, {"Loss": 36.5625})]
 
 
 def test_measures_told_apart_in_brackets_keep_what_tells_them_apart() -> None:

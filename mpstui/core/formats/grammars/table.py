@@ -19,6 +19,8 @@ from . import Example, LineGrammar
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
 _NUMBER = re.compile(r"\d[./]\d")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
+_LIST = re.compile(r"\[[-+\d.,eE\s]{1,200}\]\Z")
+"""``[0.116 0.227]``: several values of one column, which have no common one."""
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
 _DRAWN = ("│", "┃")
@@ -205,11 +207,15 @@ def _cells(line: str, expected: int) -> list[str] | None:
     apart, by_space = _split(line), [cell for cell in line.replace("|", " ").split() if cell != "+"]
     for cells in (by_space, apart) if len(by_space) == expected else (apart, by_space):
         cells = [cell for cell in cells if cell != "+"]
-        numeric = sum(_number(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
+        numeric = sum(map(_is_numeric, cells))
         enough = max(2, expected - 2) <= len(cells) <= expected and numeric >= len(cells) - 1
         if enough and _number(cells[0]) is not None:
             return [cell.rstrip("%s") for cell in cells]
     return None
+
+
+def _is_numeric(cell: str) -> bool:
+    return _number(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell) or _LIST.match(cell))
 
 
 def _spans(header: str, columns: Sequence[str]) -> list[tuple[int, int]]:
