@@ -16,7 +16,9 @@ from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
 _LIKELY = ("epoch", "step", "iter", "update")
-_COUNT_OF_EPOCHS = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}epochs")
+_COUNT_OF = re.compile(
+    r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations|iters))"
+)
 """Names that say no more than "so many epochs", of which there are too many for a list: ``max_num_epochs``."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
@@ -50,7 +52,7 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
         told = {name: value for name, value in told.items() if "step" not in name}
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
     usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
-    usual |= {name: EPOCHS for name in told if _COUNT_OF_EPOCHS.fullmatch(name)}
+    usual |= {name: str(count.lastgroup) for name in told if (count := _COUNT_OF.fullmatch(name)) is not None}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     totals = {field: value for field, value in found if field is not None and value is not None and value > 0}
     epoch = as_number(told.get(EPOCH, ""))
@@ -80,7 +82,8 @@ def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str
         if path.suffix.lower() in (".json", ".toml", ".yaml", ".yml"):
             for name, value in _numbers(path, launched):
                 plain = name.replace("-", "_").lower()
-                field = EPOCHS if _COUNT_OF_EPOCHS.fullmatch(plain) else ALIASES.get(plain, "")
+                count = _COUNT_OF.fullmatch(plain)
+                field = ALIASES.get(plain, "") if count is None else str(count.lastgroup)
                 if field in found and value > 0:
                     found[field].add(value)
     return {field: float(values.pop()) for field, values in found.items() if len(values) == 1}

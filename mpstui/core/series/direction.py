@@ -36,6 +36,8 @@ _HIGHER = _these(
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
+_HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b")
+"""``Rank-5``, of retrieval: the share of queries with a match among so many; a mean rank is better if lower."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
@@ -58,6 +60,8 @@ def better(name: str) -> Better | None:
             if is_lower or word in _HIGHER:
                 found = Better.LOWER if is_lower else Better.HIGHER
                 break
+    if found is None and _HIT_RATE.search(name) is not None:
+        return Better.HIGHER
     return Better.LOWER if "negative" in words else found
 
 

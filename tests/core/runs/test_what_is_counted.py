@@ -56,6 +56,7 @@ def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(home: 
         ("python train.py --max-update 9000 --update-freq 4", {"steps": 9000}),
         ("python main.py --update_every 50", {}),
         ("run_train --max_num_epochs 12", {"epochs": 12}),
+        ("python train.py --max_iterations 300 --warmup_iterations 20", {"steps": 300}),
         ("python train.py --number-of-epochs=12 --num_warmup_epochs 2", {"epochs": 12}),
     ],
 )

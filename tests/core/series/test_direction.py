@@ -65,6 +65,8 @@ def test_less_is_better(name: str) -> None:
             "logp(x)",
             "dev EM",
             "eval_exact_match",
+            "Rank-20",
+            "Test/rank1",
         ),
     ],
 )
