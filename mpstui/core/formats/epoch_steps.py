@@ -25,10 +25,14 @@ class EpochSteps:
         """Whether each epoch counts from its start."""
         self.through = False
         """Whether the steps were seen to go on from one epoch to the next."""
+        self._goes_on = False
+        """Whether that was by the usual distance: a plan that epochs do not divide proves nothing against it."""
         self.length: Number | None = None
         """Steps of an epoch where no line tells them, as far as one was seen to go."""
         self.each = False
         """Whether that is certain: every step of it was printed."""
+        self._fell = False
+        """Whether a step was seen to fall as an epoch began."""
         self._last = NOWHERE
         self._distance: Number = 1
         """Between the last two steps that were printed."""
@@ -50,7 +54,7 @@ class EpochSteps:
         step, epoch, before = counters.shown_step, counters.epoch, self._last
         if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
             return
-        self._last, fell, alone = counters, False, self._alone
+        self._last, fell, on, alone = counters, False, False, self._alone
         self._alone = epoch != before.epoch or (alone and step == before.shown_step)
         if before.shown_step is not None and before.epoch is not None:
             # A count of the run cannot stand still for a whole epoch; where it was printed twice at its end, it may.
@@ -60,14 +64,17 @@ class EpochSteps:
                 self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)
                 self.each = not alone and self._distance == 1 and step in (0, 1)
             self.through = self.through or (epoch > before.epoch and step > before.shown_step)
+            on = not alone and epoch == before.epoch + 1 and step == before.shown_step + self._distance
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)
         steps, epochs = counters.steps, counters.epochs
         if steps and epochs and counters.step is not None and math.isfinite(epoch):
             # Out of place among the steps of the run, whether epochs are counted from 0 or from 1.
             in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
-            fell = fell or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
-        self.anew = self.anew or fell
+            self.anew = self.anew or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
+        self._fell = self._fell or fell
+        self._goes_on = self._goes_on or on
+        self.anew = self._fell or (self.anew and not self._goes_on)
 
     def read(self, counters: Counters) -> Counters:
         """The counters as they are meant.

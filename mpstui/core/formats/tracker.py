@@ -64,8 +64,8 @@ class Tracker:
         if reading.brief:
             self._forget_bar(reading)
             return None
-        if reading.bar and reading.loss is None and not self._trained and self._banner.is_evaluation:
-            return None  # of the evaluation that was announced, where nothing is trained
+        if reading.bar and reading.loss is None and self._banner.is_evaluation and not self._trains_by_bars:
+            return None  # of the evaluation that was announced
         if reading.plan:
             if self._plan.take(reading.counters, of_run=reading.of_run) or not reading.metrics:
                 if not self._trained:
@@ -204,6 +204,11 @@ class Tracker:
         step, whole = shown.shown_step, self._bars.total_at(shown.shown_step, self.current.epoch)
         return step, first_known(shown.shown_steps, whole, self._plan.at(Counters(step=step)).steps)
 
+    @property
+    def _trains_by_bars(self) -> bool:
+        """Whether a bar may go on with the training: not before any, nor where only lines tell of its steps."""
+        return self._trained and (self._bars.best() is not None or self._line.shown_step is None)
+
     def _is_behind(self, bar: Counters, main: LossSeries | None) -> bool:
         """Whether lines have told of a later step than the bar: that is too short, or was not drawn any more."""
         too_short = main is None and bool(bar.steps) and or_zero(self._line.step) > or_zero(bar.steps)
@@ -246,8 +251,7 @@ class Tracker:
                 reading = replace(reading, counters=counters, restart=reading.restart or restart)
         if reading.bar:
             return reading
-        if reading.loss is not None:
-            self._epoch_steps.watch(reading.counters, lines)
+        self._epoch_steps.watch(reading.counters, lines)
         of_record = (
             reading.certain and reading.loss is not None and not reading.series.partition("@")[2]
         )  # its fields are named for either

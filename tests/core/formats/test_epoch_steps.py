@@ -179,3 +179,21 @@ def test_a_step_that_goes_on_into_the_second_epoch_shows_that_the_total_is_the_r
 def test_epochs_that_do_not_divide_the_steps_leave_no_doubt() -> None:
     first = LogReader().feed(b"epoch 1/60 step 55/6001 loss: 2.5\n")[-1]
     assert (first.counters.epoch_step, first.counters.epoch_steps) == (55, 6001)
+
+
+def iterations(last: int) -> str:
+    """Without a loss on the lines that count; 18 iterations make an epoch."""
+    return "".join(f"Training iteration [{at}/50]. Epoch [{(at - 1) // 18}/5]\n" for at in range(1, last + 1))
+
+
+def test_lines_without_a_loss_show_in_the_second_epoch_that_their_steps_are_the_runs() -> None:
+    reader = LogReader()
+    reader.feed(iterations(20).encode())
+    assert reader.feed(b"Training stats. Loss: 0.9366\n")[-1].counters[:4] == (1, 5, 20, 50)
+
+
+def test_a_bar_below_the_word_of_an_evaluation_counts_nothing_of_a_training_that_lines_count() -> None:
+    reader = LogReader()
+    reader.feed(f"{iterations(10)}Training stats. Loss: 0.9366\n{iterations(20)}Validating...\n".encode())
+    assert reader.feed(b"\r 50%|#####     | 1/2 [00:00<00:00,  4.08it/s]\n") == []
+    assert (reader.summary().step, reader.summary().steps) == (20, 50)
