@@ -14,7 +14,10 @@ _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set", "epoch"))  # Lightning: ``val_loss_epoch``
 _SPELLINGS = {"accuracy": "acc"}
 _OF_PACE = frozenset(
-    ("runtime", "time", "elapsed", "duration", "seconds", "fps", "sps", "throughput", "flos", "flops", "mfu")
+    (
+        *("runtime", "time", "elapsed", "duration", "seconds", "secs", "eta", "fps", "sps", "throughput", "flos"),
+        *("flops", "mfu", "memory", "mem", "vram", "rss"),
+    )
 )
 _CRITERIA = frozenset(
     ("nll", "ce", "bce", "xent", "crossentropy", "cross entropy", "binary crossentropy", "binary cross entropy")
@@ -45,8 +48,11 @@ def names_a_criterion(name: str) -> bool:
 
 @lru_cache(NAMES_REMEMBERED)
 def is_of_pace(name: str) -> bool:
-    """Whether a metric says how fast a training goes or how long it takes, not how well: ``eval_runtime``."""
+    """Whether a metric says how fast a training goes, how long it takes or what it takes up, not how well it does:
+    ``eval_runtime``, ``gpu_mem``; what ends in ``loss`` is none."""
     words = _BETWEEN_WORDS.split(name.lower())
+    if words[-1] == "loss":
+        return False
     return not _OF_PACE.isdisjoint(words) or ("per" in words and ("second" in words or "sec" in words))
 
 

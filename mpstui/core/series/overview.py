@@ -7,12 +7,17 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
 from .metric_words import NAMES_REMEMBERED, is_of_pace, measured, reading_order
 
+_FEWEST_REPEATED, _MOST_COMPARED = 10, 100
+"""A curve that repeats so many different values of another is the same quantity; so many of them are compared."""
+_MOST_NEIGHBOURS, _NEAR, _MOST_JOINED = 4, 50, 200
+"""Only so many metrics that begin with nearly the same value are compared, of a run with so many at most."""
 _FEWEST_ALIKE = 3
 """Fewer metrics with the same beginning are not worth a fold."""
 _MOST_FOLDS = 40
@@ -29,7 +34,12 @@ class Metric:
     value: float | None = None
     """The newest value; None: it is not finite, or unknown."""
     also: tuple[str, ...] = ()
-    """Other names under which the very same values were reported."""
+    """Other names under which the same values were reported, the very same or with fewer digits."""
+
+    @property
+    def otherwise(self) -> str | None:
+        """A name of it that says something else: ``losses/l_pix`` for ``loss``."""
+        return next((name for name in self.also if measured(name) != measured(self.name)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,57 @@ def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
         else:
             kept, other = (found[twin], metric) if found[twin].view is not None else (metric, found[twin])
             found[twin] = replace(kept, also=(*kept.also, other.name, *other.also))
+    found = _without_repeated(found)
     return [one for one in found if wanted is None or any(map(wanted.search, (one.name, *one.also)))]
+
+
+def _without_repeated(metrics: list[Metric]) -> list[Metric]:
+    """The metrics in their order, each that repeats the values of an earlier one joined to that: a program that prints
+    a value may log it too, under another name, with other digits and on another axis."""
+    if len(metrics) > _MOST_JOINED:
+        return metrics
+    views = [(at, one.view) for at, one in enumerate(metrics) if one.view and one.view.minimum != one.view.maximum]
+    begun = sorted((view.first, place, view) for place, view in views if view.first is not None)
+    joined: dict[int, int] = {}
+
+    def kept(place: int) -> int:
+        return kept(joined[place]) if place in joined else place
+
+    for at, (first, place, view) in enumerate(begun):
+        for near, other, its in begun[at + 1 : at + 1 + _MOST_NEIGHBOURS]:
+            if near - first > abs(first) / _NEAR:
+                break
+            stays, goes = sorted((kept(place), kept(other)))
+            if stays != goes and (_repeats(view, its) or _repeats(its, view)):
+                joined[goes] = stays
+    also: dict[int, tuple[str, ...]] = {}
+    for goes in sorted(joined):
+        also[kept(goes)] = (*also.get(kept(goes), ()), metrics[goes].name, *metrics[goes].also)
+    whole = enumerate(metrics)
+    return [replace(one, also=(*one.also, *also.get(at, ()))) for at, one in whole if at not in joined]
+
+
+def _repeats(printed: SeriesView, told: SeriesView) -> bool:
+    """Whether one curve has the values of the other, in their order, as far as its digits go.
+
+    The newest value may not have come to both yet.
+    """
+    length = min(len(printed.values), len(told.values))
+    apart = max(abs(printed.count - told.count), abs(len(printed.values) - len(told.values)))
+    if apart > 1 or length < _FEWEST_REPEATED:
+        return False
+    for at in (length // 2, length - 2):  # most differ in one of these already
+        if abs(printed.values[at] - told.values[at]) > abs(told.values[at]) / _NEAR:
+            return False
+    stride = max(1, length // _MOST_COMPARED)
+    values = printed.values[: length - 1 : stride]
+    if len(set(values)) < _FEWEST_REPEATED:
+        return False
+    decimals = max(len(f"{Decimal(repr(value)):f}".partition(".")[2]) for value in values)
+    return all(
+        mine == theirs or abs(mine - theirs) <= 0.51 * 10.0**-decimals
+        for mine, theirs in zip(values, told.values[: length - 1 : stride], strict=True)
+    )
 
 
 def measured_at(metric: Metric, step: float) -> tuple[float, float] | None:

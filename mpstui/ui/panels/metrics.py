@@ -228,7 +228,8 @@ class _Table:
         if isinstance(entry, Fold):
             return f"{clean(entry.beginning, 60)}*"
         by = f" · {self._by[entry.name]}" if entry.name in self._by else ""  # whose word it is, of several
-        return clean(entry.name, 60) + by
+        also = f" = {clean(entry.otherwise, 60)}" if entry.otherwise else ""
+        return clean(entry.name, 60) + by + also
 
     def _row(self, name: Span, texts: Sequence[str], trend: Span | None, role: str = "") -> Row:
         shown = (*texts[:2], *(texts[3:] if self._in_whole else texts[2:3]))

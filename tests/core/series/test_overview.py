@@ -35,7 +35,7 @@ def test_what_was_measured_twice_stands_there_once() -> None:
 
 
 def test_what_tells_of_the_pace_stands_behind_what_was_learnt() -> None:
-    paces = ("eval_runtime", "eval_samples_per_second", "time/fps", "charts/SPS", "Time")
+    paces = ("eval_runtime", "eval_samples_per_second", "time/fps", "charts/SPS", "Time", "gpu_mem", "Duration", "ETA")
     found = metrics_of(
         run(*(view(name, [float(at)]) for at, name in enumerate((*paces, "val_acc", "loss", "perplexity"))))
     )
@@ -47,6 +47,19 @@ def test_what_tells_of_the_pace_stands_behind_what_was_learnt() -> None:
 def test_what_differs_in_one_value_stays_apart(other: list[float]) -> None:
     found = metrics_of(run(view("loss", [3.0, 2.0, 1.0]), view("train_loss", other)))
     assert [one.name for one in found] == ["loss", "train_loss"]
+
+
+def test_what_repeats_another_curve_with_fewer_digits_is_the_same_under_whatever_name() -> None:
+    logged = [1 / (3 + at) for at in range(30)]
+    printed = [round(value, 4) for value in logged]
+    for count in (29, 30):  # the newest value has not come to both yet
+        (found,) = metrics_of(run(view("loss", printed), view("losses/l_pix", logged[:count])))
+        assert (found.name, found.also, found.otherwise) == ("loss", ("losses/l_pix",), "losses/l_pix")
+    (found,) = metrics_of(run(view("loss", printed), view("b/loss", logged), view("c/l", logged), view("a/l", printed)))
+    assert found.also == ("a/l", "b/loss", "c/l")
+    assert len(metrics_of(run(view("loss", printed), view("l_all", [value + 0.0001 for value in logged])))) == 2
+    assert len(metrics_of(run(view("loss", printed[:9]), view("losses/l_pix", logged[:9])))) == 2, "by chance, perhaps"
+    assert len(metrics_of(run(view("lr", [0.1] * 30), view("momentum", [0.1] * 30)))) == 2, "neither has changed"
 
 
 def test_values_of_different_things_that_happen_to_be_equal_stay_apart() -> None:
