@@ -12,8 +12,7 @@ from ..bindings import Scope, bindings, footer_keys
 from ..widgets.lines import KeyLine
 from ..widgets.metric_grid import MetricGrid
 from ..widgets.search_line import SearchLine
-from ..workers.runs import Focus
-from .acting import ActingScreen
+from .following import FollowingScreen
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -21,18 +20,16 @@ if TYPE_CHECKING:
     from ..widgets.lines import PixelPanel
 
 
-class GridScreen(ActingScreen):
-    """Follows its run; enter gives the chart in focus back to the run's screen."""
+class GridScreen(FollowingScreen):
+    """Enter gives the chart in focus back to the run's screen."""
 
     CSS_PATH = "../styles/grid.tcss"
     SCOPES = (Scope.GRID,)
     BINDINGS = bindings(*SCOPES)
-    AUTO_FOCUS = ""
 
     def __init__(self, context: Context, snapshot: RunSnapshot, metric: str, chosen: Callable[[str], None]) -> None:
         """``chosen`` is called with the metric to enlarge."""
-        super().__init__(context, snapshot.run)
-        self._snapshot = snapshot
+        super().__init__(context, snapshot)
         self._chosen = chosen
         self.grid = MetricGrid(blocks=context.blocks, focus=metric)
         self.grid.titled, self.grid.TITLE, self.grid.current = True, f"metrics of {snapshot.name}", True
@@ -45,25 +42,11 @@ class GridScreen(ActingScreen):
         yield KeyLine(footer_keys(Scope.GRID, Scope.EVERYWHERE))
 
     def on_mount(self) -> None:
-        self.grid.show(self._snapshot)
+        self.grid.show(self.snapshot)
 
-    @property
-    def acting_on(self) -> RunSnapshot | None:
-        return self._snapshot
-
-    @property
-    def reading(self) -> Focus:
-        """The run in full, without its log and machine."""
-        return Focus(self.place)
-
-    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        found = next((item for item in snapshots if item.run == self.place), None)
-        if found is None:
-            self.app.pop_screen()
-        elif not found.brief:
-            self._snapshot = found
-            self.take_graphics()
-            self.grid.show(found)
+    def draw(self) -> None:
+        self.take_graphics()
+        self.grid.show(self.snapshot)
 
     @property
     def pixel_panels(self) -> Sequence[PixelPanel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,7 @@ from ..widgets.image_view import ImageView
 from ..widgets.lines import KeyLine
 from ..widgets.search_line import SearchLine
 from ..workers.images import ImageWorker
-from ..workers.runs import Focus
-from .acting import ActingScreen
+from .following import FollowingScreen
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -27,22 +26,21 @@ if TYPE_CHECKING:
     from ..graphics import Picture
 
 
-class ImagesScreen(ActingScreen):
-    """Follows its run. When it is left, the run's panels are at the step of the image that was in view."""
+class ImagesScreen(FollowingScreen):
+    """When it is left, the run's panels are at the step of the image that was in view."""
 
     CSS_PATH = "../styles/images.tcss"
     SCOPES = (Scope.IMAGES,)
     BINDINGS = bindings(*SCOPES)
-    AUTO_FOCUS = ""
 
     def __init__(
         self, context: Context, snapshot: RunSnapshot, step: float | None, left: Callable[[float | None], None]
     ) -> None:
         """``step``: where to begin, None is the newest. ``left`` is called at the end, with the chosen step if any."""
-        super().__init__(context, snapshot.run)
-        self._snapshot, self._left = snapshot, left
+        super().__init__(context, snapshot)
+        self._left = left
         self._worker = ImageWorker(context.services, self.post_message)
-        read = lambda wanted: self._worker.read(self._snapshot, wanted)  # noqa: E731
+        read = lambda wanted: self._worker.read(self.snapshot, wanted)  # noqa: E731
         self.view = ImageView(read, step, remote=context.services.remote)
         left_search = partial(self.view.filter, "")
         self._search = SearchLine(self._filter, self._filter, left_search, self.view.turn)
@@ -55,7 +53,7 @@ class ImagesScreen(ActingScreen):
 
     def on_mount(self) -> None:
         self.view.graphics = self.context.state.graphics
-        self.view.show(self._snapshot)
+        self.view.show(self.snapshot)
 
     def on_unmount(self) -> None:
         self._worker.stop()
@@ -76,25 +74,11 @@ class ImagesScreen(ActingScreen):
         """Behind a dialog an image is drawn in characters."""
         self.view.redraw()
 
-    @property
-    def acting_on(self) -> RunSnapshot | None:
-        return self._snapshot
-
-    @property
-    def reading(self) -> Focus:
-        """The run in full, without its log and machine."""
-        return Focus(self.place)
-
-    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        found = next((item for item in snapshots if item.run == self.place), None)
-        if found is None:
-            self.app.pop_screen()
-        elif not found.brief:
-            self._snapshot = found
-            if self.view.graphics is not self.context.state.graphics:
-                self.view.graphics = self.context.state.graphics
-                self.view.redraw()
-            self.view.show(found)
+    def draw(self) -> None:
+        if self.view.graphics is not self.context.state.graphics:
+            self.view.graphics = self.context.state.graphics
+            self.view.redraw()
+        self.view.show(self.snapshot)
 
     @on(ImageRead)
     def _show_image(self, message: ImageRead) -> None:
@@ -145,5 +129,5 @@ class ImagesScreen(ActingScreen):
             self.app.copy_to_clipboard(image.text)
             self.context.say("sent the text to the terminal's clipboard (OSC 52)")
         elif image is not None:
-            self.app.copy_to_clipboard(str(self._snapshot.dir / "images" / image.file))
+            self.app.copy_to_clipboard(str(self.snapshot.dir / "images" / image.file))
             self.context.say("sent the path of the image to the terminal's clipboard (OSC 52)")
