@@ -7,8 +7,9 @@ import shlex
 import sys
 from pathlib import Path
 
+from ..core.alerts import send_test
 from ..core.model.errors import OperationError
-from ..core.settings import load_settings, send_test
+from ..core.settings import load_settings
 from .session import Session, print_json, say
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +9,9 @@ from typing import Any
 
 from ..wire import storage, trust
 from ..wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
-from ..wire.rundir import RunDir
 from .model import checks
 from .model.checks import Check, LineIndex
-from .model.errors import OperationError, SettingsError
+from .model.errors import SettingsError
 from .model.home import GRAPHICS, HINT_OWN, THEMES, Home
 from .model.toml import TomlMistake, load_toml
 
@@ -231,33 +228,3 @@ def _unknown(key: str, where: str, known: tuple[str, ...]) -> str:
     likely = checks.nearest(key, known)
     hint = f"did you mean `{likely}`?" if likely else f"known: {', '.join(known)}"
     return f"`{key}` is not a key of {where}; {hint}"
-
-
-TEST_SECONDS = 90.0
-TEXT = "alerts arrive here: this is the test that `mpstui alerts test` sends, no training has changed"
-_PROGRAM = Path(__file__).resolve().parents[1] / "supervisor" / "notify" / "__main__.py"
-
-
-def send_test(home: Home) -> tuple[bool, str]:
-    """Run the hook and the webhook of the settings once: whether both went well, and what came of them.
-
-    Raises:
-        OperationError: the home cannot be written, or the notifier did not come back.
-    """
-    words = ["test", str(home.state), "1", TEXT, str(home.settings), str(home.screen_lock)]
-    log = RunDir(home.state).alerts_log
-    try:
-        storage.make_private_folder(home.state)
-        log.unlink(missing_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(_PROGRAM), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=TEST_SECONDS,
-            check=False,
-        )
-        text = storage.read_text(log) if log.exists() else ""
-        return done.returncode == 0, text
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise OperationError(f"no test could be sent: {error}") from error
