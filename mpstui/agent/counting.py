@@ -57,6 +57,8 @@ class Steps:
         self._resumed = self._read_optimizer = False
         self.may_go_on = False
         """Something was loaded that a training could resume from."""
+        self._begun: tuple[int | None] | None = None
+        """The count at the first backward pass, once there was one."""
         self._told: int | None = None
         self._loaded: list[str] = []
         """Where checkpoints were read from, the newest first."""
@@ -66,6 +68,11 @@ class Steps:
     def seen(self) -> bool:
         """Whether an optimizer's step was seen, and not only a count."""
         return self._seen is not None
+
+    @property
+    def stand_still(self) -> bool:
+        """Whether none was made since the first backward pass; a compiled step is not seen, but counted."""
+        return not self.seen and (self._begun is None or self.count == self._begun[0])
 
     @property
     def already(self) -> int | None:
@@ -116,6 +123,7 @@ class Steps:
 
     def begins(self) -> None:
         """Before a backward pass: some make their optimizers first, and then the weights anew."""
+        self._begun = self._begun or (self.count,)
         if self._looks_again:
             self._looks_again = False
             self._forget_what_is_anew()

@@ -120,8 +120,8 @@ class Watch:
     def _go_on_without_steps(self) -> None:
         """Backward passes alone: the program has an optimizer of its own, or one whose step is compiled."""
         if not self._trains:
-            waits = self._is_blind() and self._worked_at - self._first_backward < _BLIND_SECONDS
-            if waits or self.losses.backwards < _FEWEST_PASSES:
+            waits = self._worked_at - self._first_backward < _BLIND_SECONDS and self.trainer is None
+            if (waits and self.steps.stand_still) or self.losses.backwards < _FEWEST_PASSES:
                 return
             self._start(self.losses.device)
         self._report()

@@ -615,3 +615,26 @@ def test_the_loss_of_the_first_step_is_told_once_it_is_known_to_be_the_only_one(
     losses = [float(line) for line in printed.split()]
     wanted = [None] * 3 if several else losses
     assert [point.get("loss") for point in points] == [loss and pytest.approx(loss) for loss in wanted]
+
+
+def test_passes_before_the_first_step_of_a_resumed_training_tell_no_loss(tmp_path: Path) -> None:
+    """How many of them a step takes is not known yet, and each may be divided by as many."""
+    script = "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT.replace("SGD", "Adam")
+    script += (
+        "step(); state = optimizer.state_dict(); state['state'] = {at: {**one, 'step': torch.tensor(80.0)} "
+        "for at, one in state['state'].items()}\n"
+        "torch.save(state, 'optimizer.pt')\n"
+    )
+    run(script, None, cwd=tmp_path)
+    script = "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT.replace("SGD", "Adam")
+    script += (
+        "optimizer.load_state_dict(torch.load('optimizer.pt'))\n"
+        "for done in range(3):\n"
+        "    for part in range(4):\n"
+        "        loss = ((net(x) - 1) ** 2).mean(); (loss / 4).backward(); at[0] += 2\n"
+        "    optimizer.step(); optimizer.zero_grad(); print(loss.item())\n"
+    )
+    printed, _ = ran(script, tmp_path)
+    points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    losses = [pytest.approx(float(line)) for line in printed.split()]
+    assert [(point["step"], point["loss"]) for point in points] == list(zip((81, 82, 83), losses, strict=True))
