@@ -36,6 +36,8 @@ _BETWEEN = re.compile(
     r"[\w .-]{1,60}:|[A-Z][A-Za-z-]{1,20}(?: [A-Z][A-Za-z-]{1,20}){0,4}|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}"
 )
 """A title, a member of a list, a rule, a comment: stand between options, and are none."""
+_JOINED = re.compile(r"\W{0,8}[A-Za-z]\w{0,40}[_.][A-Za-z]")
+"""``fixbase_epoch: 0``: no program heads an epoch so."""
 _LONGEST = 200
 _LONG_OPTION = re.compile(r"[A-Za-z_][\w.-]{0,40}\s?[:=]\s?[\[{(]")
 """A dictionary or a list among options, longer than these are."""
@@ -117,7 +119,8 @@ class Options:
         """
         if not readings or self._lines < _BEFORE or not self._words or not (options := _options(line)):
             return readings
-        return [_as_option(reading, alone=len(options) == 1) for reading in readings]
+        joined = _JOINED.match(line) is not None
+        return [_as_option(reading, alone=len(options) == 1, joined=joined) for reading in readings]
 
     def read(self, line: str, readings: Sequence[LineReading], *, placed: bool) -> None:
         """The next line, and what was read of it; ``placed`` where that is of training."""
@@ -145,9 +148,11 @@ def _options(line: str) -> list[str]:
     return [] if None in found else [option["value"] for option in found if option is not None]
 
 
-def _as_option(reading: LineReading, *, alone: bool) -> LineReading:
+def _as_option(reading: LineReading, *, alone: bool, joined: bool) -> LineReading:
     now = reading.counters
-    if reading.loss is None and now == Counters(epoch=now.epoch) and or_zero(now.epoch) > 1:
-        return replace(reading, counters=Counters(epochs=now.epoch), plan=True)
+    if reading.loss is None and now == Counters(epoch=now.epoch):
+        if or_zero(now.epoch) > 1:
+            return replace(reading, counters=Counters(epochs=now.epoch), plan=True)
+        return replace(reading, counters=Counters()) if joined else reading
     is_step = reading.loss is None and now.step is not None and now == Counters(step=now.step)
     return replace(reading, counters=Counters()) if is_step and not alone else reading

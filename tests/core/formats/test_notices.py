@@ -102,6 +102,15 @@ def test_an_epoch_among_options_is_planned() -> None:
     assert (reader.summary().epoch, reader.summary().epochs, reader.summary().runs) == (0, 15, 1)
 
 
+def test_an_epoch_of_something_else_among_options_is_no_place() -> None:
+    options = ("batch: 8", "gamma: 0.1", "optim: adam", "fixbase_epoch: 0", "lr: 0.1")
+    points = LogReader().feed("\n".join([*options, "epoch: [1/4][3/12] loss: 0.5", ""]).encode())
+    assert {point.epoch for point in points} <= {None, 1}
+    assert (points[-1].first_epoch, points[-1].counters.epoch_step) == (1, 3)
+    headed = LogReader().feed("\n".join([*options[:3], "data: a", "Epoch: 0", "step 3 loss: 0.5", ""]).encode())
+    assert (headed[-1].epoch, headed[-1].first_epoch) == (0, 0)
+
+
 def test_the_last_line_of_keras_needs_no_end() -> None:
     reader = LogReader()
     done = "9/9 [==============================] - 1s 1s/step - loss: 0.{n} - val_loss: 0.{n}1"

@@ -613,8 +613,8 @@ def test_a_place_of_something_else_is_not_where_training_stands(line: str) -> No
 
 def test_a_row_with_several_values_in_a_cell_is_read_without_them() -> None:
     points = LogReader().feed(
-        b"+-------+---------+-------------+\n| Epoch |   Loss  |    recall   |\n+-------+---------+-------------+\n"
-        b"|   9   | 36.5625 | [0.12 0.25] |\n+-------+---------+-------------+\n"
+        b"+-------+---------------+---------+--------------+\n| Epoch | training time |   Loss  |    recall    |\n"
+        b"+-------+---------------+---------+--------------+\n|   9   |     4.1189    | 36.5625 | [0.1   0.25] |\n"
     )
     assert [(point.epoch, point.loss, dict(point.metrics)) for point in points] == [(9, 36.5625, {"Loss": 36.5625})]
 

@@ -19,7 +19,7 @@ from . import Example, LineGrammar
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
 _NUMBER = re.compile(r"\d[./]\d")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
-_LIST = re.compile(r"\[[-+\d.,eE\s]{1,200}\]\Z")
+_LIST = re.compile(r"\[[-+\d.][-+\d.,eE\s]{0,200}\]")
 """``[0.116 0.227]``: several values of one column, which have no common one."""
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
@@ -201,6 +201,8 @@ def _comma_cells(line: str, expected: int) -> list[str] | None:
 
 def _cells(line: str, expected: int) -> list[str] | None:
     """The cells of a row: a number first, numbers or clocks behind it, about as many as there are columns."""
+    if "[" in line:
+        line = _LIST.sub(lambda found: ",".join(found.group().split()), line)
     by_space = line.split()
     if len(by_space) == expected + 1 and by_space[0].isdigit() and all(as_float(cell) is not None for cell in by_space):
         return by_space[1:]  # the index of pandas has no name
@@ -215,7 +217,7 @@ def _cells(line: str, expected: int) -> list[str] | None:
 
 
 def _is_numeric(cell: str) -> bool:
-    return _number(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell) or _LIST.match(cell))
+    return _number(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell) or _LIST.fullmatch(cell))
 
 
 def _spans(header: str, columns: Sequence[str]) -> list[tuple[int, int]]:
