@@ -14,7 +14,7 @@ from typing import Any
 from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
-from ..series.metric_words import NOT_METRICS
+from ..series.metric_words import NOT_METRICS, respelt
 from ..series.pyramid import CAPACITY
 from .external import ExternalMetrics
 from .files import PointReader
@@ -24,7 +24,6 @@ from .numbers import (
     Witness,
     in_epochs,
     reported_metrics,
-    respelt,
     said,
     shows_more_of,
     timed,

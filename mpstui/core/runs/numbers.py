@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
 from ..model.snapshot import Numbers, SeriesView
-from ..series.metric_words import NOT_METRICS
+from ..series.metric_words import NOT_METRICS, respelt
 from .step_rate import ProgressPace
 
 FEWEST_COMPARED = 10
@@ -240,11 +240,6 @@ def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bo
     """Whether a step that was printed may be one of those that the agent has ``seen``: not every step is printed, and
     heartbeats may be older than the newest line."""
     return seen / 2 <= printed <= seen + _MOST_APART_SECONDS * (steps_per_second or 0.0)
-
-
-def respelt(name: str) -> str:
-    """One spelling for ``D loss``, as a program prints it, and ``d_loss``, as its variable is called."""
-    return " ".join(name.replace("_", " ").lower().split())
 
 
 def _falls_behind(printed: Any, seen: Any) -> bool:

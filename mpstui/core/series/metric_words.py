@@ -41,6 +41,11 @@ def measured(name: str) -> str:
     return " ".join(word for word in words if word not in _EVALUATION_WORDS | _UNSAID) or name
 
 
+def respelt(name: str) -> str:
+    """One spelling for ``D loss``, as a program prints it, and ``d_loss``, as its variable is called."""
+    return " ".join(name.replace("_", " ").lower().split())
+
+
 def names_a_criterion(name: str) -> bool:
     """Whether a metric is named by what is minimized: ``val_nll``, ``eval/ce_loss``."""
     return measured(name).removesuffix(" loss") in _CRITERIA

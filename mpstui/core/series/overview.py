@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
-from .metric_words import NAMES_REMEMBERED, is_of_pace, measured, reading_order
+from .metric_words import NAMES_REMEMBERED, is_of_pace, measured, reading_order, respelt
 
 _FEWEST_REPEATED, _MOST_COMPARED = 10, 100
 """A curve that repeats so many different values of another is the same quantity; so many of them are compared."""
@@ -148,7 +148,12 @@ def _rank(name: str) -> tuple[object, ...]:
 
 
 def _same(one: Metric, other: Metric) -> bool:
-    """Whether two names for one thing were given the same values; without a history, the newest value decides."""
+    """Whether two names for one thing were given the same values; without a history, the newest value decides.
+
+    One name in two spellings has one curve, that of the witness who knows more: its value is the newer one.
+    """
+    if (one.view is None) != (other.view is None) and respelt(one.name) == respelt(other.name):
+        return True
     if one.value != other.value:
         return False
     first, second = one.view, other.view

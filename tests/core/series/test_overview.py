@@ -82,6 +82,11 @@ def names(entries: list[Metric | Fold]) -> list[str]:
     return [one.name if isinstance(one, Metric) else f"{one.beginning}* {one.count}" for one in entries]
 
 
+def test_a_curve_that_another_witness_spells_otherwise_is_one_with_the_printed_value() -> None:
+    found = metrics_of(run(view("d_loss", [2.0, 1.0]), view("acc", [0.5]), metrics={"D loss": 1.5, "test acc": 0.25}))
+    assert [(one.name, one.value) for one in found] == [("d_loss", 1.0), ("acc", 0.5), ("test acc", 0.25)]
+
+
 def test_names_that_begin_alike_are_folded_where_there_is_no_room_for_them() -> None:
     many = [Metric(f"val_selection_{n}") for n in range(30)]
     metrics = [Metric("loss"), Metric("val_loss"), Metric("lr"), Metric("val_acc"), *many, Metric("z")]
