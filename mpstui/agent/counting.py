@@ -173,8 +173,13 @@ class Steps:
 
     def joins(self, optimizer: Any) -> bool:
         """Whether its next step is part of a step that others have begun."""
-        alive = [one for one in (ref() for ref in self._round) if one is not None]
-        return bool(alive) and all(one is not optimizer for one in alive)
+        others = False
+        for ref in self._round:  # a plain loop: this runs at each step
+            one = ref()
+            if one is optimizer:
+                return False
+            others = others or one is not None
+        return others
 
     def stepped(self, optimizer: Any, epoch_steps: int | None) -> None:
         """An optimizer made a step."""

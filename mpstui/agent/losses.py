@@ -106,8 +106,11 @@ class Losses:
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer made a step."""
-        several = any(root.passes > 1 for root in self._roots.values())
-        evaluations = self._evaluations(optimizer) if several else 1
+        evaluations = 1
+        for root in self._roots.values():
+            if root.passes > 1:
+                evaluations = self._evaluations(optimizer)
+                break
         for root in self._roots.values():
             root.stepped(evaluations)
 

@@ -108,7 +108,8 @@ class Watch:
     def _stepped(self, optimizer: Any) -> None:
         joins = self.steps.joins(optimizer)
         self.passes.stepped(self.losses.passes_per_step, self.steps.network(optimizer), joins=joins)
-        self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
+        of_epoch = None if self.steps.seen else self.passes.epoch_steps(self.losses.passes_per_step)
+        self.steps.stepped(optimizer, of_epoch)
         self._worked()
         if not joins:
             self._pace.stepped(self._worked_at)
@@ -167,25 +168,23 @@ class Watch:
                 self._reporter.event("first_step", f"the agent saw the {seen}")
 
     def _report(self) -> None:
-        if self._reporter is None:
+        now = self._worked_at
+        if self._reporter is None or (now < self._next_beat and now < self._next_look):
             return
         if self._pid != os.getpid():  # a fork of a training: the parent keeps the heartbeat
             self._off = True
-            return
-        now = self._worked_at
-        if now < min(self._next_beat, self._next_look) or not self._writing.acquire(False):
-            return
-        try:
-            if now >= self._next_beat:
-                self._next_beat = now + BEAT_SECONDS
-                self._beat(now)
-            if now >= self._next_look:
-                self._next_look = now + POLL_SECONDS
-                for request in self._reporter.requests():
-                    backend = getattr(self._torch, self._device, None)
-                    answering.answer(request, self._reporter, self._memory, backend, self.steps.count)
-        finally:
-            self._writing.release()
+        elif self._writing.acquire(False):
+            try:
+                if now >= self._next_beat:
+                    self._next_beat = now + BEAT_SECONDS
+                    self._beat(now)
+                if now >= self._next_look:
+                    self._next_look = now + POLL_SECONDS
+                    for request in self._reporter.requests():
+                        backend = getattr(self._torch, self._device, None)
+                        answering.answer(request, self._reporter, self._memory, backend, self.steps.count)
+            finally:
+                self._writing.release()
 
     def _beat(self, now: float, phase: str = "train", seconds: float = 0.0, *, last: bool = False) -> None:
         """Read the loss back (this waits for the device, hence once a second) and write beat and points.
@@ -253,7 +252,8 @@ class Watch:
     def _worked(self) -> None:
         """A backward pass or a step: it is training."""
         now = self._monotonic()
-        self._pace.was_away |= self._eval_at is not None or self._phase != "train"
+        if self._eval_at is not None or self._phase != "train":
+            self._pace.was_away = True
         self._eval_at, self._idle_batches = None, 0
         if self._phase != "train":
             self._phase, self._next_beat = "train", now
