@@ -2,7 +2,8 @@
 
 For the MPS device where ``MPSTUI_STANDIN`` is set, if only to nothing. For the compiler, unless
 ``MPSTUI_STANDIN_COMPILER`` is ``real``: an optimizer asks for it at each step, so that even a program that compiles
-nothing loads it, which takes longer than torch itself. And ``MPSTUI_STANDIN_PAUSE`` is how many seconds each step of an
+nothing loads it, which takes longer than torch itself; and a third of torch's own start is how it finds the shape of
+what operations give, without doing them. And ``MPSTUI_STANDIN_PAUSE`` is how many seconds each step of an
 optimizer takes longer: a training that is only there to be watched leaves the processor to its watcher.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 _HERE = Path(__file__).resolve().parent
+_SHAPES = "torch._meta_registrations"
 
 
 class _NoCompiler(ModuleType):
@@ -50,12 +52,15 @@ def _run_after(loader: importlib.abc.Loader) -> None:
     def exec_module(module: ModuleType) -> None:
         looked = gc.isenabled()
         gc.disable()
-        execute(module)
+        if os.environ.get("MPSTUI_STANDIN_COMPILER") == "real":
+            execute(module)
+        else:
+            sys.modules |= {"torch._dynamo": _NoCompiler("torch._dynamo"), _SHAPES: ModuleType(_SHAPES)}
+            execute(module)
+            importlib.import_module("torch._prims.rng_prims")  # torch.Generator needs it, and the shapes load it
         gc.freeze()  # what torch keeps is never looked through again, for garbage or for tensors that are counted
         if looked:
             gc.enable()
-        if os.environ.get("MPSTUI_STANDIN_COMPILER") != "real":
-            sys.modules.setdefault("torch._dynamo", _NoCompiler("torch._dynamo"))
         if "MPSTUI_STANDIN" in os.environ:
             _load(_HERE / "mps.py", "_mps_standin").install()
         if pause := float(os.environ.get("MPSTUI_STANDIN_PAUSE", 0)):
