@@ -14,6 +14,11 @@ import pytest
 from mpstui.cli.main import main
 from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder, told
 
+TORCH_WITHOUT_DEVICES = """
+from types import SimpleNamespace
+cuda = SimpleNamespace(is_available=lambda: False)
+backends = SimpleNamespace(mps=cuda)
+"""
 PROFILE = 'name = "Steps"\ncommand = ["{python}", "steps.py", "3"]\n[args]\nepochs = 2\n'
 
 
@@ -174,7 +179,6 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value[:2])[:40] if value and isinstance(value, list) else None,
 )
-@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has MPS")
 def test_wrong_use_exits_with_2_and_starts_nothing(
     folder: Path,
     words: list[str],
@@ -185,6 +189,8 @@ def test_wrong_use_exits_with_2_and_starts_nothing(
     (folder / "bad.toml").write_text('comand = ["x"]\n[stop]\ngrace = 3\n')
     (folder / "nothing.toml").write_text('command = ["no-such-program"]\n')
     (folder / "pid.toml").write_text('command = ["true"]\npid_file = "gone/x.pid"\n')
+    (folder / "torch.py").write_text(TORCH_WITHOUT_DEVICES)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.chdir(folder)
     assert main(words) == 2
     complaint = capsys.readouterr().err
