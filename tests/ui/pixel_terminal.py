@@ -143,16 +143,18 @@ class PixelTerminal(Terminal):
                 return one.rows[down][across]
         return None
 
-    def colours(self) -> dict[Colour, list[tuple[float, float]]]:
-        """The colours in view, and where: in cells, from the upper left corner."""
-        found: dict[Colour, list[tuple[float, float]]] = {}
+    def near(self, colour: Colour) -> list[tuple[float, float]]:
+        """Where a colour is in view, in cells, from the upper left corner; sixels tell it in hundredths."""
+        written = set() if self.kind == "kitty" else self.screen.written
+        found = []
         for one in self.shown.values():
+            there = set[Colour]().union(*one.rows)
+            inks = {ink for ink in there if max(abs(a - b) for a, b in zip(ink, colour, strict=True)) <= 2}
             for down, row in enumerate(one.rows):
-                y = one.y + down / CELL_HEIGHT
-                for across, colour in enumerate(row):
-                    x = one.x + across / CELL_WIDTH
-                    if self.kind == "kitty" or (int(x), int(y)) not in self.screen.written:
-                        found.setdefault(colour, []).append((x, y))
+                if not inks.isdisjoint(row):
+                    y = one.y + down / CELL_HEIGHT
+                    across = (one.x + place / CELL_WIDTH for place, ink in enumerate(row) if ink in inks)
+                    found += [(x, y) for x in across if (int(x), int(y)) not in written]
         return found
 
 

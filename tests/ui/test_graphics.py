@@ -53,28 +53,17 @@ def until(terminal: PixelTerminal, condition: Callable[[], bool], what: str) -> 
         assert time.monotonic() < deadline, f"never: {what}; the screen was:\n{terminal.text}"
 
 
-def near(colour: Colour, colours: dict[Colour, list[tuple[float, float]]]) -> list[tuple[float, float]]:
-    """Where a colour is; sixels tell it in hundredths."""
-    return [
-        place
-        for one, places in colours.items()
-        if max(abs(a - b) for a, b in zip(one, colour, strict=True)) <= 2
-        for place in places
-    ]
-
-
 def drawn_in_characters(terminal: PixelTerminal) -> bool:
     return any("⠀" < cell <= "⣿" for cell in terminal.text)
 
 
 def only_pixels_in(inks: Sequence[Colour], terminal: PixelTerminal) -> bool:
     """Whether each of these is in the picture, and nothing is drawn in characters as well."""
-    colours = terminal.colours()
-    return all(near(ink, colours) for ink in inks) and not drawn_in_characters(terminal)
+    return all(terminal.near(ink) for ink in inks) and not drawn_in_characters(terminal)
 
 
 def falls_over_all_of_the_plot(terminal: PixelTerminal) -> bool:
-    line = near(INKS["teal"], terminal.colours())
+    line = terminal.near(INKS["teal"])
     if not line or drawn_in_characters(terminal):
         return False
     left, right = min(line), max(line)
@@ -105,12 +94,12 @@ def test_a_chart_is_drawn_in_pixels_and_makes_way(kind: str, log: Path) -> None:
         until(terminal, lambda: kind == "kitty" or bare_below("✗ NaN/inf", terminal), "the note upon it")
 
         terminal.press("left", "left", "left", "left")
-        until(terminal, lambda: len({x for x, _ in near(INKS["cursor"], terminal.colours())}) == 1, "one cursor")
+        until(terminal, lambda: len({x for x, _ in terminal.near(INKS["cursor"])}) == 1, "one cursor")
         terminal.wait_text("step")
 
         terminal.press("?")
         terminal.wait_text("show all keys")
-        until(terminal, lambda: not near(INKS["teal"], terminal.colours()), "no pixels below a dialog")
+        until(terminal, lambda: not terminal.near(INKS["teal"]), "no pixels below a dialog")
         until(terminal, lambda: drawn_in_characters(terminal), "the curve beside the dialog")
         terminal.press("escape")
         until(terminal, lambda: falls_over_all_of_the_plot(terminal), "the picture again")
@@ -134,7 +123,7 @@ def test_the_small_charts_of_all_metrics_are_drawn_in_pixels(kind: str, tmp_path
         until(terminal, lambda: not drawn_in_characters(terminal), "no curve in characters")
         until(terminal, lambda: len({one.y for one in terminal.shown.values()}) > 1, "pictures below each other")
         for side in (range(50), range(50, 100)):
-            inside = lambda side=side: any(int(x) in side for x, _ in near(INKS["teal"], terminal.colours()))  # noqa: E731
+            inside = lambda side=side: any(int(x) in side for x, _ in terminal.near(INKS["teal"]))  # noqa: E731
             until(terminal, inside, f"a curve in {side}")
         told = quiet(terminal)
         terminal.press("right")  # the focus alone moves
@@ -144,7 +133,7 @@ def test_the_small_charts_of_all_metrics_are_drawn_in_pixels(kind: str, tmp_path
         terminal.wait_text("1 chart", "2 log")
         until(
             terminal,
-            lambda: bool(line := near(INKS["teal"], terminal.colours())) and max(y for _, y in line) < 16,
+            lambda: bool(line := terminal.near(INKS["teal"])) and max(y for _, y in line) < 16,
             "one chart",
         )
 

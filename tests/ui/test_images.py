@@ -23,7 +23,7 @@ from tests.core.runs.test_logged import chunk, grey, put, text
 from . import fakes
 from .driving import Driver, drive
 from .pixel_terminal import PixelTerminal
-from .test_graphics import MPSTUI, near, until
+from .test_graphics import MPSTUI, until
 
 
 def with_images(folder: Path, *images: tuple[int, str], newest: int | None = None) -> RunSnapshot:
@@ -280,20 +280,20 @@ def test_pixels_are_shown_where_the_terminal_can_and_make_way(kind: str, tmp_pat
         until(terminal, lambda: terminal.asked > 0, "the question")
         terminal.press("I")
         terminal.wait_text("2 of 2")
-        until(terminal, lambda: bool(near(green, terminal.colours())), "the newest one")
-        upper, lower = near(green, terminal.colours()), near(blue, terminal.colours())
+        until(terminal, lambda: bool(terminal.near(green)), "the newest one")
+        upper, lower = terminal.near(green), terminal.near(blue)
         assert max(y for _, y in upper) < min(y for _, y in lower)
         assert "▀" not in terminal.text
         terminal.press("left")
-        until(terminal, lambda: bool(near(red, terminal.colours())), "the one before")
-        until(terminal, lambda: not near(green, terminal.colours()), "and that alone")
+        until(terminal, lambda: bool(terminal.near(red)), "the one before")
+        until(terminal, lambda: not terminal.near(green), "and that alone")
         terminal.press("?")
         terminal.wait_text("show all keys")
-        until(terminal, lambda: not near(red, terminal.colours()), "no pixels below a dialog")
+        until(terminal, lambda: not terminal.near(red), "no pixels below a dialog")
         terminal.press("escape")
-        until(terminal, lambda: bool(near(red, terminal.colours())), "the picture again")
+        until(terminal, lambda: bool(terminal.near(red)), "the picture again")
         terminal.press("escape")
-        until(terminal, lambda: not near(red, terminal.colours()), "none on the run's screen")
+        until(terminal, lambda: not terminal.near(red), "none on the run's screen")
 
 
 def coloured(width: int, height: int, upper: bytes, lower: bytes) -> bytes:
