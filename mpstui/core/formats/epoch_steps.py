@@ -18,20 +18,23 @@ _TOLERANCE = 0.02
 class EpochSteps:
     """Watches the counters of one program's training lines."""
 
-    def __init__(self, steps: int | None = None) -> None:
-        """``steps``: of the whole run, where that is known from elsewhere; a step out of so many is one of these."""
+    def __init__(self, steps: int | None = None, length: Number | None = None) -> None:
+        """``steps``: of the whole run, where that is known from elsewhere; a step out of so many is one of these.
+
+        ``length``: of an epoch, where an earlier log of the training has counted the steps of each from its start.
+        """
         self._steps_of_run = steps
-        self.anew = False
+        self.anew = length is not None
         """Whether each epoch counts from its start."""
         self.through = False
         """Whether the steps were seen to go on from one epoch to the next."""
         self._goes_on = False
         """Whether that was by the usual distance: a plan that epochs do not divide proves nothing against it."""
-        self.length: Number | None = None
+        self.length = length
         """Steps of an epoch where no line tells them, as far as one was seen to go."""
         self.each = False
         """Whether that is certain: every step of it was printed."""
-        self._fell = False
+        self._fell = self.anew
         """Whether a step was seen to fall as an epoch began."""
         self._last = NOWHERE
         self._distance: Number = 1
@@ -40,6 +43,11 @@ class EpochSteps:
         """Whether no other step of its epoch came before the last one."""
         self._open = False
         """Whether the newest steps may be those of the epoch or of the run."""
+
+    @property
+    def of_each(self) -> Number | None:
+        """The length of an epoch, if steps were seen to begin anew with each."""
+        return self.length if self._fell else None
 
     def forget_place(self) -> None:
         """Another launch of the program follows."""

@@ -13,7 +13,7 @@ from .counted import CountedLines
 from .facts import Facts, Openings
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
-from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
+from .points import LineReading, MetricPoint, Number, ParsedLog, Point, Standing
 from .prose import Prose
 from .settings import Options, is_placed
 from .thrift import SilentKinds, kind_of, passed_over
@@ -45,11 +45,12 @@ class LogReader:
         *,
         from_zero: bool = False,
         steps: int | None = None,
+        epoch_length: Number | None = None,
     ) -> None:
         """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``.
 
-        ``from_zero``: an earlier log of the same training called its first epoch 0. ``steps``: of the whole run, where
-        that is known from elsewhere.
+        ``from_zero``: an earlier log of the same training called its first epoch 0. ``epoch_length``: it counted so
+        many steps anew in each epoch. ``steps``: of the whole run, where that is known from elsewhere.
         """
         self.failure: str | None = None
         """The first grammar that raised, and what; it is not asked again."""
@@ -59,7 +60,7 @@ class LogReader:
         self._grammars: list[LineGrammar]
         self._probes = grammars()
         self._bar_probes = _bar_readers(self._probes)
-        self._tracker = Tracker(from_zero=from_zero, steps=steps)
+        self._tracker = Tracker(from_zero=from_zero, steps=steps, epoch_length=epoch_length)
         self._options, self._prose = Options(self._tracker.names.options), Prose()
         self._counted = CountedLines(self._general)
         self._forget()
@@ -106,6 +107,11 @@ class LogReader:
         """The name of the loss series to chart (`MetricPoint.series`); may change while several are told apart."""
         series = self._tracker.primary
         return None if series is None else series.name
+
+    @property
+    def epoch_length(self) -> Number | None:
+        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        return self._tracker.epoch_length
 
     def summary(self) -> ParsedLog:
         """What the log says so far, of its newest run."""

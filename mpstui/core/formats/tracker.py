@@ -27,7 +27,9 @@ from .under_way import UnderWay
 class Tracker:
     """Places readings in runs and keeps the state of each."""
 
-    def __init__(self, *, from_zero: bool = False, steps: int | None = None) -> None:
+    def __init__(
+        self, *, from_zero: bool = False, steps: int | None = None, epoch_length: Number | None = None
+    ) -> None:
         self._banner, self._drawn = Banner(), DrawnEvaluation()
         self.current = Counters()
         self._line = Counters()
@@ -45,7 +47,7 @@ class Tracker:
         self._moves = 0
         self._bars = BarBook()
         self._passes, self._bare = EpochPasses(), BareValues()
-        self._epoch_steps = EpochSteps(steps)
+        self._epoch_steps = EpochSteps(steps, epoch_length)
         self._epochs_announced = 0
         self._trained = self._of_samples = False
 
@@ -151,6 +153,11 @@ class Tracker:
     def primary(self) -> LossSeries | None:
         """The series to chart."""
         return self._losses.primary
+
+    @property
+    def epoch_length(self) -> Number | None:
+        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        return self._epoch_steps.of_each
 
     @property
     def standing(self) -> Standing:

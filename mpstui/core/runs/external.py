@@ -19,7 +19,7 @@ from ..series.series import SeriesStore
 from .sources import PREVIEW_BYTES, ConsoleSource, MetricSource, bytes_at, open_source
 
 if TYPE_CHECKING:
-    from ..formats.points import MetricPoint, Point, Standing
+    from ..formats.points import MetricPoint, Number, Point, Standing
     from ..model.kept import Kept
 
 PREVIEW_POINTS = 200
@@ -102,6 +102,11 @@ class ExternalMetrics:
         return f"{self.path.name} (in part: {in_part})" if in_part else self.path.name
 
     @property
+    def epoch_length(self) -> Number | None:
+        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        return self._reader.epoch_length if isinstance(self._reader, ConsoleSource) else None
+
+    @property
     def kept(self) -> tuple[Kept, ...]:
         """The images and texts found so far."""
         return self._reader.kept if isinstance(self._reader, MetricSource) else ()
@@ -163,8 +168,11 @@ class ExternalMetrics:
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
         """Read on; returns the records that are new at its end, not those of a long file still being caught up with."""
         self.preview()
-        if isinstance(self._reader, ConsoleSource) and any(one.newest.get("first_epoch") == 0 for one in self._earlier):
-            self._reader.count_from_zero()
+        if isinstance(self._reader, ConsoleSource):
+            from_zero = any(one.newest.get("first_epoch") == 0 for one in self._earlier)
+            lengths = [length for one in self._earlier if (length := one.epoch_length) is not None]
+            self._reader.count_on(from_zero=from_zero, epoch_length=lengths[-1] if lengths else None)
+            self.steps_before = 0 if lengths else self.steps_before  # the epoch on each line says how many there were
         fresh: list[Mapping[str, Any]] = []
         while self._reader is not None and not self.complete:
             before = self.file.offset

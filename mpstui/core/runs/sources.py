@@ -14,7 +14,7 @@ from ..model.errors import OperationError, UsageError
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
     from ..formats.media import Media
-    from ..formats.points import Point, Standing
+    from ..formats.points import Number, Point, Standing
     from ..formats.reader import LogReader
     from ..model.kept import Kept
 
@@ -34,6 +34,7 @@ class ConsoleSource:
         self._file = file
         self._pattern = pattern
         self._from_zero = False
+        self._epoch_length: Number | None = None
         self._reader = self._new_reader()
         self._previewer: LogReader | None = None
 
@@ -68,10 +69,15 @@ class ConsoleSource:
         """The points of a last line without a line break, when nobody writes any more."""
         return self._reader.close()
 
-    def count_from_zero(self) -> None:
-        """The first epoch is number 0, as an earlier attempt showed: a resumed one has no such line."""
-        if not self._from_zero and not self._file.offset:
-            self._from_zero = True
+    @property
+    def epoch_length(self) -> Number | None:
+        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        return self._reader.epoch_length
+
+    def count_on(self, *, from_zero: bool, epoch_length: Number | None) -> None:
+        """Count as an earlier attempt did: a resumed one does not begin with the first epoch, and shows less of it."""
+        if (from_zero, epoch_length) != (self._from_zero, self._epoch_length) and not self._file.offset:
+            self._from_zero, self._epoch_length = from_zero, epoch_length
             self._reader = self._new_reader()
 
     def read(self) -> Sequence[Point]:
@@ -84,17 +90,17 @@ class ConsoleSource:
             return ()
 
     def _new_reader(self, *, from_zero: bool = False) -> LogReader:
-        return log_reader(self._pattern, from_zero=from_zero or self._from_zero)
+        return log_reader(self._pattern, from_zero=from_zero or self._from_zero, epoch_length=self._epoch_length)
 
 
-def log_reader(pattern: str | None, *, from_zero: bool = False) -> LogReader:
+def log_reader(pattern: str | None, *, from_zero: bool = False, epoch_length: Number | None = None) -> LogReader:
     """A reader of console output, which knows the ``pattern`` of a profile; see `LogReader`."""
     from ..formats.grammars import Declared, all_grammars
     from ..formats.reader import LogReader
 
     if pattern is None:
-        return LogReader(from_zero=from_zero)
-    return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero)
+        return LogReader(from_zero=from_zero, epoch_length=epoch_length)
+    return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero, epoch_length=epoch_length)
 
 
 class MetricSource:

@@ -307,6 +307,22 @@ def test_steps_that_are_printed_from_zero_again_after_a_resume_go_on_where_the_a
     run.release()
 
 
+def test_steps_that_are_printed_from_one_in_each_epoch_stand_in_their_epoch_after_a_resume(home: Home) -> None:
+    run = run_of(home, attempt=1)
+    places = [(epoch, step) for epoch in range(1, 5) for step in range(1, 21)]
+    run.output("".join(f"Epoch {e} | Iter {s} | Loss {9 - e - s / 50}\n" for e, s in places[:70]))
+    run.beat(step=70, loss=0.03, loss_seen="backward").exit(1, code=1)
+    run.launch(2, checkpoint="ckpt.pt").status("running", 2, trainer=[77, 5])
+    monitor = make_monitor(home, FakeClock())
+    for before, done in ((0, 3), (3, 9), (9, 20)):
+        run.output("".join(f"Epoch 4 | Iter {s} | Loss {5 - s / 50}\n" for s in range(before + 1, done + 1)), 2)
+        run.beat(2, step=60 + done, begun_step=60, loss=0.02, loss_seen="backward", seq=done)
+        for shown in (monitor.refresh(run.run.run)[0], both(home, run)[1]):
+            curve = shown.series["loss"]
+            assert (list(curve.x), shown.numbers.step) == ([*map(float, range(1, 61 + done))], 60 + done)
+    run.release()
+
+
 @pytest.mark.parametrize("steps", [(310, 320, 330), (10, 20, 130)])
 def test_steps_that_go_on_or_are_others_than_the_agents_stay_where_they_are(home: Home, steps: tuple[int, ...]) -> None:
     """The agent may count several steps where the program counts one."""

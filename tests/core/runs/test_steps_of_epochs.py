@@ -66,3 +66,23 @@ def test_a_continued_attempt_counts_its_epochs_from_zero_as_the_one_before_it(tm
     loss = make_monitor(home, FakeClock()).snapshot(run.run.run).series["loss"]
     assert list(loss.x) == list(range(80))
     assert (loss.values[25], loss.last) == (0.03846, 0.0125)
+
+
+def test_a_continued_attempt_counts_the_steps_of_its_first_epoch_as_the_one_before_it(tmp_path: Path) -> None:
+    """Nothing in its own lines says that step 1 of epoch 4 is not the first one of the run."""
+    home, places = make_home(tmp_path), [(epoch, step) for epoch in range(1, 6) for step in range(1, 21)]
+    run = RunBuilder(home).status("ended", attempt=2).launch().launch(2).exit(1, code=1).exit(2, code=0)
+    for attempt, part in ((1, places[:70]), (2, places[60:])):
+        run.output("".join(f"Epoch {e} | Iter {s} | Loss {9 - e - s / 50}\n" for e, s in part), attempt)
+    loss = make_monitor(home, FakeClock()).snapshot(run.run.run).series["loss"]
+    assert list(loss.x) == list(range(1, 101))
+    assert loss.values[0] == 9 - 1 - 1 / 50
+
+
+def test_a_continued_attempt_of_a_program_whose_steps_go_on_is_read_as_before(tmp_path: Path) -> None:
+    home, places = make_home(tmp_path), [(1 + step // 20, step + 1) for step in range(100)]
+    run = RunBuilder(home).status("ended", attempt=2).launch().launch(2).exit(1, code=1).exit(2, code=0)
+    for attempt, part in ((1, places[:70]), (2, places[60:])):
+        run.output("".join(f"Epoch {e} | Iter {s} | Loss {9 - s / 50}\n" for e, s in part), attempt)
+    loss = make_monitor(home, FakeClock()).snapshot(run.run.run).series["loss"]
+    assert list(loss.x) == list(range(1, 101))
