@@ -534,6 +534,18 @@ def test_the_evaluation_at_the_end_of_an_epoch_of_keras_is_read_in_logs_of_any_l
     assert reader.summary() == at_once.summary()
 
 
+def test_a_fit_of_one_epoch_which_keras_prints_without_a_heading_is_none_of_its_evaluations() -> None:
+    """Told by the values of its validation; whether the rows before them train or evaluate nobody knows."""
+    fit = "Iteration {e}\n" + keras(1, 3, tail="").partition("\n")[2].replace("val_loss: 1", "val_loss: {e}")
+    reader = LogReader()
+    points = reader.feed("".join(fit.format(e=e) for e in range(1, 4)).encode())
+    assert [point.loss for point in points if point.loss is not None] == [1.25, *[1.5, 1.3333, 1.25] * 2]
+    assert [value for point in points for value in point.eval_metrics.values()] == [1.25, 2.25, 3.25]
+    bar = "{n}/4 ━━━━━━━━━━━━ 1s 8ms/step - acc: 0.5 - loss: {n}.5\n"
+    evaluated = reader.feed((bar.format(n=2) + bar.format(n=4)).encode())
+    assert [dict(point.eval_metrics) for point in evaluated] == [{"val acc": 0.5, "val_loss": 4.5}]
+
+
 def test_a_bar_that_is_drawn_again_with_another_evaluation_tells_it_once() -> None:
     bar = "Epoch 4/4  ━━━━━━━━━━━━━━━ 56/56 0:00:02 • 0:00:00 18.47it/s train_loss: 0.085 val_loss: {}"
     points = LogReader().feed("\n".join(bar.format(v) for v in ("0.147", "0.147", "0.134", "0.134", "")).encode())

@@ -1,7 +1,8 @@
 """Keras ``fit``: ``Epoch 3/10``, then ``128/128 - 5s - loss: 0.5`` or a bar that is redrawn through the epoch.
 
 ``evaluate`` prints the same row without the line in front of it: a row that no ``Epoch`` line opened, or that follows a
-finished one, is an evaluation.
+finished one, is an evaluation. A ``fit`` of one epoch has no such line either: its last row tells validation values,
+and rows with as many batches belong to the fits that follow. Rows before anything is known of a ``fit`` say nothing.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Keras(LineGrammar):
         self._epoch: Number | None = None
         self._epochs: Number | None = None
         self._open = False
+        self._of_one: Number | None = None
+        """Batches of a ``fit`` of one epoch."""
         self._last: tuple[Number | None, Number | None] = (None, None)
 
     def read(self, line: str) -> Sequence[LineReading] | None:
@@ -71,10 +74,16 @@ class Keras(LineGrammar):
         # A row of the open epoch has the same total as the one before, and is not further back.
         if before is not None and (total != before or (n or 0) < (last or 0)):
             self._open = False
-        if not self._open:
-            return (LineReading.evaluation(self.name, {**reading.metrics, **reading.eval_metrics}),)
+        if not self._open and reading.eval_metrics:
+            self._of_one = total
+        if not self._open and (total is None or total != self._of_one):
+            redrawn = total is not None and n != total  # its values are those of a part of the data
+            unknown = self._epoch is None and self._of_one is None  # it may be the first ``fit`` of one epoch
+            values = {**reading.metrics, **reading.eval_metrics}
+            return () if redrawn or unknown else (LineReading.evaluation(self.name, values),)
         self._last = (n, total)
-        counters = Counters(epoch=self._epoch, epochs=self._epochs, epoch_step=n, epoch_steps=total)
+        epoch, epochs = (self._epoch, self._epochs) if self._open else (None, None)
+        counters = Counters(epoch=epoch, epochs=epochs, epoch_step=n, epoch_steps=total)
         series = series_name(f"bar {reading.loss_name}", Counters())
         return (replace(reading, counters=counters, bar=True, rank=3, certain=True, series=series),)
 
