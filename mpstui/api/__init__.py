@@ -20,6 +20,7 @@ from ..core.runs.local_machine import LocalMachine
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable, parse_query
 from ..core.runs.reader import RunReader
+from ..core.runs.stored import meant
 from ..core.runs.summaries import Summaries
 from ..core.runs.watching import Watching
 from ..wire.liveness import boot_id, system_process_table
@@ -72,7 +73,7 @@ def run(name: str) -> Run:
     if "/" in name and store_of(path).exists():
         require_path(path)
         watching = Watching(machine, MOST_POINTS, home.state)
-        keys = list(watching.watch(path))
+        keys = list(meant(path, list(watching.watch(path))))
         if len(keys) != 1:
             raise UsageError(f"{name} holds {len(keys)} runs", f"name one: {', '.join(keys[:5])}")
         return Run(home, watching[keys[0]])

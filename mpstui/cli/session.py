@@ -89,6 +89,10 @@ def one_run(monitor: Monitor, home: Home, word: str) -> str:
 
     keys = keys_of(monitor, home, word)
     if len(keys) > 1:
+        from ..core.runs.stored import meant
+
+        keys = meant(Path(word), keys)
+    if len(keys) > 1:
         raise UsageError(f"{word} holds {len(keys)} runs", f"name one of them, such as {keys[0]}")
     if not keys:
         raise UsageError(f"{word} has no run that can be read now", "if somebody is writing it, try again")

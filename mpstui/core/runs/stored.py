@@ -375,6 +375,12 @@ def every_run(path: Path, machine: LocalMachine, kept: KeptBest | None = None) -
         yield seen
 
 
+def meant(path: Path, keys: list[str]) -> list[str]:
+    """The keys of a path's runs where one is wanted: its own, whatever runs are in folders below it."""
+    own = str(path.expanduser().absolute())
+    return [own] if own in keys else keys
+
+
 def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
     """What is known about how the run of a foreign folder ended, without its curves.
 
@@ -382,8 +388,10 @@ def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
         UsageError: it contains several.
     """
     found = find_runs(path)
-    if len(found) > 1:
-        raise UsageError(f"{path} holds {len(found):,} runs", f"name one of them, such as {found[0].key}")
+    keys = meant(path, [run.key for run in found])
+    if len(keys) > 1:
+        raise UsageError(f"{path} holds {len(keys):,} runs", f"name one of them, such as {keys[0]}")
+    found = [run for run in found if run.key in keys]
     if not found:
         return WatchedReader(path, machine).refresh(full=False, budget=Budget(LOOK_SECONDS))
     seen = reader_of(found[0], machine).refresh(full=False, budget=Budget(LOOK_SECONDS))

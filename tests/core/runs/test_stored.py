@@ -26,6 +26,7 @@ from mpstui.core.series import series
 from tests import wandb_files as w
 from tests.core.runs.build import FakeClock, make_monitor
 from tests.waiting import wait_until
+from tests.wandb_files import events
 
 
 def run_of(folder: Path, name: str, lr: float, *more: bytes, count: int = 50) -> Path:
@@ -313,6 +314,19 @@ def test_the_commands_take_a_path(
     code = main([command, str(tmp_path / "wandb"), *words[command]])
     assert (code, "holds 2 runs" in capsys.readouterr().err) == ((0, False) if command == "report" else (2, True))
     assert main([command, str(tmp_path / "none"), *words[command]]) == 2
+
+
+def test_a_run_with_others_in_folders_below_it_is_meant_by_its_path(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where TensorBoard's ``add_scalars`` or a second writer made them: the list calls it by that path too."""
+    monkeypatch.setenv("MPSTUI_HOME", str(home.state))
+    for folder in ("logs", "logs/validation", "logs/test"):
+        events(tmp_path / folder / "events.out.tfevents.1.x", range(5), f"{folder.rpartition('/')[2]}/acc")
+    for path in (tmp_path / "logs", tmp_path / "logs" / "test"):
+        assert main(["show", str(path), "--json"]) == 0
+        assert list(json.loads(capsys.readouterr().out)["metrics"]) == [f"{path.name}/acc"]
+    assert main(["diagnose", str(tmp_path / "logs")]) == 0
 
 
 def test_of_too_many_metrics_the_page_says_how_many_are_held(
