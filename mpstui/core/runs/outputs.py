@@ -26,6 +26,8 @@ class Outputs:
         self._run, self._machine, self._capacity = run, machine, capacity
         self._before: dict[int, int] = {}
         """Steps that were done before an attempt and that it does not count; what is not in here is still unknown."""
+        self._looked_at: dict[int, int] = {}
+        """The size that an attempt's output had when that was looked for."""
 
     def chain(self, attempts: int, pattern: str | None, newest: Mapping[str, Any]) -> list[ExternalMetrics]:
         """The first so many of them, one curve through all.
@@ -54,19 +56,28 @@ class Outputs:
             beat = heartbeat.read(folder.heartbeat())
             if beat is None or not beat.begun_step or (seen := (beat.step or 0) - beat.begun_step) <= 0:
                 return 0
-            printed = _printed_steps(folder.output, pattern)
-            if len(printed) < 3:  # the first two and the newest
+            stamp = storage.stamp(folder.output)
+            size = stamp[2] if stamp else 0
+            if size == self._looked_at.get(attempt):
                 return 0
+            self._looked_at[attempt] = size
+            first, newest = _printed_steps(folder.output, size, pattern)
+            if len(first) < 2:
+                if size >= _LOOK_BYTES:  # it has no other beginning, however long it grows
+                    self._before[attempt] = 0
+                return 0
+            if newest is None:
+                return 0
+            printed = (*first, newest)
             from_zero = printed[0] <= printed[1] - printed[0] + 1 and printed[0] < beat.begun_step
             alike = are_alike(printed[-1], seen, beat.steps_per_second) and (beat.accumulate or 1) == 1
             self._before[attempt] = beat.begun_step if from_zero and alike else 0
         return self._before[attempt]
 
 
-def _printed_steps(path: Path, pattern: str | None) -> list[float]:
-    """The first two steps that an output tells, and the newest; fewer where it tells fewer."""
-    stamp = storage.stamp(path)
-    ends = bytes_at(path, 0, _LOOK_BYTES), bytes_at(path, max(0, (stamp[2] if stamp else 0) - _LOOK_BYTES), _LOOK_BYTES)
-    first, newest = ([point.counters.step for point in log_reader(pattern).feed(text)] for text in ends)
-    steps = sorted({step for step in first if step is not None})
-    return [float(step) for step in (*steps[:2], *[one for one in newest if one is not None][-1:])]
+def _printed_steps(path: Path, size: int, pattern: str | None) -> tuple[list[float], float | None]:
+    """The first two steps that an output of so many bytes tells, fewer where it tells fewer, and the newest."""
+    ends = bytes_at(path, 0, _LOOK_BYTES), bytes_at(path, max(0, size - _LOOK_BYTES), _LOOK_BYTES)
+    told = ([point.counters.step for point in log_reader(pattern).feed(text)] for text in ends)
+    first, newest = ([float(step) for step in steps if step is not None] for steps in told)
+    return sorted(set(first))[:2], newest[-1] if newest else None
