@@ -19,13 +19,15 @@ name = "tiny"
 command = ["{python}", "-P", "-m", "trainer", "cifar"]
 device = "cpu"
 [env]
-OMP_NUM_THREADS = "1"
 MPSTUI_STANDIN_PAUSE = "0.02"
 [args]
 model = "tiny"
-epochs = 200
+width = 4
+limit = 512
+epochs = 20000
 batch-size = 32
-save-every = 20
+save-every = 320
+eval-every = 320
 seed = 1
 [resume]
 args = ["--resume", "{checkpoint}"]

@@ -31,15 +31,15 @@ device = "{device}"
 PYTHONPATH = "{standin}"
 MPSTUI_STANDIN = "{fault}"
 MPSTUI_STANDIN_PAUSE = "0.02"
-OMP_NUM_THREADS = "1"
 [args]
 model = "tiny"
+width = 4
 limit = 512
-epochs = 200
+epochs = 20000
 batch-size = 32
 save-steps = 4
 save-every = 0
-eval-every = 200
+eval-every = 20000
 compile = "off"
 precision = "fp32"
 [resume]
