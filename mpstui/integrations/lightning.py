@@ -66,13 +66,14 @@ class MpstuiCallback(Callback):
         self._step = self._began_step = -1
         self._began = 0.0
         self._batch = 0
-        self._has_loss = False
+        self._has_loss = self._breaks_off = False
+        """The newest stop came within an epoch."""
         self._best: float | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.loggers and not any(isinstance(one, MpstuiLogger) for one in trainer.loggers):
             report.config(dict(getattr(pl_module, "hparams", None) or {}))
-        self._batch, self._step = _batch_size(trainer), trainer.global_step
+        self._batch, self._step, self._breaks_off = _batch_size(trainer), trainer.global_step, False
         tell_of_saves(trainer, "save_checkpoint", partial(self._saved, trainer))
         self._tell_of_metrics(trainer)
         if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith(NAMES):
@@ -97,6 +98,7 @@ class MpstuiCallback(Callback):
             _validate_once(trainer)
         if report.requested("stop"):
             trainer.save_checkpoint(_own_path(trainer))
+            self._breaks_off = not trainer.is_last_batch
             trainer.fit_loop.min_epochs = trainer.fit_loop.epoch_loop.min_steps = None
             trainer.should_stop = True
 
@@ -162,6 +164,9 @@ class MpstuiCallback(Callback):
 
     def _saved(self, trainer: Any, result: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
         if not trainer.is_global_zero or "://" in str(filepath):
+            return
+        if self._breaks_off:  # ModelCheckpoint's at the end counts the epoch that was broken off as done
+            report.has_saved(os.path.abspath(filepath), is_told=True)
             return
         keeper = trainer.checkpoint_callback
         judged = getattr(keeper, "monitor", None) is not None  # else it calls the newest its best

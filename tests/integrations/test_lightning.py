@@ -56,6 +56,8 @@ def test_a_training_of_lightning(
     stopped, again = training.stop_and_go_on()
     assert again["steps"] == 600
     assert again["step"] > stopped["step"] >= 20
+    done = training.mpstui.wait_state(training.run, "finished", timeout=600)
+    assert done["step"] == 600, "the rest of the epoch that was broken off is trained too"
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
