@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from operator import eq
 
 from ..model.patterns import line_pattern
 from ..model.snapshot import RunSnapshot, SeriesView
@@ -111,7 +112,7 @@ def _without_repeated(metrics: list[Metric]) -> list[Metric]:
 
 
 def _repeats(printed: SeriesView, told: SeriesView) -> bool:
-    """Whether one curve has the values of the other, in their order, as far as its digits go.
+    """Whether one curve has the values of the other, in their order, with fewer digits.
 
     The newest value may not have come to both yet.
     """
@@ -123,13 +124,13 @@ def _repeats(printed: SeriesView, told: SeriesView) -> bool:
         if abs(printed.values[at] - told.values[at]) > abs(told.values[at]) / _NEAR:
             return False
     stride = max(1, length // _MOST_COMPARED)
-    values = printed.values[: length - 1 : stride]
-    if len(set(values)) < _FEWEST_REPEATED:
-        return False
+    values, others = printed.values[: length - 1 : stride], told.values[: length - 1 : stride]
+    if len(set(values)) < _FEWEST_REPEATED or all(map(eq, values, others)):
+        return False  # the very same under two names may be two things: a total, and its only part
     decimals = max(len(f"{Decimal(repr(value)):f}".partition(".")[2]) for value in values)
     return all(
         mine == theirs or abs(mine - theirs) <= 0.51 * 10.0**-decimals
-        for mine, theirs in zip(values, told.values[: length - 1 : stride], strict=True)
+        for mine, theirs in zip(values, others, strict=True)
     )
 
 

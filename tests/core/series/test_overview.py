@@ -58,6 +58,7 @@ def test_what_repeats_another_curve_with_fewer_digits_is_the_same_under_whatever
     (found,) = metrics_of(run(view("loss", printed), view("b/loss", logged), view("c/l", logged), view("a/l", printed)))
     assert found.also == ("a/l", "b/loss", "c/l")
     assert len(metrics_of(run(view("loss", printed), view("l_all", [value + 0.0001 for value in logged])))) == 2
+    assert len(metrics_of(run(view("loss", logged), view("l_all", logged)))) == 2, "a total, and its only part"
     assert len(metrics_of(run(view("loss", printed[:9]), view("losses/l_pix", logged[:9])))) == 2, "by chance, perhaps"
     assert len(metrics_of(run(view("lr", [0.1] * 30), view("momentum", [0.1] * 30)))) == 2, "neither has changed"
 
