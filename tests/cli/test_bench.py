@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +19,7 @@ import pytest
 from mpstui.cli.bench import LiveLine
 from tests import standin
 from tests.core.bench.test_measure import TRAINER
+from tests.ending import end_runs
 from tests.waiting import wait_until
 from tests.warm import CAN_FORK, warm
 
@@ -46,7 +47,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def bench(environ: dict[str, str], tmp_path: Path) -> Bench:
+def bench(environ: dict[str, str], tmp_path: Path) -> Iterator[Bench]:
     def call(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         if CAN_FORK:
             return warm("mpstui").run("bench", *words, env={**environ, **more}, cwd=tmp_path, timeout=150)
@@ -55,7 +56,8 @@ def bench(environ: dict[str, str], tmp_path: Path) -> Bench:
             command, env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False
         )
 
-    return call
+    yield call
+    end_runs(Path(environ["MPSTUI_HOME"]))  # where the command was killed, having taken too long
 
 
 def test_a_table_for_sixty_columns_and_a_report_beside_it(bench: Bench, tmp_path: Path) -> None:

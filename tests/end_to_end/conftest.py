@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.wire import liveness
-from mpstui.wire.rundir import RunDir
 from tests.cli.programs import told
+from tests.ending import end_runs
 from tests.waiting import wait_until
 from tests.warm import CAN_FORK, warm
 
@@ -100,14 +99,6 @@ class CommandLine:
         assert found is not None
         return found
 
-    def end_everything(self) -> None:
-        """Kill what this test started and wait until the kernel says that it is gone."""
-        for path in sorted((self.home / "runs").glob("*")) if (self.home / "runs").is_dir() else []:
-            run = RunDir(path)
-            if liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock):
-                self.call("kill", run.run)
-                wait_until(lambda run=run: not liveness.is_held(run.run_lock), timeout=60, what=f"the end of {run.run}")  # type: ignore[misc]
-
 
 @pytest.fixture
 def mpstui(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
@@ -117,4 +108,4 @@ def mpstui(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandL
     command_line = CommandLine(tmp_path / "home", cwd)
     monkeypatch.setenv("MPSTUI_HOME", str(command_line.home))
     yield command_line
-    command_line.end_everything()
+    end_runs(command_line.home)
