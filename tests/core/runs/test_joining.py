@@ -575,7 +575,7 @@ def test_the_total_of_an_epochs_bar_is_none_of_the_run(home: Home) -> None:
 
 
 PLANS = {
-    "a line": ("Total epochs: 4 = total iterations: 48\n", ["python", "t.py"]),
+    "a line": ("Start training, Total Epochs: 4 = Total Iterations 48\n", ["python", "t.py"]),
     "a sentence": ("Total steps: 48\n", ["python", "t.py", "--epochs", "4"]),
 }
 
