@@ -190,6 +190,7 @@ def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
     """The other run's curves on the axis of the live one, and how the live one stands against it."""
     stretch = _stretch(live, other) or 1.0
     series, words, standings = {}, {}, {}
+    ends, planned = ("", None) if live.numbers.done else (_end(live), live.numbers.steps)
     for name, mine in live.series.items():
         view = curve_of(other, name)
         if view is None or view.axis != mine.axis or view.evaluation != mine.evaluation:
@@ -197,9 +198,9 @@ def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
         if view.axis == "step" and stretch != 1.0:
             view = replace(view, x=[x * stretch for x in view.x])
         series[name] = view
-        told = standing(mine, view, live.numbers.steps)
+        told = standing(mine, view, planned)
         if told is not None:
-            ends, standings[name] = _end(live), told
+            standings[name] = told
             words[name] = (*told.words(), f"ends about {ends}") if ends else told.words()
     return Ghost(live.run, other.run, other.name, series, words, standings)
 

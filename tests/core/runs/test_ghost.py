@@ -100,6 +100,15 @@ def test_validation_is_held_against_validation_alone() -> None:
     assert set(ghost.series) == {"loss"}
 
 
+def test_of_a_training_that_is_done_nothing_is_foretold() -> None:
+    numbers = Numbers(steps=3990, eta_seconds=0.0)
+    live = replace(LIVE, series={"loss": view("loss", [value * 1.1 for value in DECAY[:390]])}, numbers=numbers)
+    other = replace(run("other"), series={"loss": view("loss", DECAY)})
+    assert len(race(live, other).words["loss"]) == 3
+    done = replace(live, numbers=replace(numbers, done=True))
+    assert race(done, other).words["loss"] == ("10 % behind best at this step",)
+
+
 def finished(home: Home, name: str, at: float, loss: float, *validation: float, profile: str = "digits") -> str:
     made = RunBuilder(home, name, at, profile=profile).status("ended").launch().exit(code=0)
     made.points(*({"step": step, "attempt": 1, "loss": loss, "time": NOW} for step in range(300)))
