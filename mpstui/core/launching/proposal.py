@@ -353,8 +353,12 @@ def _pattern(written: Sequence[Path]) -> str | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
+    """The files of a program, without the records of runs, whose home may lie in the same folder."""
     count = 0
     for place, folders, files in os.walk(folder):
+        if "attempts" in folders and RunDir(Path(place)).spec.exists():
+            folders.clear()
+            continue
         deep = len(Path(place).relative_to(folder).parts) >= 5
         folders[:] = [] if deep else [one for one in folders if not re.match(r"\.|__|venv|node_modules|profiles$", one)]
         for name in files:

@@ -209,6 +209,19 @@ def test_files_that_another_run_may_have_written_are_not_taken_for_its_own(place
     assert place.made(ARGPARSE.replace("DEVICE", ""), snapshot=told).checkpoints == "out/late.pt"
 
 
+def test_the_records_of_runs_are_not_taken_for_the_program_s_files(place: Place) -> None:
+    """A home may lie in the folder of the program, with other runs that are alive."""
+    home = Home(place.folder / "home", place.folder / "home")
+    other = create_run_dir(home.runs, "other", 1000.0)
+    other.spec.write_text("{}")
+    other.attempt(1).path.mkdir(parents=True)
+    inside = other.path.relative_to(place.folder)
+    snapshot = place.left("net.pt", *(f"{inside}/{name}" for name in ("metrics.jsonl", "attempts/1/heartbeat.json")))
+    profile = place.made(ARGPARSE.replace("DEVICE", ""), snapshot=snapshot)
+    assert not profile.watch
+    assert profile.checkpoints == "net.pt"
+
+
 def test_settings_at_the_top_are_written_with_equals_signs(place: Place) -> None:
     text = (
         "init_from = 'scratch'  # 'scratch' or 'resume'\nmax_iters = 600\ndevice = 'cuda'\ncompile = True\n"
