@@ -113,6 +113,7 @@ def zero_unless(kept: torch.Tensor, gradients: Gradients) -> None:
 def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
     """The cheapest guard that works."""
     weights = (weight for group in optimizer.param_groups for weight in group["params"])
+    # torch's fused optimizers skip a step by a flag, and ours on CUDA.
     skips = optimizer.defaults.get("fused") or (device.type == "cuda" and hasattr(optimizer, "found_inf"))
     if skips and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
         return KernelGuard(device)

@@ -271,9 +271,11 @@ def norm_relu(
 
 
 def _evaluated(norm: torch.nn.BatchNorm2d, x: torch.Tensor, added: torch.Tensor | None, relu: bool) -> torch.Tensor:
+    """By the running statistics, in one pass over memory."""
     channels, rows = x.shape[1], x.numel() // x.shape[1]
     mean, variance, *_ = norm.buffers()
     factor = norm.weight * torch.rsqrt(variance + norm.eps)
+    # As the statistics' kernel lays them out; only the last two rows are read here.
     kept = torch.stack([mean, variance, factor, norm.bias - mean * factor])
     tile, y = _Tile(rows, channels), torch.empty_like(x)
     given = x if added is None else added

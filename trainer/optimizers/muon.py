@@ -109,7 +109,7 @@ class _Around:
         weight_decay: float,
         skip: torch.Tensor | None = None,
     ) -> None:
-        """Apply the orthogonalised matrices of a size class to its weights."""
+        """Apply the orthogonalised matrices of a size class to its weights; ``skip`` is for kernels here too."""
         updates = [torch.empty_like(weight) for weight in weights]
         torch._foreach_copy_(updates, _taken_back(matrices, weights))
         torch._foreach_mul_(updates, [-math.sqrt(max(1.0, len(one) / (one.numel() // len(one)))) for one in updates])
