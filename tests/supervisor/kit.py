@@ -120,7 +120,13 @@ class Run:
         wait_for(lambda: self.dir.status.exists() and self.status.waiting_for == what, f"it to wait for a {what}")
 
     def wait_output(self, text: str, attempt: int = 1, seconds: float = PATIENCE_SECONDS) -> None:
-        wait_for(lambda: text in self.output(attempt), f"{text!r} in the output: {self.log()}", seconds)
+        """Wait for a whole line with ``text``: an unbuffered ``print`` writes a line and its end one by one."""
+
+        def written() -> bool:
+            output = self.output(attempt)
+            return text in output[: output.rfind("\n") + 1]
+
+        wait_for(written, f"{text!r} in the output: {self.log()}", seconds)
 
     def look_twice(self) -> None:
         """Let the supervisor look at everything once more, whole."""

@@ -70,7 +70,7 @@ def test_a_trainer_that_hangs_in_c_tells_where(make_run: MakeRun) -> None:
 def test_every_rank_tells(make_run: MakeRun) -> None:
     run = make_run(argv=[*python(RANKS), RANKS])
     run.start()
-    wait_for(lambda: run.output().count("up ") == 2, "two ranks")
+    wait_for(lambda: run.output().count("\n") == 2, "two ranks")
     ok, text = dumped(run)
     assert ok, text
     assert text.startswith("the stacks of 2 processes are in the output, line ")
