@@ -15,11 +15,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from .. import __version__
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
+from .parsing import CommandParser, meaning_of
 
 
 class Command(NamedTuple):
@@ -124,19 +125,6 @@ def groups() -> dict[str, dict[str, Command]]:
 def commands() -> dict[str, Command]:
     """All commands by name."""
     return {name: command for group in groups().values() for name, command in group.items()}
-
-
-class CommandParser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence and a hint."""
-
-    def __init__(self, prog: str, **options: Any) -> None:
-        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
-
-    def error(self, message: str) -> NoReturn:
-        # If a command to run follows, its options were probably taken for ours.
-        usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
-        of = self.prog.removeprefix("mpstui").lstrip()
-        raise UsageError(f"{of}: {message}" if of else message, f"{usage}see `{self.prog} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -289,17 +277,15 @@ def _require_run(word: str) -> None:
 
 
 def _nearest(word: str, home: Home) -> str:
-    from difflib import get_close_matches
     from pathlib import Path
 
     from ..core.profiles.library import names_profile
 
-    found = get_close_matches(word, commands(), n=1)
-    if found:
-        return f"did you mean `mpstui {found[0]}`?"
     is_there = Path(word).exists()
     if (not is_there or word.endswith(".toml")) and names_profile(word, home, Path.cwd()):
         return f"{word!r} is a profile: start it with `mpstui launch {word}`"
+    if not is_there and (meant := meaning_of(word, [*commands()])) is not None:
+        return f"did you mean {meant}?"
     if is_there:
         program = f"python {word}" if word.endswith(".py") else word
         return f"`mpstui run -- {program}` starts a program, `mpstui watch {word}` opens a log or folder"

@@ -69,10 +69,16 @@ def keys_of_path(monitor: Monitor, word: str) -> list[str]:
         UsageError: there is nothing that can be read.
     """
     from ..core.formats.stores import find_runs, require_path
+    from ..core.model.errors import UsageError
 
     path = Path(word).expanduser().absolute()
     if not find_runs(path):
-        require_path(path)
+        try:
+            require_path(path)
+        except UsageError as error:
+            if "/" in word:
+                raise
+            raise UsageError(error.sentence, f"`mpstui ps --filter {word}` lists the runs that match") from None
     keys = monitor.watch_all(path)
     if monitor.watched.left_out:
         warn(f"{monitor.watched.left_out:,} older runs of {word} are left out: `mpstui ps {word} --all` lists them")

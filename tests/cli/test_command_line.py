@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli import ps
-from mpstui.cli.main import commands, main
+from mpstui.cli.main import command_parser, commands, main
+from mpstui.cli.parsing import INSTEAD
 from mpstui.core.model.home import Home
 from tests.cli.programs import as_json, mpstui, ok
 from tests.core.runs.build import NOW, RunBuilder, make_home
@@ -170,7 +172,26 @@ WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("watch gone.log", ("gone.log", "heartbeat")),
     ("doctor extra", ("extra",)),
     ("ps extra", ("extra",)),
+    ("ps extra", ("--filter extra",)),
+    ("ps --state failed", ("no option --state", "`--filter failed`")),
+    ("ps --filter state=faild", ("no such state", "did you mean failed?")),
     ("--color pink", ("'pink'", "truecolor")),
+    ("--colour 16", ("no option --colour", "`--color 16`")),
+    ("--theme drak", ("'drak'", "`--theme dark`")),
+    ("compare", ("`mpstui results`", "`mpstui report RUN RUN`", "`C` on the screen")),
+    ("list", ("`mpstui ps`",)),
+    ("cancle", ("`mpstui stop RUN`",)),
+    ("export one two", ("export needs --to", "csv, parquet")),
+    ("export one two --to csv", ("one RUN at a time", "'two'")),
+    ("export one --to csvv", ("no --to 'csvv'", "`--to csv`")),
+    ("alerts tset", ("no 'tset'", "`test`")),
+    ("completion fsh", ("no 'fsh'", "`fish`")),
+    ("launch quickstart --devise cpu", ("no option --devise", "`--device cpu`")),
+    ("launch quickstart --epochs 3", ("no option --epochs", "`--set epochs=3`")),
+    ("launch quickstart --epochs=3", ("no option --epochs", "`--set epochs=3`")),
+    ("launch --device", ("--device needs a value",)),
+    ("logs one --attempt last", ("--attempt takes a whole number, not 'last'",)),
+    ("run --epochs 3 -- python x.py", ("no option --epochs", "-- COMMAND")),
 )
 
 
@@ -185,6 +206,17 @@ def test_a_wrong_use_is_one_sentence_that_says_what_and_where(
     assert sentence.startswith("mpstui")
     assert len(hint) <= 1
     assert all(part in told.err for part in parts), told.err
+    assert not re.search("unrecognized arguments|invalid choice|invalid \\w+ value|are required|expected one", told.err)
+
+
+def test_what_to_write_in_place_of_other_words_is_a_command_with_options_that_it_has() -> None:
+    for meant in INSTEAD.values():
+        for line in re.findall("`mpstui ([^`]+)`", meant):
+            words = line.replace(" COMMAND", " true").split()
+            if words[0] in commands():
+                command_parser(words[0], commands()[words[0]]).parse_args(words[1:])
+            else:
+                assert words[0] in ("RUN", "--help", "--version")
 
 
 @pytest.mark.parametrize("command", commands())

@@ -11,11 +11,12 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
+from ..model.checks import nearest
 from ..model.snapshot import RunSnapshot, State
-from ..present import NAN_LOSS, NOT_FINITE, badge, day, epoch_shown
+from ..present import NAN_LOSS, NOT_FINITE, badge, day, epoch_shown, legend
 from .comparison import settings_of
 
 _TERM = re.compile(r'(?P<no>-(?!-)|)(?:--)?(?:(?P<key>[\w.][\w.\-/]*)(?P<sign>>=|<=|!=|=|>|<))?(?P<text>"[^"]*"?|\S*)')
@@ -68,8 +69,9 @@ class Term:
 
     def _found(self, run: Findable) -> bool:
         if self.key:
-            said_so = self.sign == "=" and f"{self.key}={self.text}" in run.text  # a sweep's names say what differs
-            return said_so or self._compares(_value(run, self.key))
+            if self.sign in ("=", "!=") and f"{self.key}={self.text}" in run.text:  # a sweep's names say what differs
+                return self.sign == "="
+            return self._compares(_value(run, self.key))
         if self.text in _DAYS:
             wanted = day(run.seen - _DAYS[self.text] * _UNITS["d"])
             return wanted in [day(one) for one in (run.started, run.ended) if one is not None]
@@ -106,9 +108,19 @@ def parse_query(text: str) -> Query:
         elif sign in (">=", "<=", ">", "<") and _number(wanted, key in _TIMES) is None:
             such = "a time such as 30m, 2h or 3d" if key in _TIMES else "a number"
             mistake = f"{key}{sign}{wanted}: {wanted!r} is not {such}"
+        elif key == "state" and wanted not in (known := _states()):
+            near = nearest(wanted, known)
+            such = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
+            mistake = f"{key}{sign}{wanted}: there is no such state; {such}"
         else:
             terms.append(Term(bool(found["no"]), key, sign, wanted))
     return Query(tuple(terms), mistake)
+
+
+@cache
+def _states() -> frozenset[str]:
+    """Every word for a state, in the list and in ``--json``."""
+    return frozenset({*(one.word.casefold() for one in legend()), *(str(state) for state in State)})
 
 
 def findable(snapshot: RunSnapshot) -> Findable:
@@ -123,10 +135,11 @@ def findable(snapshot: RunSnapshot) -> Findable:
     measured["epoch"] = epoch_shown(numbers)
     measured = {**{name: value for name, value in measured.items() if value is not None}, **numbers.metrics}
     # What it was started with precedes what it reports now: a schedule takes every run's rate down to nothing.
+    state = f"state={snapshot.state}"  # what --json calls it, besides the word that is shown
     called = {"run": snapshot.run, "id": snapshot.run, "name": snapshot.name, "state": look.word}
     values = {_folded(name): value for name, value in {**called, **measured, **settings}.items()}
     return Findable(
-        words=tuple(word for word in (*told, *live, *odd, *snapshot.tags, snapshot.note) if word),
+        words=tuple(word for word in (*told, state, *live, *odd, *snapshot.tags, snapshot.note) if word),
         values=values,
         started=snapshot.started,
         ended=snapshot.ended,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
+from mpstui.core.model.snapshot import Health, Numbers, RunSnapshot, State
 from mpstui.core.runs.query import findable, parse_query
 
 NOW = 1_800_000_000.0
@@ -113,12 +113,18 @@ def test_a_loss_that_is_no_number_is_found_by_that() -> None:
     assert not parse_query("loss<9").matches(odd)
 
 
+def test_a_state_is_found_by_either_of_its_words() -> None:
+    training = findable(run(state=State.RUNNING, health=Health.TRAINING))
+    for typed in ("state=running", "state=training", "-state!=running", "state!=failed"):
+        assert parse_query(typed).matches(training), typed
+
+
 def test_only_what_lives_is_live() -> None:
     assert parse_query("live").matches(findable(run(state=State.RUNNING)))
     assert not parse_query("live").matches(findable(run()))
 
 
-@pytest.mark.parametrize("typed", ["lr>=", "lr>=x", "age<3y", "took>long", "-lr<"])
+@pytest.mark.parametrize("typed", ["lr>=", "lr>=x", "age<3y", "took>long", "-lr<", "state=faild"])
 def test_a_condition_that_is_still_typed_hides_nothing_and_says_what_is_missing(typed: str) -> None:
     query = parse_query(typed)
     assert query.matches(findable(run()))

@@ -1,0 +1,167 @@
+"""Arguments of the command line: whatever is wrong with them is one sentence, and a hint that says what was meant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ..core.model.errors import UsageError
+
+INSTEAD = {
+    "compare": "`mpstui results`, `mpstui report RUN RUN`, or `C` on the screen",
+    "list": "`mpstui ps`",
+    "ls": "`mpstui ps`",
+    "runs": "`mpstui ps`",
+    "status": "`mpstui ps` or `mpstui show RUN`",
+    "info": "`mpstui show RUN`",
+    "inspect": "`mpstui show RUN`",
+    "describe": "`mpstui show RUN`",
+    "start": "`mpstui launch PROFILE` or `mpstui run -- COMMAND`",
+    "train": "`mpstui launch PROFILE` or `mpstui run -- COMMAND`",
+    "exec": "`mpstui run -- COMMAND`",
+    "sweep": "`mpstui launch PROFILE --sweep KEY=A,B`",
+    "resume": "`mpstui restart RUN`, or `mpstui continue RUN` after a pause",
+    "unpause": "`mpstui continue RUN`",
+    "retry": "`mpstui restart RUN`",
+    "cancel": "`mpstui stop RUN`",
+    "terminate": "`mpstui stop RUN`",
+    "delete": "`mpstui remove RUN`",
+    "rm": "`mpstui remove RUN`",
+    "clean": "`mpstui remove --older-than 30d`",
+    "prune": "`mpstui remove --older-than 30d`",
+    "tail": "`mpstui logs -f RUN`",
+    "output": "`mpstui logs RUN`",
+    "plot": "`mpstui report RUN` or `mpstui export RUN --to svg`",
+    "chart": "`mpstui report RUN` or `mpstui export RUN --to svg`",
+    "explain": "`mpstui diagnose RUN`",
+    "fix": "`mpstui restart RUN --fix`",
+    "checkpoint": "`mpstui save RUN`",
+    "eval": "`mpstui evaluate RUN`",
+    "devices": "`mpstui doctor`",
+    "attach": "`mpstui RUN`",
+    "open": "`mpstui RUN`",
+    "monitor": "`mpstui` or `mpstui watch PATH`",
+    "help": "`mpstui --help`",
+    "version": "`mpstui --version`",
+}
+"""What to write for words that other programs have for it."""
+_SAME = {
+    "state": "filter",
+    "status": "filter",
+    "tag": "filter",
+    "name": "filter",
+    "lines": "tail",
+    "format": "to",
+    "out": "output",
+    "to": "output",
+    "checkpoint": "from",
+    "arg": "set",
+    "parameter": "set",
+    "environment": "env",
+    "gpu": "device",
+    "colour": "color",
+}
+"""Options by other words for them; only those that a command has are named."""
+_LISTED = {"RUN": "`mpstui ps` lists the runs", "PROFILE": "`mpstui profiles` lists them"}
+"""Where to find what stands for these words."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that ends every wrong use with a :class:`UsageError`."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        words = sys.argv[1:] if args is None else list(args)
+        found, unknown = self.parse_known_args(words, namespace)
+        if unknown:
+            option = next((word for word in unknown if word.startswith("-")), None)
+            raise self._left_over(unknown[0]) if option is None else self._unknown(option, words)
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        if missing := message.partition("arguments are required: ")[2]:
+            raise self._missing(missing.split(", "))
+        name, expected, _ = message.removeprefix("argument ").partition(": expected ")
+        raise self._wrong(self._about(f"{name} needs a value" if expected else message))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse what is none of an argument's choices, and name the nearest."""
+        if action.choices is None or value in action.choices:
+            return
+        from ..core.model.checks import nearest
+
+        shown = action.metavar.split("|") if isinstance(action.metavar, str) else [*map(str, action.choices)]
+        option = action.option_strings[-1] if action.option_strings else ""
+        close = nearest(str(value), shown)
+        hint = f"did you mean `{' '.join(filter(None, (option, close)))}`?" if close else f"one of {', '.join(shown)}"
+        raise UsageError(self._about(f"there is no {option} {value!r}" if option else f"there is no {value!r}"), hint)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            kind = {int: "a whole number", float: "a number"}.get(action.type)  # type: ignore[call-overload]
+            if kind is None:
+                raise
+            name = action.option_strings[-1] if action.option_strings else action.metavar
+            raise self._wrong(self._about(f"{name} takes {kind}, not {arg_string!r}")) from None
+
+    @property
+    def _command(self) -> str:
+        return self.prog.removeprefix("mpstui").lstrip()
+
+    def _about(self, message: str) -> str:
+        return f"{self._command}: {message}" if self._command else message
+
+    def _wrong(self, sentence: str) -> UsageError:
+        # If a command to run follows, its options were probably taken for ours.
+        usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
+        return UsageError(sentence, f"{usage}see `{self.prog} --help`")
+
+    def _missing(self, names: Sequence[str]) -> UsageError:
+        sentence = f"{self._command or 'mpstui'} needs {' and '.join(names)}"
+        action = self._option_string_actions.get(names[0])
+        if action is not None and action.choices is not None:
+            return UsageError(sentence, f"{names[0]} is one of {', '.join(map(str, action.choices))}")
+        where = [_LISTED[name] for name in names if name in _LISTED]
+        return UsageError(sentence, "; ".join([*where, f"see `{self.prog} --help`"]))
+
+    def _unknown(self, word: str, words: Sequence[str]) -> UsageError:
+        """What an option among ``words`` probably means, with its value."""
+        name, _, value = word.partition("=")
+        value = value or next(iter(words[words.index(word) + 1 :]), "")
+        sentence = f"{self._command or 'mpstui'} has no option {name}"
+        if close := self._option_like(name):
+            takes_value = self._option_string_actions[close].nargs != 0
+            return UsageError(sentence, f"did you mean `{f'{close} {value}'.strip() if takes_value else close}`?")
+        if "--set" in self._option_string_actions and name.startswith("--"):
+            return UsageError(sentence, f"for an argument of the program, write `--set {name[2:]}={value or 'VALUE'}`")
+        return self._wrong(sentence)
+
+    def _option_like(self, name: str) -> str | None:
+        from ..core.model.checks import nearest
+
+        known = {option for option, action in self._option_string_actions.items() if action.help != argparse.SUPPRESS}
+        same = f"--{_SAME.get(name.lstrip('-'), '')}"
+        return same if same in known else nearest(name, {one for one in known if one.startswith("--")}, cutoff=0.75)
+
+    def _left_over(self, word: str) -> UsageError:
+        taken = [action for action in self._actions if not action.option_strings and action.help != argparse.SUPPRESS]
+        if not taken:
+            return self._wrong(f"{self._command or 'mpstui'} takes no {word!r}, only options")
+        named = " ".join(str(action.metavar) for action in taken)
+        return self._wrong(f"{self._command or 'mpstui'} takes one {named} at a time: {word!r} is too much")
+
+
+def meaning_of(word: str, commands: Sequence[str]) -> str | None:
+    """What to write in place of a first word that is no command; None if nothing is near."""
+    from ..core.model.checks import nearest
+
+    if word in INSTEAD:
+        return INSTEAD[word]
+    close = nearest(word, [*commands, *INSTEAD])
+    return INSTEAD.get(close, f"`mpstui {close}`") if close else None
