@@ -57,8 +57,9 @@ class Steps:
         self._resumed = self._read_optimizer = False
         self.may_go_on = False
         """Something was loaded that a training could resume from."""
-        self._begun: tuple[int | None] | None = None
-        """The count at the first backward pass, once there was one."""
+        self._begun = False
+        self._count_begun: int | None = None
+        """The count at the first backward pass."""
         self._told: int | None = None
         self._loaded: list[str] = []
         """Where checkpoints were read from, the newest first."""
@@ -72,7 +73,7 @@ class Steps:
     @property
     def stand_still(self) -> bool:
         """Whether none was made since the first backward pass; a compiled step is not seen, but counted."""
-        return not self.seen and (self._begun is None or self.count == self._begun[0])
+        return not self.seen and (not self._begun or self.count == self._count_begun)
 
     @property
     def already(self) -> int | None:
@@ -123,7 +124,8 @@ class Steps:
 
     def begins(self) -> None:
         """Before a backward pass: some make their optimizers first, and then the weights anew."""
-        self._begun = self._begun or (self.count,)
+        if not self._begun:
+            self._begun, self._count_begun = True, self.count
         if self._looks_again:
             self._looks_again = False
             self._forget_what_is_anew()
@@ -181,20 +183,20 @@ class Steps:
             others = others or one is not None
         return others
 
-    def stepped(self, optimizer: Any, epoch_steps: int | None) -> None:
-        """An optimizer made a step."""
+    def stepped(self, optimizer: Any, epoch_steps: int | None, *, joins: bool) -> None:
+        """An optimizer made a step, which is part of one that others have begun, or (``joins``) is not."""
         if self._seen is None:
             self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
             self._seen = max(self.before or 0, self._earlier)
-        if not self.joins(optimizer):
+        self._newest = weakref.ref(optimizer)
+        if joins:
+            self._round.append(self._newest)
+        else:
             self._seen += 1
-            self._round.clear()
-        self._round.append(weakref.ref(optimizer))
+            self._round = [self._newest]
         if (written := self._written.get(id(optimizer))) is not None:
             written.steps += 1
         self._lr = optimizer.param_groups[0].get("lr")  # the optimizer may be gone when the program ends
-        if self._newest is None or self._newest() is not optimizer:
-            self._newest = weakref.ref(optimizer)
 
     def _found(self, optimizer: Any) -> int:
         """At an optimizer's first step: the number of its network; decides whether another training begins with it.

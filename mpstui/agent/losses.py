@@ -88,9 +88,10 @@ class Losses:
         """Remember the loss: no copy, no wait."""
         self.backwards += 1
         unscaled, self._unscaled = self._unscaled, None
-        if not isinstance(tensors, self._tensor) or tensors.numel() != 1 or tensors.grad_fn is None:
+        if not isinstance(tensors, self._tensor) or tensors.numel() != 1 or (grad_fn := tensors.grad_fn) is None:
             return
-        grad_fn = tensors.grad_fn if unscaled is None else tensors.grad_fn.next_functions[0][0] or tensors.grad_fn
+        if unscaled is not None:
+            grad_fn = grad_fn.next_functions[0][0] or grad_fn
         frame: Any = sys._getframe(1)
         while frame.f_back is not None and _is_library(frame.f_globals.get("__name__")):
             frame = frame.f_back

@@ -83,9 +83,9 @@ class Watch:
 
         return guarded
 
-    def before_backward(self, *args: Any, **kwargs: Any) -> None:
+    def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
-        self.losses.before_backward(*args, **kwargs)
+        self.losses.before_backward(tensors)
         self.steps.begins()
         self._worked()
         self._first_backward = self._first_backward or self._worked_at
@@ -106,10 +106,10 @@ class Watch:
             self._give_up(error)
 
     def _stepped(self, optimizer: Any) -> None:
-        joins = self.steps.joins(optimizer)
-        self.passes.stepped(self.losses.passes_per_step, self.steps.network(optimizer), joins=joins)
-        of_epoch = None if self.steps.seen else self.passes.epoch_steps(self.losses.passes_per_step)
-        self.steps.stepped(optimizer, of_epoch)
+        joins, passes_per_step = self.steps.joins(optimizer), self.losses.passes_per_step
+        self.passes.stepped(passes_per_step, self.steps.network(optimizer), joins=joins)
+        of_epoch = None if self.steps.seen else self.passes.epoch_steps(passes_per_step)
+        self.steps.stepped(optimizer, of_epoch, joins=joins)
         self._worked()
         if not joins:
             self._pace.stepped(self._worked_at)

@@ -29,7 +29,7 @@ def _step(made: Made, steps: Steps, epoch_steps: int | None = None) -> None:
     net(torch.ones(2, 3)).sum().backward()
     optimizer.step()
     steps.network(optimizer)
-    steps.stepped(optimizer, epoch_steps)
+    steps.stepped(optimizer, epoch_steps, joins=steps.joins(optimizer))
 
 
 def _made(kind: Any, steps: Steps, **options: Any) -> Made:
@@ -95,7 +95,7 @@ def test_a_network_is_begun_anew_also_where_half_of_it_is_written_past_the_count
             loss.backward()
             optimizer.step()
             steps.network(optimizer)
-            steps.stepped(optimizer, None)
+            steps.stepped(optimizer, None, joins=steps.joins(optimizer))
         told.append(steps.training)
     assert told == [1, 1, 2]
 
@@ -140,7 +140,7 @@ def test_trainings_of_two_optimizers_that_share_a_network_begun_anew_are_two(wei
             for optimizer in optimizers:
                 optimizer.step()
                 steps.network(optimizer)
-                steps.stepped(optimizer, None)
+                steps.stepped(optimizer, None, joins=steps.joins(optimizer))
         told.append((steps.training, steps.count))
     assert told == [(1, 5), (1, 10), (2, 15)]
 
@@ -178,7 +178,7 @@ def test_a_new_optimizer_that_is_given_its_own_state_is_not_resumed() -> None:
         steps.made(optimizer)
         steps.loaded(checkpoint)  # pretrained weights, or a checkpoint to go on from
         steps.resumed(optimizer, optimizer.state_dict())
-        steps.stepped(optimizer, None)
+        steps.stepped(optimizer, None, joins=steps.joins(optimizer))
         assert steps.before == before
 
 
