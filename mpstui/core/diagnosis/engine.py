@@ -23,7 +23,7 @@ from .log_text import (
     portable,
     timeline_of,
 )
-from .model import Evidence, EvidenceLine, Finding, Kind, Rule
+from .model import Evidence, EvidenceLine, Finding, Kind, Remedy, Rule
 from .rules import all_rules, rule
 
 THRESHOLD = 0.3  # below it, silence is more honest
@@ -116,6 +116,7 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
         return None
     clues = dict.fromkeys((*fired, *(clue for clue in speaking if rule.clues[clue] > 0)))
     shown = (*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues))
+    remedy = rule.remedy.in_project(case.project).left_in(case.environment, shown)
     return Finding(
         id=rule.id,
         title=rule.title,
@@ -123,8 +124,8 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
         confidence=round(min(confidence, 0.99), 3),
         evidence=shown,
         cause=rule.cause,
-        remedy=rule.remedy.in_project(case.project).left_in(case.environment, shown),
-        restart_on_cpu_helps=_cpu_helps(rule, case.clues),
+        remedy=remedy,
+        restart_on_cpu_helps=_cpu_helps(rule, remedy, case.clues),
         numbers=_numbers(rule, case.text),
     )
 
@@ -138,9 +139,9 @@ def _numbers(rule: Rule, text: SearchText) -> str:
     return ""
 
 
-def _cpu_helps(rule: Rule, clues: Mapping[str, str]) -> bool:
+def _cpu_helps(rule: Rule, remedy: Remedy, clues: Mapping[str, str]) -> bool:
     """Whether the CPU spares it; not where it was there already, and of some only where the program can be told."""
-    told = rule.remedy.device == "cpu" and "cpu_offered" in clues
+    told = remedy.device == "cpu" and "cpu_offered" in clues
     return (rule.restart_on_cpu_helps or told) and "device:cpu" not in clues
 
 

@@ -111,11 +111,12 @@ DEFAULT_WATERMARKS = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": None, "PYTORCH_MPS_LOW
 class Remedy:
     """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
 
-    ``otherwise`` is what helps where its variables were set already or, by ``defeated_by``, are of no use, and
+    ``otherwise`` is what helps where its variables were set already or, by ``defeated_by``, it is of no use, and
     ``otherwise_device`` the device to move to then.
     ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
     ``from_checkpoint`` comes first where the run has a checkpoint to go back to. ``defeated_by`` is a pattern and a
-    sentence: where a line of the evidence has the pattern, ``env`` is of no use and not offered; the sentence says why.
+    sentence: where the lines of the evidence have the pattern, nothing of it is of use or offered; the sentence says
+    why.
     """
 
     text: str
@@ -128,17 +129,22 @@ class Remedy:
     otherwise: str = ""
     otherwise_device: str | None = None
 
-    def left_in(self, environment: Mapping[str, str], shown: Iterable[EvidenceLine] = ()) -> Remedy:
-        """What of it is left to do where a variable may have been set already, and has not helped, or is of no use for
-        what the evidence shows."""
+    def defeat(self, shown: Iterable[EvidenceLine]) -> str:
+        """Why it is of no use for what the evidence shows; empty where it is of use."""
         pattern, why = self.defeated_by or ("", "")
-        if not (self.otherwise and pattern and any(re.search(pattern, line.text) for line in shown)):
+        return why if pattern and re.search(pattern, "\n".join(line.text for line in shown)) else ""
+
+    def left_in(self, environment: Mapping[str, str], shown: Iterable[EvidenceLine] = ()) -> Remedy:
+        """What of it is left to do where a variable may have been set already, and has not helped, or where it is of
+        no use for what the evidence shows."""
+        why = self.defeat(shown) if self.otherwise else ""
+        if not why:
             if not self.env or any(value is None or environment.get(name) != value for name, value in self.env.items()):
                 return self
             told = " and ".join(f"{name}={value}" for name, value in self.env.items())
             why = f"{told} was set already and did not help"
-        device = self.otherwise_device or self.device
-        return replace(self, text=f"{why}. {self.otherwise}".rstrip(), env={}, device=device, risk=None)
+        text, device = f"{why}. {self.otherwise}".rstrip(), self.otherwise_device
+        return replace(self, text=text, env={}, args=(), device=device, risk=None, defeated_by=None)
 
     def in_project(self, folder: str) -> Remedy:
         """With the project's folder where a variable names it; without that variable where nobody knows it."""

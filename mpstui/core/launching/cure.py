@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -124,8 +123,7 @@ def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: st
         remedy = replace(remedy, env=EAGER_GRAPH)
     if (folder := remedy.env.get("PYTHONPATH")) and (path := known.env.get("PYTHONPATH")):
         remedy = replace(remedy, env={**remedy.env, "PYTHONPATH": os.pathsep.join((folder, path))})
-    pattern, why = remedy.defeated_by or ("", "")
-    if pattern and any(re.search(pattern, line.text) for line in finding.evidence):
+    if why := remedy.defeat(finding.evidence):
         remedy, notes = replace(remedy, env={}), [why]
     if remedy.device == "cpu" and no_cpu:
         remedy, notes = replace(remedy, device=None), [*notes, no_cpu]

@@ -9,7 +9,7 @@ import pytest
 from mpstui.core.diagnosis.engine import diagnose
 from mpstui.core.diagnosis.log_text import SearchText, compiled, screen_lines
 from mpstui.core.diagnosis.model import Evidence, Finding, HeartbeatEvidence, LogLine
-from mpstui.core.diagnosis.rules import all_rules
+from mpstui.core.diagnosis.rules import all_rules, rule
 
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB, max allowed: 20.40 GB)."
@@ -243,6 +243,78 @@ def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) ->
     assert found.remedy.text.startswith(f"{FALLBACK}=1 does not reach")
 
 
+@pytest.mark.parametrize(
+    ("rule_id", "text", "device"),
+    [
+        ("cuda_hardcoded", "RuntimeError: No GPU found. A GPU is needed for quantization.", None),
+        (
+            "cuda_hardcoded",
+            "OSError: CUDA_HOME environment variable is not set. Please set it.",
+            None,
+        ),
+        ("cuda_hardcoded", "RuntimeError: 0 active drivers ([]). There should only be one.", None),
+        ("dtype_mismatch", "RuntimeError: expected scalar type Long but found Float", None),
+        (
+            "mps_assert_ndarray",
+            "failed assertion `[MPSNDArray x:] error: start (3) is not less'",
+            "cpu",
+        ),
+        (
+            "mpsgraph_llvm",
+            "LLVM ERROR: Failed to infer result type(s): 'tensor<3x10xf32>' and 'tensor<1xi64>' do not fit",
+            "cpu",
+        ),
+    ],
+)
+def test_what_changes_nothing_for_this_failure_is_not_offered(rule_id: str, text: str, device: str | None) -> None:
+    found = diagnose(Evidence(lines=lines(text), offers_cpu=True))[0]
+    remedy = found.remedy
+    assert (found.id, remedy.args, remedy.env, remedy.device) == (rule_id, (), {}, device)
+    assert remedy.text != rule(rule_id).remedy.text
+    assert found.restart_on_cpu_helps == (device == "cpu")
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "text"),
+    [
+        ("cuda_hardcoded", "AssertionError: Torch not compiled with CUDA enabled"),
+        ("dtype_mismatch", "RuntimeError: expected scalar type Half but found Float"),
+        ("mps_assert_ndarray", "failed assertion `[MPSTemporaryNDArray x:] Error: product of dimension sizes > 2**31'"),
+        ("mpsgraph_llvm", "LLVM ERROR: Failed to infer result type(s)."),
+        ("mpsgraph_llvm", "error: input types 'tensor<1x9xf16>' and 'tensor<1xf32>' are not broadcast compatible"),
+    ],
+)
+def test_what_mends_this_failure_is_offered(rule_id: str, text: str) -> None:
+    found = diagnose(Evidence(lines=lines(text)))[0]
+    assert (found.id, found.remedy) == (rule_id, rule(rule_id).remedy)
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "text"),
+    [
+        (
+            "cuda_oom",
+            "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nOutOfMemoryError: CUDA out of memory."
+            ' Tried to allocate 20.00 MiB\nSet TORCH_LOGS="+dynamo" and TORCHDYNAMO_VERBOSE=1 for more information',
+        ),
+        (
+            "shape_bug",
+            "torch._dynamo.exc.TorchRuntimeError: Dynamo failed to run FX node with fake tensors: call_function linear:"
+            " got RuntimeError('a and b must have same reduction dim, but got [8, 10] X [12, 4].')",
+        ),
+        (
+            "device_mismatch",
+            "torch._dynamo.exc.TorchRuntimeError: Failed running call_function embedding:\nUnhandled FakeTensor Device "
+            "Propagation for aten.embedding.default, found two different devices mps:0, cpu",
+        ),
+    ],
+)
+def test_what_fails_within_the_compiler_and_without_it_is_no_fault_of_the_compiler(rule_id: str, text: str) -> None:
+    first, *others = diagnose(Evidence(lines=lines(text)))
+    assert first.id == rule_id
+    assert not any(one.confidence > 0.8 * first.confidence for one in others)
+
+
 def test_a_very_long_line_is_cut_around_what_matters() -> None:
     finding = diagnose(Evidence(lines=lines("x" * 5000 + " " + OOM + " " + "y" * 5000)))[0]
     text = finding.evidence[0].text
@@ -283,8 +355,8 @@ def test_hostile_lines_cost_little(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
 def test_no_single_pattern_backtracks_without_end(text: str) -> None:
     search = SearchText(lines(text))
-    for rule in all_rules():
-        for pattern in (*rule.patterns, *rule.weak_patterns):
+    for one in all_rules():
+        for pattern in (*one.patterns, *one.weak_patterns):
             started = time.process_time()
             compiled(pattern).search(search.text)
-            assert time.process_time() - started < 1.0, (rule.id, pattern)
+            assert time.process_time() - started < 1.0, (one.id, pattern)

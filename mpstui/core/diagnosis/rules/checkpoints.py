@@ -72,8 +72,11 @@ RULES = (
         id="ckpt_map_location",
         title="The checkpoint was saved on a device that is missing here",
         cause="The checkpoint's tensors carry a device (mps or cuda) that is not available here, or that this torch "
-        "is too old to know.",
-        remedy=Remedy(text="Load with map_location='cpu' and move the model afterwards; or upgrade torch."),
+        "or safetensors is too old to know.",
+        remedy=Remedy(
+            text="Load with map_location='cpu' (safetensors: device='cpu') and move the model afterwards; or upgrade "
+            "torch and safetensors."
+        ),
         sources=("invoke-ai/InvokeAI#3442", "Lightning-AI/pytorch-lightning#17618"),
         patterns=(
             r"don't know how to restore data location",
@@ -81,6 +84,7 @@ RULES = (
             r"Attempting to deserialize object on (?:an? )?\w+ device",
             r"with map_location=torch\.device\(",
             r"to map your storages to the CPU",
+            r"SafetensorError: device \w+(?::\d+)? is invalid",
         ),
         confidence=0.94,
         outranks=("cuda_hardcoded", "weights_only"),
@@ -103,6 +107,35 @@ RULES = (
         ),
         confidence=0.92,
         outranks=("shape_bug",),
+    ),
+    Rule(
+        id="ckpt_no_state",
+        title="The checkpoint holds weights alone",
+        cause="The program wants to go on where the checkpoint was made, and it has no state of an optimizer: it was "
+        "saved for use, or by another program.",
+        remedy=Remedy(
+            text="Resume from a checkpoint that was saved with its optimizer, or load this one as weights to start "
+            "from (Lightning: `load_from_checkpoint` in place of `ckpt_path=`)."
+        ),
+        sources=("bytedance/music_source_separation#20",),
+        patterns=(
+            r"checkpoint contains only the model",
+            r"KeyError: \Woptim(?:izer)?s?_(?:states?|state_dict)\W",
+        ),
+        confidence=0.9,
+    ),
+    Rule(
+        id="shared_tensors",
+        title="The checkpoint was not saved: two weights share their memory",
+        cause="safetensors saves each weight once, and the model uses one memory for two names (an embedding that is "
+        "also the output layer).",
+        remedy=Remedy(
+            text="Save as torch does (transformers before 5: save_safetensors=False), or with "
+            "safetensors.torch.save_model, which leaves out the second name."
+        ),
+        sources=("Improbable-AI/curiosity_redteam#6", "ShiZhengyan/DePT#4"),
+        patterns=(r"Some tensors share memory, this will lead to duplicate memory",),
+        confidence=0.95,
     ),
     Rule(
         id="save_folder",

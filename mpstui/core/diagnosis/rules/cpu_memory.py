@@ -31,6 +31,6 @@ RULES = (
         confidence=0.93,
         clues={"memory_near_limit": 0.02, "memory_growing": 0.02},
         signals=(6,),
-        outranks=("dl_worker_signal", "segfault", "ckpt_corrupt"),
+        outranks=("dl_worker_signal", "segfault", "ckpt_corrupt", "compile_mps"),
     ),
 )

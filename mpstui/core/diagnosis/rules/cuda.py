@@ -11,6 +11,11 @@ RULES = (
             text="Restart it on the CPU (`--device cpu`): it is then given the CPU wherever it names CUDA. For MPS "
             "change its device argument, or the `.cuda()` in the script; no environment variable can.",
             device="cpu",
+            defeated_by=(
+                r"0 active drivers|CUDA_HOME|needed for quantization|No supported gpu backend|\blibcuda",
+                "What is missing are kernels that exist for CUDA alone, which the CPU has not, either",
+            ),
+            otherwise="Train without what needs them (quantization, Triton), or where an NVIDIA GPU is.",
         ),
         sources=("zai-org/CodeGeeX2#183",),
         patterns=(
@@ -19,11 +24,10 @@ RULES = (
             r"No CUDA GPUs are available",
             r"Invalid CUDA \W?device=",
             r"(?:Error|Exception)\b.{0,80}CUDA (?:is )?(?:unavailable|not available|required)",
-            r"CUDA driver version is insufficient",
-            r"The NVIDIA driver on your system is too old",
             r"no CUDA-capable device is detected",
             r"CUDA error: invalid device ordinal",
             r"No GPU found\. A GPU is needed",
+            r"No supported gpu backend found",
             r"make sure torch can access a CUDA device",
             r"0 active drivers \(\[\]\)",
             r"Cannot access accelerator device when none is available",
@@ -36,7 +40,6 @@ RULES = (
             r"requires? (?:an? )?NVIDIA\b",
             r"needs? (?:an? )?(?:NVIDIA|CUDA) GPU",
             r"(?:CUDAAccelerator|GPUAccelerator)\W? can(?: ?not|'t) run on your system",
-            r"No supported gpu backend found",
             r"requires? (?:a )?CUDA (?:GPU|device|to be)",
             r"libcuda(?:rt)?\b.{0,60}(?:cannot open|No such file|not found)",
             r"But your machine only has: \[\]",
@@ -45,6 +48,24 @@ RULES = (
         ),
         weak_patterns=(r"torch\._C\._cuda_init\(\)", r"module \W?torch\._C\W? has no attribute \W?_cuda\w+"),
         clues={"device:cuda": -0.1},
+    ),
+    DeviceRule(
+        id="cuda_driver_old",
+        title="The NVIDIA driver is too old for this torch",
+        cause="torch, or the container it runs in, was built for a newer CUDA than the driver of this machine knows.",
+        remedy=Remedy(
+            text="Update the driver (`nvidia-smi` names the newest CUDA that it knows), or install a torch that was "
+            "built for that CUDA (`pip install torch --index-url https://download.pytorch.org/whl/cu118`)."
+        ),
+        sources=("gpustack/gpustack#1254", "torch/csrc/cuda/Module.cpp"),
+        patterns=(
+            r"CUDA driver version is insufficient",
+            r"The NVIDIA driver on your system is too old",
+            r"forward compatibility was attempted on non supported HW",
+            r"PTX was compiled with an unsupported toolchain",
+        ),
+        confidence=0.94,
+        outranks=("cuda_hardcoded",),
     ),
     DeviceRule(
         id="cuda_arch",
@@ -63,7 +84,7 @@ RULES = (
             r"device kernel image is invalid",
         ),
         confidence=0.93,
-        outranks=("cuda_hardcoded",),
+        outranks=("cuda_hardcoded", "cuda_fault"),
     ),
     Rule(
         id="cuda_fault",
@@ -82,8 +103,32 @@ RULES = (
             r"CUBLAS_STATUS_(?!ALLOC_FAILED)\w+",
             r"Unable to find a valid cuDNN algorithm",
             r"was unable to find an engine to execute this computation",
+            r"cublas runtime error :",
+            r"cuda runtime error \((?:77|700)\) :",
         ),
         confidence=0.8,
+    ),
+    Rule(
+        id="bitsandbytes_gpu",
+        title="bitsandbytes has nothing for this GPU",
+        cause="Its 8-bit optimizers and models of 4 or 8 bits need kernels for the GPU, and the installed bitsandbytes "
+        "has none: there are none for a Mac, or it was built for another CUDA.",
+        remedy=Remedy(
+            text="Take an optimizer of torch (adamw_torch for adamw_8bit, AdamW for AdamW8bit) and no load_in_4bit or "
+            "load_in_8bit; with an NVIDIA GPU install a newer bitsandbytes (`python -m bitsandbytes` tests it)."
+        ),
+        sources=("bmaltais/kohya_ss#2185", "bitsandbytes-foundation/bitsandbytes#1559", "bmaltais/kohya_ss#1445"),
+        patterns=(
+            r"name \W?str2optimizer\w+\W? is not defined",
+            r"Error: \W?NoneType\W? object has no attribute \W?c(?:adam|quantize|dequantize|gemm|igemm|get_)\w+",
+            r"CUDA Setup failed despite (?:GPU|CUDA) being available",
+            r"Could not load bitsandbytes native library",
+            r"supported by the bitsandbytes version you have installed",
+            r"bitsandbytes \(<[\d.]+\) requires CUDA",
+            r"Using `bitsandbytes` \d-bit quantization requires the latest version",
+        ),
+        confidence=0.94,
+        outranks=("cuda_hardcoded", "library_missing", "packages_apart", "module_missing"),
     ),
     Rule(
         id="attention_kernel",
@@ -132,13 +177,13 @@ RULES = (
             (r"Tried to allocate ([\d.]+ \w+)", "wanted {0} more"),
         ),
         confidence=0.94,
-        outranks=("dl_worker_signal",),
+        outranks=("dl_worker_signal", "compile_mps"),
     ),
     DeviceRule(
         id="gpu_failed",
         title="The GPU or its driver failed",
         cause="The hardware reported an error that it could not correct, or the driver lost the device (after a sleep "
-        "of the machine, or when it was updated while in use).",
+        "of the machine, or when it was updated while in use) or was not ready.",
         remedy=Remedy(
             text="Other trainings fail too until the driver is loaded anew: `nvidia-smi` and `dmesg` tell more, a "
             "restart of the machine helps. Until then another GPU (CUDA_VISIBLE_DEVICES) or the CPU."
@@ -147,6 +192,8 @@ RULES = (
         patterns=(
             r"CUDA error: uncorrectable (?:NVLink|ECC) error",
             r"CUDA error: unknown error",
+            r"CUDA unknown error - this may be due to",
+            r"Error 802: system not yet initialized",
             r"GPU (?:is lost|has fallen off the bus)",
             r"NVML: Driver/library version mismatch",
         ),

@@ -45,6 +45,7 @@ RULES = (
             r"cannot pickle .{1,60} objects?\b",
             r"\bPicklingError",
             r"objects? (?:cannot|can't|can not) be pickled",
+            r"(?:KeyError|AttributeError): \W?__(?:get|set)state__",
         ),
         # The child's half of the story: its parent failed, of whatever, while it was writing to it.
         weak_patterns=(r"reduction\.pickle\.load\(from_parent\)",),

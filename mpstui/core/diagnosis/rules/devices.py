@@ -36,6 +36,7 @@ RULES = (
             r"should be on (?:mps|cuda|cpu)(?::\d+)?,? but (?:found|got|is)",
             r"expected (?:device )?\W?mps(?::\d+)?\W? but (?:found|got) \W?(?:device )?\W?cpu",
             r"device of .{0,40}does not match",
+            r"Unhandled FakeTensor Device Propagation",
         ),
         confidence=0.92,
         outranks=("mps_op_limit",),
@@ -80,6 +81,11 @@ RULES = (
             text="Use one precision throughout: fp32, or autocast instead of `.half()`; cast integer inputs with "
             "`.float()`.",
             args=(ArgumentChange("precision", "set", "fp32"),),
+            defeated_by=(
+                r"(?i)\A(?![\s\S]{0,2000}?(?:half|float16))",
+                "No half precision is in play, so that the precision of the training changes nothing",
+            ),
+            otherwise="Cast what enters the line that is named: `.float()` for inputs, `.long()` for labels.",
         ),
         sources=("pytorch/pytorch#88978",),
         patterns=(

@@ -20,6 +20,8 @@ RULES = (
             r"Timed out waiting \d+ms for (?:send|recv)",
             r"DistStoreError: (?:Socket Timeout|Timed out)",
             r"\[c10d\] .{0,80}timed out",
+            r"watchdog got stuck for \d+ seconds",
+            r"Detected mismatch between collectives on ranks",
         ),
         confidence=0.86,
         signals=(6,),
@@ -80,6 +82,24 @@ RULES = (
         ),
         confidence=0.95,
         outranks=("dist_timeout",),
+    ),
+    Rule(
+        id="ddp_ready_twice",
+        title="A parameter got two gradients in one step",
+        cause="DistributedDataParallel counts one gradient for each parameter of a step, and one came twice: gradient "
+        "checkpointing goes through its part again, or a part of the model is used twice.",
+        remedy=Remedy(
+            text="With gradient checkpointing take use_reentrant=False (transformers: "
+            "gradient_checkpointing_kwargs={'use_reentrant': False}), or DistributedDataParallel(static_graph=True) "
+            "where each step uses the same parts; call the model once a step."
+        ),
+        sources=("modelscope/ms-swift#3171", "huggingface/accelerate#389"),
+        patterns=(
+            r"Expected to mark a variable ready only once",
+            r"has been marked as ready twice",
+        ),
+        confidence=0.95,
+        outranks=("ddp_unused", "dist_timeout"),
     ),
     Rule(
         id="nccl_failed",

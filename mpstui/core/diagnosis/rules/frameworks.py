@@ -108,7 +108,7 @@ RULES = (
     Rule(
         id="argparse",
         title="The command line was not understood",
-        cause="An argument is unknown, missing or has a value the program does not take.",
+        cause="An argument is unknown, missing, has a value the program does not take, or contradicts another.",
         remedy=Remedy(text="Correct the argument named in the message; the program's --help lists the choices."),
         sources=("argparse",),
         patterns=(
@@ -128,11 +128,31 @@ RULES = (
             r"Flags parsing error",
             r"is not a valid \w+ argument",
             r"error: Key \W[\w.]+\W is not expected",
+            r"error: Parser key \W[\w.]+\W:",
+            r"ValueError: --\w[\w-]{1,60} requires ",
             r"omegaconf\.errors\.(?:Validation|MissingMandatory|UnsupportedValue)\w+",
         ),
         confidence=0.93,
         codes=(2, 1),
         clues={"code:2": 0.04},
+    ),
+    Rule(
+        id="metric_not_logged",
+        title="A metric that is waited for is not there",
+        cause="What saves the best checkpoint, stops early or lowers the learning rate watches a metric that nothing "
+        "has logged, or not under this name.",
+        remedy=Remedy(
+            text="Name one of those that the message lists (monitor=, metric_for_best_model=), or log the metric in "
+            "each evaluation; see that there is one."
+        ),
+        sources=("vislearn/FFF#3", "nitaytech/DoCoGen#3"),
+        patterns=(
+            r"could not find the monitored key in the returned metrics",
+            r"ModelCheckpoint\(monitor=.{1,80}\) not found in the returned metrics",
+            r"conditioned on metric .{1,80} which is not available",
+            r"which is not found in the evaluation metrics",
+        ),
+        confidence=0.94,
     ),
     Rule(
         id="quantized_base",

@@ -167,9 +167,31 @@ RULES = (
             r"cannot import name \W\w{1,80}\W from \W?(?:torchmetrics|(?:pytorch_)?lightning|sklearn|scipy|keras)\b",
             r"(?:Trainer|TrainingArguments|Config)\.__init__\(\) got an unexpected keyword argument "
             r"\W(?:tokenizer|processing_class|eval(?:uation)?_strategy|no_cuda|use_mps_device|max_seq_length|gpus)\b",
+            # trl renames what its trainers take from one version to the next.
+            r"\b(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Trainer|Config)\.__init__\(\) got an unexpected keyword",
+            r"Trainer\.compute_loss\(\) got an unexpected keyword argument \Wnum_items_in_batch",
+            r"Trainer\._get_(?:train|eval)_sampler\(\) (?:takes \d|got an unexpected)",
+            r"Couldn't load custom C\+\+ ops",
+            r"\bCUDAMismatchException\b",
+            r"detected CUDA version \([\d.]+\) mismatches the version that was used to compile",
         ),
         confidence=0.9,
         outranks=("module_missing", "torch_old_api"),
+    ),
+    Rule(
+        id="system_old",
+        title="A package was built for a newer system",
+        cause="It needs a newer C library (GLIBC) or C++ library (GLIBCXX) than the one that was found: the system's, "
+        "where an environment has a newer one of its own.",
+        remedy=Remedy(
+            text="For GLIBCXX put the environment's library first (conda: `conda install -c conda-forge "
+            "libstdcxx-ng`, LD_LIBRARY_PATH=$CONDA_PREFIX/lib); for GLIBC install an older version of the package, or "
+            "run in a container of a newer system."
+        ),
+        sources=("ld.so(8)", "spinalcordtoolbox/spinalcordtoolbox#1703"),
+        patterns=(r"version \W?(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+\W? not found",),
+        confidence=0.94,
+        outranks=("library_missing", "packages_apart"),
     ),
     Rule(
         id="old_tokenizers",

@@ -7,6 +7,12 @@ from functools import partial
 
 from ..model import EAGER, FULL_PRECISION, NO_WORKERS, SMALLER_BATCH, DeviceRule, Remedy
 
+
+def _without(words: str) -> str:
+    """A pattern that evidence has which says none of these words."""
+    return rf"\A(?![\s\S]{{0,2000}}?(?:{words}))"
+
+
 _RESUME = "Do not trust what was computed after it: before torch 2.15 Python goes on with garbage or NaN. "
 
 # Apple's code aborts; on the CPU none of it runs.
@@ -166,6 +172,12 @@ RULES = (
         remedy=Remedy(
             text="Make the tensors smaller (batch, sequence, image), upgrade macOS and torch, or run on CPU.",
             args=SMALLER_BATCH,
+            defeated_by=(
+                _without(r"> 2\*\*3|INT_MAX|too (?:large|big)|larger than|exceed"),
+                "It is no matter of size: a smaller batch meets the same check",
+            ),
+            otherwise="Run it on the CPU, or with a newer macOS and torch.",
+            otherwise_device="cpu",
         ),
         sources=("FlagOpen/FlagEmbedding#536", "pytorch/pytorch#77886"),
         patterns=(
@@ -195,7 +207,14 @@ RULES = (
         cause="Apple's graph compiler rejected an operation, usually because fp16 and fp32 operands were mixed, and "
         "aborted the process.",
         remedy=Remedy(
-            text="Train in fp32 (no half(), no autocast), upgrade torch and macOS, or run on CPU.", args=FULL_PRECISION
+            text="Train in fp32 (no half(), no autocast), upgrade torch and macOS, or run on CPU.",
+            args=FULL_PRECISION,
+            defeated_by=(
+                r"\A(?=[\s\S]{0,2000}?(?:tensor<|memref<|broadcast))" + _without(r"x?b?f16\b|element type"),
+                "The types that it names are no half precision, so that fp32 changes nothing",
+            ),
+            otherwise="Run it on the CPU, or with a newer macOS and torch.",
+            otherwise_device="cpu",
         ),
         sources=("pytorch/pytorch#104642", "guoyww/AnimateDiff#173"),
         patterns=(

@@ -31,7 +31,7 @@ RULES = (
         ),
         confidence=0.93,
         clues={"memory_near_limit": 0.03, "memory_growing": 0.02, "device:cpu": -0.2},
-        outranks=("weights_only", "killed_os", "dl_worker_signal", "mps_op_limit"),
+        outranks=("weights_only", "killed_os", "dl_worker_signal", "mps_op_limit", "compile_mps"),
     ),
     DeviceRule(
         id="mps_buffer_too_big",

@@ -116,18 +116,24 @@ RULES = (
             r"backend=\W?\w{1,30}\W? raised",
             r"LoweringException",
             r"torch\._inductor\.exc\.",
-            r"torch\._dynamo\.exc\.\w+",
+            r"torch\._dynamo\.exc\.(?!TorchRuntimeError\b)\w+",
             r"(?:Dynamo|torch\.compile) is not supported on",
             r"CppCompileError",
         ),
-        weak_patterns=(r"/torch/_inductor/codegen/\w+\.py", r"and TORCHDYNAMO_VERBOSE=1 for more"),
+        # What fails with tensors that are none most often fails without the compiler, too.
+        weak_patterns=(
+            r"/torch/_inductor/codegen/\w+\.py",
+            r"and TORCHDYNAMO_VERBOSE=1 for more",
+            r"torch\._dynamo\.exc\.TorchRuntimeError",
+        ),
         confidence=0.91,
         outranks=("metal_shader_compile", "mps_op_limit", "dtype_mismatch"),
     ),
     Rule(
         id="compile_failed",
-        title="torch.compile found no working C++ compiler",
-        cause="On the CPU torch.compile writes C++ and needs a compiler that works, and Python's headers.",
+        title="torch.compile found no working C or C++ compiler",
+        cause="What torch.compile writes needs a compiler that works, and Python's headers: C++ for the CPU, a bit of "
+        "C for each kernel of a GPU (Triton).",
         remedy=Remedy(text="Start again with TORCH_COMPILE_DISABLE=1: eager mode, same device.", env=EAGER),
         sources=("torch/_inductor/cpp_builder.py",),
         patterns=(
@@ -135,6 +141,8 @@ RULES = (
             r"No working C\+\+ compiler found",
             r"CppCompileError: C\+\+ compile error",
             r"fatal error: \W?Python\.h\W? ?:? No such file or directory",
+            r"Failed to find C compiler\. Please specify via CC",
+            r"Command '\['[^']{0,80}(?:gcc|cc|clang)', [^\]]{1,600}-lcuda",
         ),
         outranks=("compile_mps",),
     ),

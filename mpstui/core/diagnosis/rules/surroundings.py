@@ -58,7 +58,7 @@ RULES = (
             r"Connection broken: (?:IncompleteRead|ConnectionResetError|InvalidChunkLength)",
         ),
         confidence=0.9,
-        outranks=("module_missing", "server_refused", "ckpt_corrupt"),
+        outranks=("module_missing", "server_refused", "ckpt_corrupt", "hub_name"),
     ),
     Rule(
         id="server_refused",
@@ -145,10 +145,31 @@ RULES = (
             r"Cannot access gated repo",
             r"401 Client Error" + _NOT_ELSEWHERE,
             r"403 Client Error(?=: Forbidden)" + _NOT_ELSEWHERE,
-            r"is not a local folder and is not a valid model identifier",
         ),
         confidence=0.93,
         outranks=("no_network", "ckpt_corrupt"),
+    ),
+    Rule(
+        id="hub_name",
+        title="There is no model or data set of this name",
+        cause="The name is no folder here (a relative path begins in the folder that the run is started in), and the "
+        "Hub has none of it, or shows it to its members alone.",
+        remedy=Remedy(
+            text="Correct the path or the name; of a folder see that it holds what was saved with save_pretrained. For "
+            "a private one run `hf auth login` once."
+        ),
+        sources=("hiyouga/LlamaFactory#8266", "huggingface_hub/errors.py"),
+        patterns=(
+            r"is not a local folder and is not a valid model identifier",
+            r"HFValidationError: Repo id must",
+            r"\bRepositoryNotFoundError\b",
+            r"DatasetNotFoundError: ",
+            r"OSError: Can't load (?:\w+ ){1,3}(?:for|of) \W",
+            r"does not appear to have a file named \w",
+        ),
+        numbers=((r"(?:Repo id must .{1,160}: |Can't load .{1,40} (?:for|of) |Dataset )'([^'\n]{1,200})'", "{0}"),),
+        confidence=0.93,
+        outranks=("hub_login", "path_missing", "ckpt_corrupt"),
     ),
     Rule(
         id="program_missing",

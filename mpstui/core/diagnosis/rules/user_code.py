@@ -41,8 +41,22 @@ RULES = (
             r"expected (?:input|the) .{1,60} to (?:have|be) .{1,40}, but got",
             r"the number of sizes provided \(\d+\) must be greater or equal",
             r"batch[12] must be a 3D tensor",
+            r"must have (?:the )?same reduction dim, but got",
         ),
         confidence=0.86,
+    ),
+    Rule(
+        id="view_layout",
+        title="view() was called on a tensor that is not contiguous",
+        cause="view() takes memory as it lies, and a permute, a transpose or a slice before it has left this tensor in "
+        "another order; every device says the same.",
+        remedy=Remedy(text="Write `.reshape(...)` for `.view(...)` in that line, or `.contiguous()` before it."),
+        sources=("aten/src/ATen/TensorUtils.cpp",),
+        patterns=(
+            r"\.view\([^\n]{0,160}\n(?:[^\n]{0,40}[~^]{3}[^\n]{0,160}\n)?RuntimeError: view size is not compatible",
+        ),
+        confidence=0.95,
+        outranks=("mps_view_backward", "shape_bug"),
     ),
     Rule(
         id="label_bug",
