@@ -210,7 +210,7 @@ class Run:
         Raises:
             TimeoutError: it has not ended within ``timeout`` seconds.
         """
-        awaited = Awaited([OneRun(self._home, self._ours())], self._respawn)
+        awaited = Awaited([OneRun(self._ours())], self._respawn)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not awaited.ended():
             if time.monotonic() >= deadline:
@@ -255,7 +255,7 @@ class Run:
 
         if action not in BY_ID or not BY_ID[action].request or not (BY_ID[action].command or action == "restart"):
             raise UsageError(f"there is no action {action!r}", "such as stop, pause, continue, save")
-        one = OneRun(self._home, self._ours())
+        one = OneRun(self._ours())
         actions = Actions(dict(os.environ))
         request = actions.send(one.snapshot(), action, **options)
         patience = BY_ID[action].timeout or ANSWER_SECONDS
@@ -269,10 +269,10 @@ class Run:
             raise OperationError(ack.text)
         return ack.text
 
-    def _ours(self) -> str:
+    def _ours(self) -> RunDir:
         if not isinstance(self._reader, RunReader):
             raise UsageError(f"{self.name} was not started by mpstui", "it can be looked at")
-        return self._reader.run.run
+        return self._reader.run
 
     def _respawn(self) -> bool:
         """This run, or one that it waits for, may have lost its supervisor; another run's trouble ends no wait."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ..core.actions import ACTIONS, BY_ID
 from ..core.launching.actions import Actions
 from ..core.model.errors import OperationError, UsageError
-from ..core.model.snapshot import RunSnapshot
+from ..core.model.snapshot import RunSnapshot, State
+from ..core.runs.one import how_it_ended
 from ..wire import storage
 from ..wire.records import Ack, Rehearsal, Request
 from ..wire.rundir import RunDir
@@ -65,7 +66,7 @@ def _act(
         then: called after a success; what it returns becomes the answer.
     """
     session = Session()
-    one = session.run(args.run)
+    one = session.run(args.run, living=args.command != "restart")
     call = known("call") or ""
     actions = Actions(session.environ, request_id=call)
 
@@ -172,6 +173,8 @@ def run_restart(args: argparse.Namespace) -> int:
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         choice, cure = edited(snapshot)
+        if not snapshot.state.active:
+            _say_how_it_ended(snapshot, goes_on=choice is None and args.source == "latest")
         rehearsal = None
         if args.rehearse is not None:
             profile = recorded_choice(RunDir(snapshot.dir)).profile
@@ -187,6 +190,12 @@ def run_restart(args: argparse.Namespace) -> int:
         say(cost or "how much work is repeated is unknown")
         return 0
     return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
+
+
+def _say_how_it_ended(snapshot: RunSnapshot, *, goes_on: bool) -> None:
+    has_finished = snapshot.state is State.FINISHED
+    left = "; where it continues, nothing may be left to do (--set changes that)" if goes_on and has_finished else ""
+    warn(f"{snapshot.run} has ended: {how_it_ended(snapshot)}{left}")
 
 
 def _words(command: str) -> list[str]:

@@ -13,11 +13,10 @@ from ..core.launching.planning import launch_all, plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.present import whole
-from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from .launch import where
 from .resuming import known
-from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, warn
+from .session import RUN_HELP, Session, add_repeatable, meant_run, print_json, say, say_lines, warn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         from .elsewhere import branch_on
 
         return branch_on(session, args, source or LOCAL, name, host or LOCAL, engine)
-    snapshot = Monitor(session.home).snapshot(find_run(session.home, name).run)
+    snapshot = Monitor(session.home).snapshot(meant_run(session.home, name).run)
     branch = branch_at(snapshot, args.at if args.at is not None else float("inf"))
     choice = branch_choice(snapshot, branch, parse_sets(args.set), parse_environment(args.env))
     choice = replace(choice, name=args.name or choice.name, device=args.device or choice.device)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.formats.console import strip_controls
 from ..core.model.errors import OperationError, UsageError
-from .session import Session, print_json, say_lines
+from .session import Session, meant_run, print_json, say_lines
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Evidence, Finding, Remedy
@@ -40,13 +40,13 @@ def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.diagnosis.log_text import unexplained
     from ..core.diagnosis.model import findings_as_json
     from ..core.launching.cure import cure_of
-    from ..core.runs.find import NoSuchRun, find_run
+    from ..core.runs.find import NoSuchRun
     from ..wire.rundir import RunDir
 
     path = Path(args.target).expanduser().absolute()
     if not path.exists():
         try:
-            path = find_run(Session().home, args.target).path
+            path = meant_run(Session().home, args.target).path
         except NoSuchRun as error:
             hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
             raise UsageError(f"there is neither a file nor a run {args.target!r}", hint) from error

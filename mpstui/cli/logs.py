@@ -14,7 +14,7 @@ from ..core.follow import FollowedFile
 from ..core.formats.console import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
-from ..core.runs.one import Awaited, OneRun, exit_as_json, has_ended
+from ..core.runs.one import Awaited, OneRun, exit_as_json, has_ended, how_it_ended
 from ..wire import storage
 from .resuming import give, known
 from .session import POLL_SECONDS, RUN_HELP, Session, json_text, one_line, respawn_missing_supervisors, rest, warn
@@ -178,5 +178,4 @@ def _end_told(end: RunSnapshot, *, as_json: bool) -> str:
     if as_json:
         same = {name: getattr(end, name) for name in ("run", "name", "state", "reason", "attempt")}
         return json_text({**same, "exit": exit_as_json(told), "ended": told and told.ended, "moved_to": end.moved_to})
-    how = end.reason if told is None or told.unbegun or end.was_cancelled else told.sentence()
-    return one_line(f"{end.run}: {end.end_word} ({how})")
+    return one_line(f"{end.run}: {how_it_ended(end)}")

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from ..core.runs.monitor import Monitor
     from ..core.runs.one import OneRun
     from ..core.runs.query import Query
+    from ..wire.rundir import RunDir
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
 _STEERING = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
-RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
+RUN_HELP = "an id or a unique part of one, a name, or a profile (then its newest run)"
 RUN_OR_PATH_HELP = f"{RUN_HELP}; or a path with a slash, of what mpstui did not start"
 
 FILTER_HELP = "those that match: words, lr>=0.01, val_loss<0.2, optimizer=adam, age<2h, failed, today, -word"
@@ -51,15 +52,34 @@ def query_of(text: str | None) -> Query | None:
     return query
 
 
+def meant_run(home: Home, name: str, *, living: bool = False) -> RunDir:
+    """The run that ``name`` means; of several the newest, which is said on standard error.
+
+    Args:
+        living: the newest of those that have not ended, if there is one.
+
+    Raises:
+        UsageError: there is none, or several ids or names are like that.
+    """
+    from ..core.runs.find import find_runs
+    from ..wire.liveness import is_held
+
+    found = find_runs(home, name)
+    lives = (run for run in found if is_held(run.supervisor_lock) or is_held(run.run_lock))
+    taken = next(lives, found[0]) if living and len(found) > 1 else found[0]
+    if len(found) > 1:
+        which = "the newest" if taken is found[0] else "the newest that has not ended"
+        warn(f"{name!r} means {len(found)} runs: this is {taken.run}, {which}")
+    return taken
+
+
 def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
     """The monitor's keys for what a word means: one run of ours, or with a slash the runs at a path.
 
     Raises:
         UsageError: there is none, or several of ours are meant.
     """
-    from ..core.runs.find import find_run
-
-    return [find_run(home, word).run] if "/" not in word else keys_of_path(monitor, word)
+    return [meant_run(home, word).run] if "/" not in word else keys_of_path(monitor, word)
 
 
 def keys_of_path(monitor: Monitor, word: str) -> list[str]:
@@ -116,10 +136,11 @@ class Session:
     def cwd(self) -> Path:
         return Path.cwd()
 
-    def run(self, name: str) -> OneRun:
+    def run(self, name: str, *, living: bool = False) -> OneRun:
+        """Like :func:`meant_run`."""
         from ..core.runs.one import OneRun
 
-        return OneRun(self.home, name)
+        return OneRun(meant_run(self.home, name, living=living))
 
 
 def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, text: str) -> None:

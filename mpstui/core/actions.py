@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from .model.snapshot import Availability, Health, RunSnapshot, State
+from .present import completed
 from .stakes import ASKS_FROM_SECONDS, HAS_PROCESSES, at_stake, cost_of_restart, has_checkpoint, lasted_seconds, unsaved
 
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
@@ -168,17 +169,22 @@ def _ask_to_stop(snapshot: RunSnapshot, caution: str) -> Question | None:
 
 
 def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
-    resumes = not caution and has_checkpoint(snapshot)
+    resumes, has_finished = not caution and has_checkpoint(snapshot), snapshot.state is State.FINISHED
     lasted = lasted_seconds(snapshot)
-    if at_stake(snapshot) is None if resumes else lasted is None or lasted <= ASKS_FROM_SECONDS:
+    costs_little = at_stake(snapshot) is None if resumes else lasted is None or lasted <= ASKS_FROM_SECONDS
+    if costs_little and not has_finished:
         return None
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
+    done = (f"{completed(snapshot)} R changes its arguments first, say the epochs.",) if has_finished else ()
     told = snapshot.numbers.checkpoint
     elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
     begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"
     told_by_cost = resumes or (not caution and not all(one.finite for one in snapshot.checkpoints))
     scratch = () if told_by_cost else (f"{begins[:1].upper()}{begins[1:]}.",)
-    lines = (*stopped, *scratch, cost_of_restart(snapshot, "" if told_by_cost else "from scratch"))
+    cost = cost_of_restart(snapshot, "" if told_by_cost else "from scratch")
+    if has_finished and resumes:
+        cost = "It continues from its newest checkpoint, where nothing may be left to do."
+    lines = (*stopped, *done, *scratch, cost)
     return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
 
 

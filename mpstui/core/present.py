@@ -324,3 +324,12 @@ def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
     if snapshot.ended is not None and checkpoint.time > snapshot.ended + _LATE_SECONDS:
         return "newer than the run"
     return ""
+
+
+def completed(snapshot: RunSnapshot) -> str:
+    """That a run has finished, and with how much of what it planned."""
+    numbers = snapshot.numbers
+    for done, total, unit in ((numbers.epoch, numbers.epochs, "epochs"), (numbers.step, numbers.steps, "steps")):
+        if done is not None and total is not None:
+            return f"It has finished: {whole(done)} of {whole(total)} {unit}."
+    return "It has finished."

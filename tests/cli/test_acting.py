@@ -70,6 +70,32 @@ def test_kill_and_restart(folder: Path) -> None:
     ok("kill", run)
 
 
+def test_of_several_runs_of_a_name_what_ends_a_run_takes_one_that_lives_and_says_which(folder: Path) -> None:
+    living = start(folder)
+    newest = start(folder)
+    ok("kill", newest)
+    stopped = mpstui("stop", "steps")
+    assert stopped.returncode == 0, stopped
+    assert f"'steps' means 2 runs: this is {living}, the newest that has not ended" in stopped.stderr
+    assert state_of(living) == "stopped"
+    shown = mpstui("show", "steps", "--json")
+    assert json.loads(shown.stdout)["run"] == newest
+    assert f"this is {newest}, the newest" in shown.stderr
+    assert mpstui("show", newest).stderr == ""
+
+
+def test_a_restart_says_how_the_run_had_ended(folder: Path) -> None:
+    (folder / "done.py").write_text("print('step 1/1 loss 0.5')")
+    run = ok("run", "--name", "done", "--", sys.executable, "done.py", cwd=folder).strip()
+    ok("wait", run)
+    again = mpstui("restart", run, "--json")
+    assert f"{run} has ended: finished (exit code 0); where it continues, nothing may be left to do" in again.stderr
+    assert json.loads(again.stdout)["ok"]
+    ok("wait", run)
+    assert "nothing" not in mpstui("restart", run, "--env", "X=1").stderr
+    ok("wait", run)
+
+
 @pytest.mark.parametrize("name", ["last.pt", "checkpoint-500"])
 def test_a_restart_begins_with_the_checkpoint_that_is_named_a_file_or_a_folder(folder: Path, name: str) -> None:
     (folder / "p.toml").write_text(

@@ -303,6 +303,17 @@ def test_any_other_failure_of_a_job_is_told_too() -> None:
         (fakes.unsaved(), "stop", "43m 09s of work is in no checkpoint"),
         (fakes.unsaved(), "stop", "Whether this program saves when it is asked to end is not known."),
         (fakes.running(checkpoint=None, checkpoints=()), "restart_cpu", "stopped first"),
+        (fakes.finished(), "restart", "It has finished: 10 of 10 epochs."),
+        (
+            fakes.finished(checkpoint=None, checkpoints=()),
+            "restart",
+            "It will start from step 0: there is no checkpoint.",
+        ),
+        (
+            fakes.finished(checkpoints=(Checkpoint(Path("/x.pt"), 9, NOW - 49_500),)),
+            "restart_cpu",
+            "where nothing may be left to do",
+        ),
     ],
 )
 def test_questions_spell_out_the_consequences(snapshot: RunSnapshot, action: str, words: str) -> None:

@@ -1,4 +1,7 @@
-"""What an earlier attempt told of a run whose newest one has told nothing: it is in its set-up, or ended there."""
+"""What earlier attempts told of a run whose newest one has told nothing, or measured nothing.
+
+It is in its set-up or ended there, or it had nothing left to do.
+"""
 
 from __future__ import annotations
 
@@ -55,22 +58,30 @@ class Before:
         self._run, self._machine, self._points = run, machine, points
         self._found: tuple[int, Numbers, int] = (0, Numbers(), 0)
 
-    def behind(self, numbers: Numbers, attempt: int, heartbeat: Path | None, pattern: str | None) -> Numbers:
-        """``numbers`` if the attempt has told any, else with the position and the loss that were told before it.
+    def behind(
+        self, numbers: Numbers, attempt: int, heartbeat: Path | None, pattern: str | None, *, over: bool
+    ) -> Numbers:
+        """``numbers`` if the attempt has measured any, else with what was told before it.
 
-        A loss that was not finite stays with the attempt that ended with it.
+        That is the position too if it has told none. A loss that was not finite stays with the attempt that ended with
+        it, and what was measured beyond the attempt's position with the attempt that got there.
 
         Args:
             heartbeat: the file of the program's own, which every attempt writes.
             pattern: how the profile names the numbers in the output.
+            over: the attempt has ended, and will not tell its device any more.
         """
-        if _tells(numbers):
+        if _measured(numbers):
             return numbers
         if self._found[0] != attempt:
             self._found = attempt, *self._newest_before(attempt, heartbeat, pattern)
         _, known, of = self._found
         if not of:
             return numbers
+        if not over:
+            known = replace(known, device=numbers.device)
+        if _tells(numbers):
+            return _with_measured(numbers, known)
         found: dict[str, Any] = {name: getattr(known, name) for name in _TAKEN}
         for count, total in (("epoch", "epochs"), ("step", "steps")):
             planned = getattr(numbers, total)
@@ -78,16 +89,45 @@ class Before:
             found[total] = planned if fits else getattr(known, total)
         for name in ("metrics", "told_by"):
             found[name] = {**getattr(known, name), **getattr(numbers, name)}
+        found["device"] = numbers.device if numbers.device.type is not None else known.device
         return replace(numbers, **found, lr=known.lr if numbers.lr is None else numbers.lr, of_attempt=of)
 
     def _newest_before(self, attempt: int, heartbeat: Path | None, pattern: str | None) -> tuple[Numbers, int]:
+        """The newest position that was told, with the newest loss up to there, and which attempt told the position."""
+        found, of = Numbers(), 0
         for number in sorted((one for one in self._run.attempt_numbers() if one < attempt), reverse=True):
-            earlier = EarlierAttempt(self._run.attempt(number), self._machine, self._points)
-            found = earlier.numbers(heartbeat, pattern)
-            if _tells(found):
-                return found, number
-        return Numbers(), 0
+            told = EarlierAttempt(self._run.attempt(number), self._machine, self._points).numbers(heartbeat, pattern)
+            if of:
+                found = _with_measured(found, told)
+            elif _tells(told):
+                found, of = told, number
+            if _measured(found):
+                break
+        return found, of
+
+
+def _with_measured(numbers: Numbers, earlier: Numbers) -> Numbers:
+    """With the loss, metrics and device of an earlier attempt that came no further."""
+    for count in ("step", "epoch"):
+        reached, before = getattr(numbers, count), getattr(earlier, count)
+        if reached is not None and before is not None:
+            if reached < before:
+                return numbers
+            break
+    told_by = {"loss": earlier.told_by["loss"]} if "loss" in earlier.told_by else {}
+    return replace(
+        numbers,
+        loss=earlier.loss,
+        lr=earlier.lr if numbers.lr is None else numbers.lr,
+        metrics={**earlier.metrics, **numbers.metrics},
+        told_by={**told_by, **numbers.told_by},
+        device=numbers.device if numbers.device.type is not None else earlier.device,
+    )
 
 
 def _tells(numbers: Numbers) -> bool:
-    return (numbers.epoch, numbers.step, numbers.loss) != (None, None, None) or not numbers.loss_is_finite
+    return (numbers.epoch, numbers.step) != (None, None) or _measured(numbers)
+
+
+def _measured(numbers: Numbers) -> bool:
+    return numbers.loss is not None or not numbers.loss_is_finite

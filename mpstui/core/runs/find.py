@@ -1,7 +1,8 @@
-"""Which run a person means: an id, an unambiguous beginning of one, a name, or a profile (then its newest run)."""
+"""Which run a person means: an id or an unambiguous part of one, a name, or a profile (then its newest run)."""
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ..model.home import Home
 MOST_CANDIDATES = 8
 _SPECS_READ = 200
 """Names are in the specs: this many of the newest are read if an id's slug does not tell."""
+_SHORTEST_PART = 3
 
 
 class NoSuchRun(UsageError):
@@ -21,41 +23,66 @@ class NoSuchRun(UsageError):
 
 
 def find_run(home: Home, name: str) -> RunDir:
-    """The run that ``name`` means.
+    """The run that ``name`` means, of several of one name the newest.
 
     Raises:
-        UsageError: there is none, or several ids begin like that; the candidates are listed.
+        UsageError: there is none, or several ids or names are like that; the candidates are listed.
+    """
+    return find_runs(home, name)[0]
+
+
+def find_runs(home: Home, name: str) -> list[RunDir]:
+    """The run that ``name`` means, or all that have this name or profile, the newest first.
+
+    Raises:
+        UsageError: as of :func:`find_run`.
     """
     if name.isprintable() and "/" not in name and not name.startswith("."):
         there = storage.stat_of(home.runs / name) if name else None  # no need to search a list of ten thousand
         if there is not None and stat.S_ISDIR(there.st_mode):
-            return RunDir(home.runs / name)
-    found = run_dirs(home.runs)
-    beginnings = [run for run in found if name and run.run.startswith(name)]
-    if len(beginnings) == 1:
-        return beginnings[0]
-    if beginnings:
-        raise UsageError(f"{name!r} is the beginning of {len(beginnings)} runs", f"which one? {_listed(beginnings)}")
-    of_profile = (run for run in found[:_SPECS_READ] if name and _told_by_spec(run, "profile") == name)
-    named = _newest_named(found, name) or _newest_of_one_name(found, name) or next(of_profile, None)
-    if named is None:
-        path = Path(name.partition("#")[0]).expanduser()
-        if "/" in name and path.exists():
-            sentence = f"{name} was not started by mpstui, which only reads what lies there"
-            raise NoSuchRun(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
-        sentence = f"there is no run {name!r}"
-        host, _, run = name.rpartition(":")
-        elsewhere = f"is it on {host}? Then write {run} --host {host}" if host and run else ""
-        if not found:
-            none = "no run was ever launched here; see `mpstui profiles`, and --host for those of other machines"
-            raise NoSuchRun(sentence, elsewhere or none, field="run")
-        from difflib import get_close_matches  # only for a mistyped name; every list of runs imports this module
+            return [RunDir(home.runs / name)]
+    found = run_dirs(home.runs) if name else []
+    if beginnings := [run for run in found if run.run.startswith(name)]:
+        return _only(beginnings, f"{name!r} is the beginning of {len(beginnings)} runs")
+    if named := _named(found, name) or _of_one_name(found, name):
+        return named
+    if of_profile := [run for run in found[:_SPECS_READ] if _told_by_spec(run, "profile") == name]:
+        return of_profile
+    if len(name) >= _SHORTEST_PART and (parts := [run for run in found if _is_part(name, run)]):
+        return _only(parts, f"{name!r} is a part of {len(parts)} runs")
+    raise _no_such_run(home, name)
 
-        words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
-        close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else elsewhere or "see `mpstui ps --all`"
-        raise NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
-    return named
+
+def _only(found: list[RunDir], else_said: str) -> list[RunDir]:
+    if len(found) > 1:
+        raise UsageError(else_said, f"which one? {_listed(found)}")
+    return found
+
+
+def _is_part(word: str, run: RunDir) -> bool:
+    """Whether a word is part of an id, or of a name as a narrow list cuts it: ``CIFAR-10 …seed=3``."""
+    pieces = [piece for piece in word.casefold().split("…") if piece]
+    names = (run.run, run_name(run) or "") if "…" in word else (run.run,)
+    return any(re.search(".*".join(map(re.escape, pieces)), one.casefold()) for one in names)
+
+
+def _no_such_run(home: Home, name: str) -> NoSuchRun:
+    path = Path(name.partition("#")[0]).expanduser()
+    if "/" in name and path.exists():
+        sentence = f"{name} was not started by mpstui, which only reads what lies there"
+        return NoSuchRun(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
+    sentence, found = f"there is no run {name!r}", run_dirs(home.runs)
+    host, _, run = name.rpartition(":")
+    elsewhere = f"is it on {host}? Then write {run} --host {host}" if host and run else ""
+    if not found:
+        none = "no run was ever launched here; see `mpstui profiles`, and --host for those of other machines"
+        return NoSuchRun(sentence, elsewhere or none, field="run")
+    from difflib import get_close_matches  # only for a mistyped name; every list of runs imports this module
+
+    words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
+    close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
+    hint = f"did you mean {' or '.join(close)}?" if close else elsewhere or "see `mpstui ps --all`"
+    return NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
 
 
 def run_name(run: RunDir) -> str | None:
@@ -72,28 +99,27 @@ def _told_by_spec(run: RunDir, key: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
-    """The newest run of that name; if no run was renamed, the slugs in the ids save reading most specs."""
-    wanted = name.casefold()
+def _named(found: list[RunDir], name: str) -> list[RunDir]:
+    """The runs of that name; if no run was renamed, the slugs in the ids save reading most specs."""
+    wanted, named = name.casefold(), list[RunDir]()
     for place, run in enumerate(found):
-        given = labels.read(run).name if name and place < _SPECS_READ else ""
+        given = labels.read(run).name if place < _SPECS_READ else ""
         if (given or slug(name) in run.run) and (given or run_name(run) or "").casefold() == wanted:
-            return run
-    return next((run for run in found if name and _slug_of(run) == slug(name)), None)
+            named.append(run)
+    return named or [run for run in found if _slug_of(run) == slug(name)]
 
 
-def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
-    """The newest of the runs whose names begin like that, if they all have the same name.
+def _of_one_name(found: list[RunDir], name: str) -> list[RunDir]:
+    """The runs whose names begin like that, if they all have the same name.
 
     Raises:
         UsageError: several names begin like that.
     """
-    start = slug(name)
-    alike = [run for run in found if name and _slug_of(run).startswith(start)]
+    alike = [run for run in found if _slug_of(run).startswith(slug(name))]
     names = {run_name(run): run for run in reversed(alike[:_SPECS_READ])}
     if len(names) > 1:
         raise UsageError(f"{name!r} is the beginning of {len(names)} names", f"which one? {_listed([*names.values()])}")
-    return alike[0] if alike else None
+    return alike
 
 
 def _slug_of(run: RunDir) -> str:

@@ -211,7 +211,7 @@ class Monitor:
         """One run in full, its history read to the end.
 
         Args:
-            run: an id, an unambiguous beginning of one, a name, or a key returned by :meth:`watch`.
+            run: an id, an unambiguous part of one, a name, or a key returned by :meth:`watch`.
 
         Raises:
             UsageError: there is no such run, or several.

@@ -9,12 +9,11 @@ from typing import Any
 
 from ...wire import labels, liveness, storage
 from ...wire.liveness import boot_id, system_process_table
+from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..model.exits import ExitSummary
-from ..model.home import Home
 from ..model.snapshot import Health, RunSnapshot, State
 from .files import WitnessReader
-from .find import find_run
 from .local_machine import LocalMachine
 from .signs import STOPPED
 from .state import exit_summary
@@ -25,16 +24,13 @@ RESPAWN_SECONDS = 5.0
 
 
 class OneRun:
-    """One run, found by id, unambiguous beginning or name; its output is never read.
+    """One run whose output is never read.
 
     So acting on a run, or waiting for it, takes no longer with a huge log, and works if nobody can read the log.
-
-    Raises:
-        UsageError: there is none, or the name is ambiguous.
     """
 
-    def __init__(self, home: Home, name: str) -> None:
-        self.dir = find_run(home, name)
+    def __init__(self, run: RunDir) -> None:
+        self.dir = run
         self._reader = WitnessReader(self.dir, LocalMachine(table=system_process_table(), boot_id=boot_id()))
 
     def snapshot(self) -> RunSnapshot:
@@ -75,6 +71,13 @@ class OneRun:
 def has_ended(snapshot: RunSnapshot) -> bool:
     """Whether nothing of it runs on by itself; a run that could not be stopped may never end and is not waited for."""
     return not snapshot.state.active or snapshot.state is State.STOP_FAILED
+
+
+def how_it_ended(snapshot: RunSnapshot) -> str:
+    """How an ended run ended: ``finished (exit code 0)``."""
+    told = snapshot.exit
+    unbegun = told is None or told.unbegun or snapshot.was_cancelled
+    return f"{snapshot.end_word} ({snapshot.reason if told is None or unbegun else told.sentence()})"
 
 
 def exit_as_json(told: ExitSummary | None) -> dict[str, Any] | None:

@@ -330,9 +330,10 @@ class RunReader(RunFollower):
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
             lasted = (self._updated() or launch.time) - launch.time
             numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))
-        begins_anew = launch is not None and not launch.checkpoint and self.witnesses.verdict.state.active
-        if not (self._pending or begins_anew):
-            numbers = self._before.behind(numbers, self._attempt, self.heartbeats.followed, self._pattern)
+        over = not self.witnesses.verdict.state.active
+        if not self._pending and (over or launch is None or launch.checkpoint):
+            followed = self.heartbeats.followed
+            numbers = self._before.behind(numbers, self._attempt, followed, self._pattern, over=over)
         planned = numbers.steps is not None or numbers.epochs is not None
         over = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
         return replace(numbers, done=True) if over else numbers

@@ -11,6 +11,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
+from mpstui.wire.heartbeat import DeviceReading
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
 PRINTED = "".join(f"epoch 1/300 step {step} loss {2 - step / 20:.2f}\n" for step in range(1, 11))
@@ -18,7 +19,7 @@ PRINTED = "".join(f"epoch 1/300 step {step} loss {2 - step / 20:.2f}\n" for step
 
 def begun(home: Home, *, printed: bool = True, **told: Any) -> RunBuilder:
     """Attempt 1 reached step 10, and has ended."""
-    run = RunBuilder(home).launch().exit(1, code=1)
+    run = RunBuilder(home).launch(device="auto").exit(1, code=1)
     if printed:
         return run.output(PRINTED)
     run.beat(step=10, epoch=1, epochs=300, **{"loss": 1.5, **told})
@@ -33,7 +34,7 @@ def both(home: Home, run: RunBuilder) -> list[RunSnapshot]:
 
 
 def stopped_in_set_up(run: RunBuilder, attempt: int = 2, output: str = "loading the data\n") -> RunBuilder:
-    return run.status("ended", attempt).launch(attempt).output(output, attempt).exit(attempt, signal=15)
+    return run.status("ended", attempt).launch(attempt, "auto").output(output, attempt).exit(attempt, signal=15)
 
 
 @pytest.mark.parametrize("printed", [True, False])
@@ -74,3 +75,35 @@ def test_a_loss_that_was_not_finite_stays_with_the_attempt_it_ended(home: Home) 
     run = stopped_in_set_up(begun(home, printed=False, loss=float("nan")))
     for shown in both(home, run):
         assert (shown.numbers.step, shown.numbers.loss, shown.numbers.loss_is_finite) == (10, None, True)
+
+
+def ended_at(run: RunBuilder, attempt: int, step: int, **told: Any) -> RunBuilder:
+    """An attempt that began from the checkpoint of the one before, and reported where it was, but no loss."""
+    run.status("ended", attempt).launch(attempt, "auto", checkpoint="step-10.pt")
+    return run.beat(attempt, step=step, epoch=1, epochs=300, phase="done", **told).exit(attempt, code=0)
+
+
+@pytest.mark.parametrize("attempts", [2, 3])
+def test_what_was_measured_stays_where_a_restart_had_nothing_left_to_do(home: Home, attempts: int) -> None:
+    run = begun(home, printed=False, metrics={"val_loss": 1.7}, device=DeviceReading("mps"))
+    for attempt in range(2, attempts + 1):
+        ended_at(run, attempt, 10)
+    for shown in both(home, run):
+        numbers = shown.numbers
+        assert (numbers.step, numbers.loss, numbers.metrics.get("val_loss")) == (10, 1.5, 1.7)
+        assert (numbers.device.type, numbers.of_attempt) == ("mps", 0)
+
+
+def test_what_was_measured_beyond_the_place_of_a_new_attempt_is_not_its_own(home: Home) -> None:
+    run = ended_at(begun(home, printed=False), 2, step=4)
+    assert {shown.numbers.loss for shown in both(home, run)} == {None}
+
+
+def test_an_attempt_that_told_its_device_keeps_it(home: Home) -> None:
+    run = ended_at(begun(home, printed=False, device=DeviceReading("mps")), 2, 10, device=DeviceReading("cpu"))
+    assert {shown.numbers.device.type for shown in both(home, run)} == {"cpu"}
+
+
+def test_a_run_that_ended_in_its_set_up_was_on_the_device_of_what_is_shown(home: Home) -> None:
+    run = stopped_in_set_up(begun(home, printed=False, device=DeviceReading("mps")))
+    assert {shown.numbers.device.type for shown in both(home, run)} == {"mps"}

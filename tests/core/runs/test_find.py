@@ -7,7 +7,7 @@ import pytest
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.runs import find
-from mpstui.core.runs.find import find_run, run_name
+from mpstui.core.runs.find import find_run, find_runs, run_name
 from mpstui.wire.rundir import run_dirs
 from tests.core.runs.build import NOW, RunBuilder
 
@@ -87,3 +87,31 @@ def test_a_run_of_another_machine_is_told_how_it_is_named(home: Home) -> None:
     with pytest.raises(UsageError) as error:
         find_run(home, "gpu1:20260101-000000-far")
     assert "20260101-000000-far --host gpu1" in str(error.value.hint)
+
+
+def test_any_part_of_an_id_that_is_the_only_one_like_it_means_the_run(home: Home) -> None:
+    RunBuilder(home, "resnet lr=0.1", NOW)
+    wanted = RunBuilder(home, "resnet lr=0.2", NOW + 1).run
+    for part in (wanted.run[-5:], wanted.run[9:15], wanted.run[3:]):
+        assert find_run(home, part) == wanted
+    assert find_run(home, "RESNET LR=0.2") == wanted
+    assert find_run(home, "res…lr=0.2") == wanted
+
+
+def test_a_part_of_several_ids_lists_them(home: Home) -> None:
+    runs = [RunBuilder(home, f"run {i} of lion", NOW + i).run.run for i in range(2)]
+    with pytest.raises(UsageError, match="'of-lion' is a part of 2 runs") as raised:
+        find_run(home, "of-lion")
+    assert all(run in raised.value.hint for run in runs)
+
+
+def test_a_letter_or_two_are_no_part(home: Home) -> None:
+    RunBuilder(home, "resnet")
+    with pytest.raises(find.NoSuchRun):
+        find_run(home, "et")
+
+
+def test_all_runs_of_a_name_or_a_profile_the_newest_first(home: Home) -> None:
+    runs = [RunBuilder(home, "Tiny network", NOW + i, profile="quickstart").run for i in range(3)]
+    assert find_runs(home, "tiny network") == find_runs(home, "tiny") == find_runs(home, "quickstart") == runs[::-1]
+    assert find_runs(home, runs[0].run) == [runs[0]]
