@@ -48,14 +48,14 @@ _VALUE = (
 )
 _OF = (
     r"(?:using|use|used|training|train|running|run|execution|torch|pytorch|model|current|compute|computing|computation|default|"
-    r"target|active|chosen|selected|(?:auto.?)?detected|main|on|the|your|our|and|accelerator|with|is|process|\d{1,4})"
+    r"target|active|metal|chosen|selected|(?:auto.?)?detected|main|on|the|your|our|and|accelerator|with|is|process|\d{1,4})"
 )
 _NAMED = re.compile(
     rf"(?i)(?:^|\A- |[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}"
     r"(?:(?:device|accelerator)(?:[ _](?:type|name))?|(?:使用|训练|运行|当前)?设备|(?:使用)?デバイス|(?:사용 )?장치|"
     r"Устройство|Gerät|Dispositivo|Dispositif|Appareil|Périphérique|Urządzenie|Cihaz)"
     r"(?:'(?=: (?:cuda|mps|cpu)\b))?"
-    rf"\s{{0,24}}(?:is set to|set to|(?:is|was)(?: ?:)?|:|=|->|→|：)\s{{0,24}}{_VALUE}"
+    rf"\s{{0,24}}(?:is set to|set to:?|(?:is|was)(?: ?:)?|:|=|->|→|：)\s{{0,24}}{_VALUE}"
 )
 _USED = re.compile(
     r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: [\w./-]{1,40}){0,4}? (?:on|with)|"
@@ -67,11 +67,13 @@ _USED = re.compile(
     rf"(?:(?<=on)\s?:\s{{1,3}}|\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
 )
 _CUDA = re.compile(
-    r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) TensorFlow device \(\S{0,80}GPU:\d|"
+    r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) (?:TensorFlow device \(|device )\S{0,80}GPU:\d|"
     r"\bUse GPU with device ID \d|\AUse GPU: \d{1,2}(?= for training|\Z)|"
     r"\bBackend used: \[CUDA\]|\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
     r"\bdevice: \d{1,2}, GPU Compute Capability"
 )
+_METAL = "name: METAL"
+"""As TensorFlow calls the GPU of a Mac, of which it otherwise speaks as of one of CUDA's."""
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
 _SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")
 _COMMAND = re.compile(r"\.py [^\n]{0,300}?(?<= )--device[ =](cuda(?::\d)?|mps|cpu)(?= |\Z)")
@@ -110,7 +112,7 @@ def device_of(line: str) -> Fact | None:
     if yolo is not None:
         return Fact(device=yolo["value"].lower(), stated=True)
     if _CUDA.search(line):
-        return Fact(device="cuda", stated=True)
+        return Fact(device="mps" if _METAL in line else "cuda", stated=True)
     command = _COMMAND.search(line) if " --device" in line else None
     if command is not None:
         return Fact(device=command[1])

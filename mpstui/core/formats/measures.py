@@ -41,6 +41,8 @@ _ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
 """Exact match, the share of answers that are right to the letter; in small letters it is a word of Portuguese."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
+_GROUP_OF_TIMES = re.compile(r"(?:time|timer|timing)s?(?:_\w{1,20})?/")
+"""In front of what takes so long: ``timing_s/reward``."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
@@ -120,6 +122,8 @@ _NUMBER_OF = {"num", "n", "number", "of", "count", "total", "global"}
 def is_of_machine(text: str) -> bool:
     """Whether a name is that of a time, a speed or an amount of memory: what the machine does, not what is learned."""
     words = words_of(text)
+    if _GROUP_OF_TIMES.match(text):
+        return True
     if is_measure(text) or (words and words[-1] in MEASURES):
         return False  # ``mem avg. loss``: of what is remembered
     told = classify(text).role is Role.THROUGHPUT or _PER_SECOND.search(text) is not None

@@ -204,7 +204,7 @@ NO_NAME = word_set(
     """
 )
 """A name of nothing but these is a piece of a sentence."""
-_TIMES = "time times timer elapse elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
+_TIMES = "time times timing timer elapse elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
 DURATIONS = word_set(f"{_TIMES} 耗时 用时 時間 시간")
 """Name a time."""
 MACHINE_WORDS = word_set(

@@ -30,3 +30,19 @@ def test_a_grid_that_begins_behind_a_bar_is_read() -> None:
 def test_settings_in_a_grid_are_no_metrics(rule: str) -> None:
     text = f"{rule}| Option | Value |\n{rule}| learning_rate | 0.001 |\n| hidden | 128 |\n| seed | 7 |\n{rule}"
     assert points(text) == []
+
+
+def test_settings_in_a_grid_tell_what_is_planned() -> None:
+    """texttable draws a rule under each of them."""
+    rows = ("Epochs", 40), ("Learning rate", 0.05), ("Hidden units", 16), ("Dropout", 0.25)
+    reader = LogReader()
+    reader.feed("".join(grid(**{name.replace(" ", "_"): value}) for name, value in rows).encode())
+    reader.feed(b"Epoch 3 - training loss: 0.5\n")
+    found = reader.summary()
+    assert (found.epoch, found.epochs, found.learning_rate, found.metrics) == (3, 40, 0.05, ("training loss",))
+
+
+def test_settings_in_one_grid_tell_what_is_planned() -> None:
+    reader = LogReader()
+    reader.feed(grid(Option="Value", batch_size=4, epochs=12, lr=0.01, seed=7).encode() + b"epoch 1 loss 0.5\n")
+    assert (reader.summary().epochs, reader.summary().learning_rate) == (12, 0.01)

@@ -96,6 +96,7 @@ def test_what_a_sentence_says_before_its_measure_is_no_part_of_the_name() -> Non
 
 def test_names_alone() -> None:
     assert not any(map(is_of_machine, ("mem avg. loss", "time_error", "timesteps_kl")))
+    assert all(map(is_of_machine, ("timing_s/reward", "timings/kl_ms", "time/score")))
     assert is_plain_measure("Val macro F1")
     assert not is_plain_measure("cost of one poster")
     assert best_of("Best val acc") == best_of("highest accuracy") == frozenset(("acc",))

@@ -73,6 +73,13 @@ DEVICES = [
     ("Torch version 2.5, device cuda", "cuda"),
     ("gpu device = 1", "cuda"),
     ("Created TensorFlow device (/job:a/replica:0/task:0/device:GPU:0 with 999 MB memory)", "cuda"),
+    (
+        "I tensorflow/core/a.cc:2] Created TensorFlow device (/job:a/replica:0/task:0/device:GPU:0 with 0 MB memory) "
+        "-> physical PluggableDevice (device: 0, name: METAL, pci bus id: <undefined>)",
+        "mps",
+    ),
+    ("Metal device set to: Apple M3 Max", "mps"),
+    ("Created device /job:a/replica:0/task:0/device:GPU:0 with 999 MB memory:  -> device: 0, name: Tesla", "cuda"),
     ("Creating TensorFlow device (/gpu:0) -> (device: 0, name: Tesla P100, pci bus id: 0000:82:00.0)", "cuda"),
     ("cuda: True", "cuda"),
     ("cuda:0", "cuda:0"),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..measures import is_measure
-from ..points import LineReading
+from ..points import Counters, LineReading
 from ..records import read_record
 from . import Example, LineGrammar
 
@@ -55,9 +55,10 @@ class Boxes(LineGrammar):
                 return None
             kind = "grid" if in_grid else self.name if any("/" in name for name in box) else "openai baselines"
             reading = read_record(box, kind)
-            if reading is None or (in_grid and reading.loss is None and not any(map(is_measure, box))):
-                return ()
-            return (reading,)
+            if reading is not None and in_grid and reading.loss is None and not any(map(is_measure, box)):
+                planned = Counters(epochs=reading.counters.epochs)
+                reading = LineReading(kind, planned, learning_rate=reading.learning_rate, plan=True)
+            return () if reading is None else (reading,)
         cells = _CELLS.match(line)
         if cells is None or not line.startswith("|"):
             return None

@@ -1,6 +1,8 @@
 """Ultralytics YOLO and YOLOv5: a header row of column names, then rows that a bar redraws through the epoch.
 
 YOLOv5 counts epochs ``0/99`` for 100 epochs, YOLOv8 and later ``1/100``. From 8.3.200 on the bar is Ultralytics' own.
+The ``results.txt`` of YOLOv3 to v7 has the rows alone: that the fourth loss is the sum of the three before it shows
+what they are.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ _HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNOREC
 _ROW = re.compile(
     r"(\d{1,6})/(\d{1,6})\s{1,24}([\d.]{1,8}[GMK]?)((?:\s{1,24}(?:-?[\d.]{1,16}(?:e[-+]\d{1,3})?|nan|inf)){1,16})"
 )
+_WITHOUT_HEADER = ["Epoch", "gpu_mem", "box", "obj", "cls", "total"]
+_ROUNDED = 0.01
+"""So far a sum of printed numbers is from the sum as printed, as a share of it."""
 _NO_LOSSES = ("instances", "size", "labels", "img_size", "targets")
 _OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
 _MEASURES = re.compile(
@@ -42,6 +47,12 @@ class Ultralytics(LineGrammar):
             epochs=9,
             step=26,
             steps=26,
+        ),
+        Example(
+            "     4/39     2.41G    0.0625   0.03125     0.125   0.21875        37       640    0.5    0.25\n",
+            0.21875,
+            epoch=4,
+            epochs=40,
         ),
     )
 
@@ -83,19 +94,28 @@ class Ultralytics(LineGrammar):
         return True
 
     def _row(self, text: str, n: Number | None = None, total: Number | None = None) -> LineReading | None:
-        match = _ROW.match(text) if self._columns else None
+        match = _ROW.match(text)
         if match is None:
             return None
-        values = dict(zip(self._columns[2:], map(as_float, match[4].split()), strict=False))
+        columns, cells = self._columns, [as_float(cell) for cell in match[4].split()]
+        if not columns and match[3][-1:].isalpha() and _is_summed(cells):
+            columns = _WITHOUT_HEADER
+        values = dict(zip(columns[2:], cells, strict=False))
         losses = {name: v for name, v in values.items() if v is not None and name.lower() not in _NO_LOSSES}
         if not losses:
             return None
         name = next((n for n in ("total", "loss", "box_loss", "box") if n in losses), next(iter(losses)))
-        planned = int(match[2]) + (1 if "obj" in self._columns or "obj_loss" in self._columns else 0)
+        planned = int(match[2]) + (1 if "obj" in columns or "obj_loss" in columns else 0)
         counters = Counters(epoch=int(match[1]), epochs=planned, epoch_step=n, epoch_steps=total)
         reading = LineReading.training(self.name, counters, name, losses[name], metrics=losses)
         part = name not in ("total", "loss")
         return replace(reading, series=f"{name}@row", bar=True, rank=3, running=True, declared=True, part=part)
+
+
+def _is_summed(cells: Sequence[float | None]) -> bool:
+    """Whether the fourth of several values is the sum of those before it."""
+    parts = [cell for cell in cells[:4] if cell is not None]
+    return len(cells) > len(parts) == 4 and abs(sum(parts[:3]) - parts[3]) <= _ROUNDED * parts[3]
 
 
 GRAMMAR = Ultralytics
