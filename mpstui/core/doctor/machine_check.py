@@ -190,7 +190,9 @@ def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
 
 
 # One setting per line, as pmset(1) prints it: ` sleep  1 (sleep prevented by powerd)`.
-_PMSET_LINE = re.compile(r"^ (?P<name>[A-Za-z]+) +(?P<value>\d+)(?: .*)?$", re.MULTILINE)
+_PMSET_LINE = re.compile(r"^ (?P<name>[A-Za-z]+)[ \t]+(?P<value>\d+)(?: .*)?$", re.MULTILINE)
+_LOW_POWER = 1
+"""``powermode`` of Macs that have a high power mode, too (2); the others say ``lowpowermode`` 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +213,11 @@ def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
 
 def from_pmset(text: str) -> SleepSettings:
     values = {match["name"]: int(match["value"]) for match in _PMSET_LINE.finditer(text)}
-    low = values.get("lowpowermode")
-    return SleepSettings(idle_minutes=values.get("sleep"), low_power=bool(low) if low is not None else None)
+    mode = values.get("lowpowermode", values.get("powermode"))
+    return SleepSettings(
+        idle_minutes=0 if values.get("SleepDisabled") else values.get("sleep"),
+        low_power=mode == _LOW_POWER if mode is not None else None,
+    )
 
 
 def idle_action(root: Path) -> str | None:

@@ -31,6 +31,16 @@ def test_pmset_is_read(sleep: str, low: str, minutes: int) -> None:
     assert found == SleepSettings(idle_minutes=minutes, low_power=low == "1")
 
 
+@pytest.mark.parametrize(("mode", "low"), [("0", False), ("1", True), ("2", False)])
+def test_a_mac_with_a_high_power_mode_tells_its_mode(mode: str, low: bool) -> None:
+    assert from_pmset(f"Currently in use:\n sleep                1\n powermode            {mode}\n").low_power is low
+
+
+def test_sleep_that_is_switched_off_beats_the_minutes() -> None:
+    text = PMSET.format(sleep="10", low="0").replace("SleepDisabled\t\t0", "SleepDisabled\t\t1")
+    assert from_pmset(text).idle_minutes == 0
+
+
 def test_an_answer_that_is_not_understood_is_unknown() -> None:
     assert from_pmset("pmset: unknown option") == SleepSettings()
     assert list(judge_sleep(SleepSettings())) == []

@@ -1,4 +1,4 @@
-"""The name of a Linux machine's processor, from ``/proc/cpuinfo``. ARM kernels give none."""
+"""The name of a Linux machine's processor, from ``/proc/cpuinfo``. POWER calls it ``cpu``; ARM kernels give none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from ..model import HostFacts
 from ..source import Facts, Host, Source, SourceError, SourceRequest
 
-_NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
+_NAME = re.compile(r"^(?:model name|cpu)[ \t]*:\s*(\S.*?)\s*\n", re.MULTILINE | re.IGNORECASE)
 
 
 def parse(text: str) -> str | None:

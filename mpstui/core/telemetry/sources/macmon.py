@@ -4,7 +4,8 @@ One JSON object a line; the first comes after one interval. Field names by versi
 0.4 is scaled by clock and is no busy share; ``gpu_active_ratio`` since 0.8.0 is, comparable with ioreg's. Ratios are
 0 to 1. A temperature, clock, size of used memory, ``sys_power`` or ``cpu_power`` of 0 means that it could not be read
 (a chip newer than this macmon), and without the CPU's power the GPU's 0 says nothing either; beside it that is a GPU
-which sleeps. ``macmon serve`` listens on all interfaces and is never started.
+which sleeps. Now and then one line tells an absurd power: more than a Mac can draw is no reading. ``macmon serve``
+listens on all interfaces and is never started.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from typing import Any
 
 from ..model import GpuSample, HostFacts
 from ..source import Commands, Facts, Host, NotYet, Source, SourceError, SourceRequest
+
+MOST_WATTS = 500.0
+"""Beyond what any Mac with Apple silicon draws: the largest power supply, a Mac Studio's, has 480 W."""
 
 
 def parse_line(line: str) -> Facts | None:
@@ -101,7 +105,7 @@ class Macmon(Source):
 
 def _facts(record: Mapping[str, Any]) -> Facts:
     active = _number(record, "gpu_active_ratio")
-    cpu_power, gpu_power = _number(record, "cpu_power") or None, _number(record, "gpu_power")
+    cpu_power, gpu_power = _watts(record, "cpu_power") or None, _watts(record, "gpu_power")
     host = HostFacts(
         memory_total_bytes=_bytes(record, "memory", "ram_total"),
         memory_used_bytes=_bytes(record, "memory", "ram_usage") or None,
@@ -109,7 +113,7 @@ def _facts(record: Mapping[str, Any]) -> Facts:
         swap_used_bytes=_bytes(record, "memory", "swap_usage"),
         cpu_temperature_celsius=_number(record, "temp", "cpu_temp_avg") or None,
         cpu_power_watts=cpu_power,
-        power_watts=_number(record, "sys_power") or None,
+        power_watts=_watts(record, "sys_power") or None,
     )
     gpu = GpuSample(
         vendor="apple",
@@ -129,6 +133,11 @@ def _number(record: Any, *path: str | int) -> float | None:
         except (LookupError, TypeError):
             return None
     return record if isinstance(record, (int, float)) and not isinstance(record, bool) else None
+
+
+def _watts(record: Any, name: str) -> float | None:
+    value = _number(record, name)
+    return value if value is not None and value <= MOST_WATTS else None
 
 
 def _bytes(record: Any, *path: str) -> int | None:

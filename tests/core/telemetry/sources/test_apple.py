@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable
 from dataclasses import asdict
@@ -160,6 +161,14 @@ def test_macmon_of_an_old_version_has_no_busy_share() -> None:
     assert "scaled by clock" in facts.reasons["gpu0.busy_percent"]
     assert (gpu.clock_mhz, gpu.power_watts, gpu.temperature_celsius) == (900, 9.25, 51.0)
     assert (facts.host.power_watts, facts.host.memory_used_bytes) == (19.5, 9_000_000_000)
+
+
+def test_macmon_tells_of_more_watts_than_a_mac_can_draw() -> None:
+    record = json.loads(recordings.MACMON_NEW)
+    facts = macmon.parse_line(json.dumps({**record, "sys_power": 1905.3, "gpu_power": 1890.0, "cpu_power": 999.0}))
+    assert facts is not None
+    assert (facts.host.power_watts, facts.host.cpu_power_watts, facts.gpus[0].power_watts) == (None, None, None)
+    assert facts.host.memory_used_bytes is not None
 
 
 def test_macmon_of_a_new_version() -> None:

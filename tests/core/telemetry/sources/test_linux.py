@@ -111,7 +111,11 @@ def test_the_processor_is_named_or_the_reason_is(tmp_path: Path) -> None:
         source.read(SourceRequest())
     write(tmp_path, proc__cpuinfo="processor\t: 0\nmodel name\t: Example CPU 3000 @ 2GHz \nprocessor\t: 1\n")
     assert source.read(SourceRequest()).host.chip == "Example CPU 3000 @ 2GHz"
-    write(tmp_path, proc__cpuinfo="processor\t: 0\nBogoMIPS\t: 1\n")
+    write(tmp_path, proc__cpuinfo="processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t: 3800MHz\n")
+    assert source.read(SourceRequest()).host.chip == "POWER9, altivec supported"
+    write(tmp_path, proc__cpuinfo="processor\t: 0\nCPU Family\t: LoongArch\nModel Name\t: Example-3A\n")
+    assert source.read(SourceRequest()).host.chip == "Example-3A"
+    write(tmp_path, proc__cpuinfo="processor\t: 0\nBogoMIPS\t: 1\ncpu cores\t: 4\n")
     with pytest.raises(SourceError, match="names no processor"):
         source.read(SourceRequest())
 
