@@ -59,7 +59,7 @@ def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -53,6 +53,9 @@ def _afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 0.25)
     monkeypatch.setattr(board, "EASY_TIMES", 0.0)
     monkeypatch.setattr(board, "JUST_SUBMITTED_SECONDS", 0.0)
+    # A busy machine takes longer to start a program than a person would wait for what it says.
+    monkeypatch.setattr(board, "FIRST_ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(board, "GIVE_UP_SECONDS", 60.0)
 
 
 @pytest.fixture

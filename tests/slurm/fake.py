@@ -127,8 +127,10 @@ def main(folder: str) -> None:
     cluster, name, words = FakeCluster(Path(folder)), Path(sys.argv[0]).name, sys.argv[1:]
     with (cluster.folder / "calls").open("a") as calls:
         calls.write(json.dumps([name, *words]) + "\n")
-    if (cluster.folder / "slow").exists():
-        time.sleep(3)
+    for _ in range(600):
+        if not (cluster.folder / "slow").exists():
+            break
+        time.sleep(0.1)
     if cluster.down:
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     answers = {"sbatch": _sbatch, "squeue": _squeue, "scontrol": _scontrol, "scancel": _scancel, "sinfo": _sinfo}

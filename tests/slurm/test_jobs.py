@@ -9,6 +9,7 @@ import signal
 import time
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,6 +33,7 @@ from mpstui.wire import storage
 from mpstui.wire.jobs import CANCEL, JobRecord, submitted_again
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir, asker
+from tests.core.runs.build import FakeClock
 from tests.waiting import wait_until
 
 from .conftest import PROFILE, SAVES, Cluster
@@ -39,9 +41,8 @@ from .fake import FakeCluster
 
 
 def answered(actions: Actions, run: Path, request: str) -> Ack:
-    found = actions.answer(run, request)
-    while found is None:
-        found = actions.answer(run, request)
+    found = wait_until(lambda: actions.answer(run, request), what=f"the answer to {request}")
+    assert found is not None
     return found
 
 
@@ -267,17 +268,21 @@ def test_a_scheduler_that_takes_long_is_asked_less_often(
 def test_one_that_always_takes_its_time_is_not_told_as_silent(
     cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    squeue, now = cluster.folder / "bin" / "squeue", [1000.0]
-    squeue.write_text("#!/bin/sh\nsleep 0.2\n")
-    monkeypatch.setattr(board, "FIRST_ANSWER_SECONDS", 0.05)
-    asked = board.JobBoard(engine_named("slurm"), tmp_path / "jobs.json", lambda: now[0])
+    squeue, answers, clock = cluster.folder / "bin" / "squeue", tmp_path / "answers", FakeClock()
+    squeue.write_text(f"#!/bin/sh\nwhile [ ! -e {answers} ]; do sleep 0.01; done\n")
+    monkeypatch.setattr(board, "time", SimpleNamespace(monotonic=clock.monotonic, sleep=clock.advance))
+    monkeypatch.setattr(board, "FIRST_ANSWER_SECONDS", 3.0)
+    monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 30.0)
+    asked = board.JobBoard(engine_named("slurm"), tmp_path / "jobs.json", clock)
     assert asked.view("17").silent_since is not None  # it never answered before
-    while asked.view("17").silent_since is not None:
-        time.sleep(0.01)
-    now[0] += 60.0
-    asked.view("17")
-    time.sleep(0.1)
-    assert asked.view("17").silent_since is None
+    clock.advance(2.0)
+    answers.touch()
+    wait_until(lambda: asked.view("17").silent_since is None, what="the answer")
+    answers.unlink()
+    for seconds, is_silent in ((60.0, False), (9.9, False), (0.2, True)):  # the last answer took five
+        clock.advance(seconds)
+        assert (asked.view("17").silent_since is not None) is is_silent
+    answers.touch()
 
 
 def test_before_its_time_limit_it_saves_is_requeued_and_goes_on(runs: Cluster, cluster: FakeCluster) -> None:

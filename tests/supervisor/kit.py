@@ -274,6 +274,12 @@ def alive(identity: ProcessIdentity) -> bool:
     return found is not None and found.start == identity.start and found.alive
 
 
+def wait_begun(*processes: subprocess.Popen[bytes]) -> None:
+    """Wait until each has its environment: ``Popen`` returns a moment before the new program has one (Linux)."""
+    for process in processes if sys.platform.startswith("linux") else ():
+        wait_for(lambda pid=process.pid: any(liveness.environment_of(pid)), "a program to begin")  # type: ignore[misc]
+
+
 def identity(pid: int) -> ProcessIdentity:
     found = system_process_table().find(pid)
     assert found is not None

@@ -18,6 +18,8 @@ from mpstui.wire.liveness import Process, ProcessIdentity
 from mpstui.wire.records import StopRule
 from mpstui.wire.rundir import RunDir
 
+from .kit import wait_begun
+
 LEADER, WORKER, RANK = ProcessIdentity(100, 7), ProcessIdentity(101, 7), ProcessIdentity(102, 7)
 
 
@@ -135,6 +137,7 @@ def test_a_run_launched_from_inside_is_not_its_heir(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "input()"]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
     nested = subprocess.Popen([*command, "mpstui/supervisor/__main__.py"], stdin=subprocess.PIPE, env=environment)
+    wait_begun(child, nested)
     found = linux_heirs(tmp_path / "run.lock", mark.encode())
     child.communicate(b"\n")
     nested.communicate(b"\n")

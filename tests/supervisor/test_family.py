@@ -15,7 +15,7 @@ import mpstui.supervisor
 from mpstui.supervisor.family import HELPER, Family, SystemSignaller, grow, infer_leader, linux_supervises, orphans
 from mpstui.wire.liveness import Process, ProcessIdentity, system_process_table
 
-from .kit import Run, alive, identity, wait_for
+from .kit import Run, alive, identity, wait_begun, wait_for
 
 
 class Table(dict[int, Process]):
@@ -163,6 +163,7 @@ def test_orphans_are_no_helpers_nor_what_these_started_nor_of_another_run(monkey
     foreign = subprocess.Popen(["sleep", "60"], env={"MPSTUI_RUN_DIR": "/another"})
     orphan = subprocess.Popen(["sleep", "60"], env={})
     try:
+        wait_begun(started, foreign)
         monkeypatch.setattr("mpstui.supervisor.family.helpers", {helper.pid})
         rows = system_process_table()
         snapshot = {one.pid: rows.find(one.pid) for one in (helper, started, foreign, orphan)}
