@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -42,25 +43,25 @@ def poor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thrift, "RESERVE", 30_000)
 
 
-STORMS = {
-    "unlike lines": unlike(20_000),
-    "frames": b"".join(b"%x\r" % i for i in range(300_000)),
-    "cursor up": b"".join(b"%x of it\x1b[A" % i for i in range(100_000)),
-    "backspaces": b"".join(b"%x\x08\x08" % i for i in range(200_000)),
-    "bars": b"".join(b"\r 50%%|#  | %d/900 [00:01<00:01, 2.0it/s, loss=0.5]" % (i % 7) for i in range(20_000)),
-    "two bars": b"".join(
+STORMS: dict[str, Callable[[], bytes]] = {
+    "unlike lines": lambda: unlike(20_000),
+    "frames": lambda: b"".join(b"%x\r" % i for i in range(300_000)),
+    "cursor up": lambda: b"".join(b"%x of it\x1b[A" % i for i in range(100_000)),
+    "backspaces": lambda: b"".join(b"%x\x08\x08" % i for i in range(200_000)),
+    "bars": lambda: b"".join(b"\r 50%%|#  | %d/900 [00:01<00:01, 2.0it/s, loss=0.5]" % (i % 7) for i in range(20_000)),
+    "two bars": lambda: b"".join(
         b"\r 50%%|#  | %d/900 [00:01<00:01, 2.0it/s, loss=%d.5]\n"
         b"\r10%%|# | %d/90 [00:01<00:01, 2.0it/s, loss=0.5]\x1b[A" % (i, i % 7, i % 9)
         for i in range(9000)
     ),
-    "long lines": b"".join(b"step %d loss: 1.5 " % i * 600 + b"\n" for i in range(100)),
+    "long lines": lambda: b"".join(b"step %d loss: 1.5 " % i * 600 + b"\n" for i in range(100)),
 }
 
 
 @pytest.mark.usefixtures("poor")
 @pytest.mark.parametrize("storm", STORMS)
 def test_the_work_grows_by_little_with_the_size(storm: str) -> None:
-    data = STORMS[storm]
+    data = STORMS[storm]()
     half, whole = (read(part) for part in (data[: len(data) // 2], data))
     assert isinstance(half, Counted)
     assert isinstance(whole, Counted)
