@@ -40,9 +40,9 @@ torch:
 bytecode:
 	-@$(BIN)/python -m compileall -qq mpstui trainer $(VENV)/lib/python*/site-packages/textual $(VENV)/lib/python*/site-packages/rich
 
-# Types are looked through by one core while the other ones begin with the tests.
-test: lint contracts
-	@$(MAKE) --no-print-directory -j 2 types unit
+# Types and contracts are looked through by one core while the other ones begin with the tests.
+test: lint
+	@$(MAKE) --no-print-directory -j 3 contracts types unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -54,11 +54,11 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports
 
-# Four workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
+# Six workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
 # each of them, and each program they start, would compile everything anew: in a new clone one goes first and makes it.
 unit: setup sshd
 	@test -d tests/__pycache__ || PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only > /dev/null 2>&1 || true
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist worksteal
 
 # Tests of other machines start an sshd of their own. It is installed where root can (RUNLEVEL: the service is not started);
 # where there is none in the end they are skipped.
