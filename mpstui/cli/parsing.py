@@ -76,17 +76,29 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         words = sys.argv[1:] if args is None else list(args)
-        found, unknown = self.parse_known_args(words, namespace)
+        needed = [action for action in self._actions if action.required]
+        for action in needed:
+            action.required = False  # argparse would tell of those that are missing in words alone
+        try:
+            found, unknown = self.parse_known_args(words, namespace)
+        finally:
+            for action in needed:
+                action.required = True
+        if missing := [action for action in needed if getattr(found, action.dest) is None]:
+            raise self._missing(missing)
         if unknown:
             option = next((word for word in unknown if word.startswith("-")), None)
             raise self._left_over(unknown[0]) if option is None else self._unknown(option, words)
         return found
 
     def error(self, message: str) -> NoReturn:
-        if missing := message.partition("arguments are required: ")[2]:
-            raise self._missing(missing.split(", "))
-        name, expected, _ = message.removeprefix("argument ").partition(": expected ")
-        raise self._wrong(self._about(f"{name} needs a value" if expected else message))
+        raise self._wrong(self._about(message))
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            raise self._wrong(self._about(f"{_name_of(action)} needs a value")) from None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse what is none of an argument's choices, and name the nearest."""
@@ -107,8 +119,7 @@ class CommandParser(argparse.ArgumentParser):
             kind = {int: "a whole number", float: "a number"}.get(action.type)  # type: ignore[call-overload]
             if kind is None:
                 raise
-            name = action.option_strings[-1] if action.option_strings else action.metavar
-            raise self._wrong(self._about(f"{name} takes {kind}, not {arg_string!r}")) from None
+            raise self._wrong(self._about(f"{_name_of(action)} takes {kind}, not {arg_string!r}")) from None
 
     @property
     def _command(self) -> str:
@@ -122,11 +133,11 @@ class CommandParser(argparse.ArgumentParser):
         usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
         return UsageError(sentence, f"{usage}see `{self.prog} --help`")
 
-    def _missing(self, names: Sequence[str]) -> UsageError:
+    def _missing(self, missing: Sequence[argparse.Action]) -> UsageError:
+        names = [_name_of(action) for action in missing]
         sentence = f"{self._command or 'mpstui'} needs {' and '.join(names)}"
-        action = self._option_string_actions.get(names[0])
-        if action is not None and action.choices is not None:
-            return UsageError(sentence, f"{names[0]} is one of {', '.join(map(str, action.choices))}")
+        if missing[0].choices is not None:
+            return UsageError(sentence, f"{names[0]} is one of {', '.join(map(str, missing[0].choices))}")
         where = [_LISTED[name] for name in names if name in _LISTED]
         return UsageError(sentence, "; ".join([*where, f"see `{self.prog} --help`"]))
 
@@ -155,6 +166,10 @@ class CommandParser(argparse.ArgumentParser):
             return self._wrong(f"{self._command or 'mpstui'} takes no {word!r}, only options")
         named = " ".join(str(action.metavar) for action in taken)
         return self._wrong(f"{self._command or 'mpstui'} takes one {named} at a time: {word!r} is too much")
+
+
+def _name_of(action: argparse.Action) -> str:
+    return action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)
 
 
 def meaning_of(word: str, commands: Sequence[str]) -> str | None:
