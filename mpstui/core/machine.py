@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 DEVICES = ("auto", "mps", "cuda", "cpu")
 """What may be asked for; ``auto`` takes CUDA, else MPS, else CPU."""
-ASK_SECONDS = 30.0
+ASK_SECONDS = 60.0
+"""A busy machine, or a cold file system of a network, takes half a minute to load torch."""
 INSTALLED_TRAINER = "mpstui_trainer"
 BUNDLED = "vendor"
 """The folder beside our packages in which a bundle has those of others."""
