@@ -66,7 +66,7 @@ class SshLab:
 
     @staticmethod
     def key(path: Path) -> str:
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=20)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=60)
         return path.with_suffix(".pub").read_text().strip()
 
     def trust(self, key: Path) -> None:
@@ -134,7 +134,7 @@ class SshLab:
             assert self._daemon.poll() is None, (self.folder / "sshd.log").read_text()
             return False
 
-        wait_until(answers, what="sshd", timeout=20)
+        wait_until(answers, what="sshd")
 
 
 def find_daemon() -> str | None:

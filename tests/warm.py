@@ -53,7 +53,7 @@ class Warm:
             )
 
     def run(
-        self, *words: str, env: Mapping[str, str], cwd: Path, timeout: float = 120
+        self, *words: str, env: Mapping[str, str], cwd: Path, timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
         """What ``python -S WORDS`` does, or ``python -m mpstui WORDS``; ``PYTHON...`` in ``env`` is not looked at.
 

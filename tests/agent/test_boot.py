@@ -207,7 +207,7 @@ def test_a_check_that_only_ends_the_program_is_passed_and_every_other_is_told_th
     # With torch's own compiler, of which DistributedDataParallel needs a part.
     environ = environment(tmp_path, MPSTUI_AGENT_DEVICE="cpu", PYTHONPATH=str(BOOT))
     command = [sys.executable, "train.py"]
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert (done.stdout, done.stderr) == ("goes on\ncpu CPU 0\n", "")
     told = [json.loads(line)["text"] for line in RunDir(tmp_path).events.read_text().splitlines()]
     passed = [text for text in told if "that check was passed" in text]
@@ -265,7 +265,7 @@ def test_another_module_of_the_name_torch_is_left_alone(tmp_path: Path, source: 
 
 def _answered(place: RunDir, action: str) -> Ack:
     request = rundir.submit(place, rundir.new_request(action, 1, time.time()))
-    ack = wait_until(lambda: rundir.answer_to(place, request.id), timeout=120)
+    ack = wait_until(lambda: rundir.answer_to(place, request.id), timeout=300)
     assert ack is not None
     return ack
 

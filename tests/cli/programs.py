@@ -48,7 +48,7 @@ def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = No
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

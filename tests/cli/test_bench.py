@@ -50,10 +50,10 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def bench(environ: dict[str, str], tmp_path: Path) -> Iterator[Bench]:
     def call(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         if CAN_FORK:
-            return warm("mpstui").run("bench", *words, env={**environ, **more}, cwd=tmp_path, timeout=150)
+            return warm("mpstui").run("bench", *words, env={**environ, **more}, cwd=tmp_path, timeout=300)
         command = [sys.executable, "-m", "mpstui", "bench", *words]
         return subprocess.run(
-            command, env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False
+            command, env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
 
     yield call

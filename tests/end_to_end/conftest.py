@@ -39,7 +39,7 @@ class CommandLine:
         return {**os.environ, "MPSTUI_HOME": str(self.home), **self.env, **more}
 
     def call(
-        self, *arguments: str, timeout: float = 120, env: Mapping[str, str] | None = None
+        self, *arguments: str, timeout: float = 300, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run one command to its end: the first one in a Python of its own, those after it as forks of one."""
         began, self.began = self.began, True
@@ -56,7 +56,7 @@ class CommandLine:
             check=False,
         )
 
-    def json(self, *arguments: str, timeout: float = 120) -> Any:
+    def json(self, *arguments: str, timeout: float = 300) -> Any:
         """Run a command that must succeed and read its JSON."""
         done = self.call(*arguments, "--json", timeout=timeout)
         assert done.returncode == 0, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -70,7 +70,7 @@ class CommandLine:
         """`mpstui show RUN --json`, inside this process: it is asked again and again."""
         return dict(told("show", run))
 
-    def wait_state(self, run: str, *states: str, timeout: float = 120) -> dict[str, Any]:
+    def wait_state(self, run: str, *states: str, timeout: float = 300) -> dict[str, Any]:
         """Poll until the run is in one of the states."""
         seen: list[str] = []
 
@@ -87,7 +87,7 @@ class CommandLine:
         assert found is not None
         return found
 
-    def wait_step(self, run: str, step: int, timeout: float = 180) -> dict[str, Any]:
+    def wait_step(self, run: str, step: int, timeout: float = 300) -> dict[str, Any]:
         """Poll until the run has passed a step."""
 
         def passed() -> dict[str, Any] | None:

@@ -85,7 +85,7 @@ def test_clearing_the_cache_is_answered_with_bytes_by_the_trainer(mpstui: Comman
 
 def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> None:
     run = launch(mpstui, "abort@6")
-    ended = mpstui.wait_state(run, "failed", "killed", timeout=180)
+    ended = mpstui.wait_state(run, "failed", "killed")
     assert ended["exit"]["signal"] == 6
     assert ended["exit"]["cause"] == "mps_assert_ndarray"
     assert ended["exit"]["requested_by"] is None
@@ -94,7 +94,7 @@ def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> Non
 
 def test_nan_stops_before_it_reaches_the_weights(mpstui: CommandLine) -> None:
     run = launch(mpstui, "nan@6")
-    ended = mpstui.wait_state(run, "failed", timeout=180)
+    ended = mpstui.wait_state(run, "failed")
     assert ended["exit"]["code"] == 1
     assert ended["diagnosis"]["findings"][0]["id"] == "nan_loss"
     printed = folder(mpstui, run).attempt(1).output.read_text()
@@ -114,7 +114,7 @@ def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
 def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) -> None:
     # Both attempts tell the loss of each step, not that of each second, which a quick machine may not share.
     run = launch(mpstui, "oom@7", "--set", "report-every=1")
-    failed = mpstui.wait_state(run, "failed", timeout=180)
+    failed = mpstui.wait_state(run, "failed")
     assert failed["exit"]["cause"] == "mps_oom"
     fix = ("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")
     tried = mpstui.call(*fix, "--rehearse", "8")
@@ -137,7 +137,7 @@ def test_out_of_memory_is_named_its_remedy_is_one_key_away_and_the_flip_to_the_c
     mpstui: CommandLine,
 ) -> None:
     run = launch(mpstui, "oom@7")
-    failed = mpstui.wait_state(run, "failed", timeout=180)
+    failed = mpstui.wait_state(run, "failed")
     assert (failed["exit"]["code"], failed["exit"]["cause"]) == (1, "mps_oom")
     printed = folder(mpstui, run).attempt(1).output.read_text()
     assert "RuntimeError: MPS backend out of memory (MPS allocated: 17.92 GiB" in printed
@@ -157,7 +157,7 @@ def test_out_of_memory_is_named_its_remedy_is_one_key_away_and_the_flip_to_the_c
 
     asyncio.run(press())
     # The stand-in counts the steps of each process, so that this attempt fails as well, seven steps further on.
-    again = mpstui.wait_state(run, "failed", timeout=180)
+    again = mpstui.wait_state(run, "failed")
     assert again["attempt"] == 2
     assert again["step"] >= 9
     assert again["exit"]["cause"] == "mps_oom"

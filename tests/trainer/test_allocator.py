@@ -34,7 +34,7 @@ with_glibc = pytest.mark.skipif(
 
 
 def _page_faults(way: str) -> int:
-    done = subprocess.run([sys.executable, "-c", FAULTS, way], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FAULTS, way], capture_output=True, text=True, check=True, timeout=300)
     return int(done.stdout)
 
 

@@ -75,7 +75,7 @@ def test_killed_at_a_random_moment_loses_at_most_the_steps_since_the_last_checkp
     arguments = [sys.executable, "-P", "-m", "trainer", "cifar", *QUIET, *words]
     moment = random.Random(0).randrange(every + 1, 25)
     with subprocess.Popen(arguments, env=environment(run_dir), stdout=subprocess.DEVNULL) as child:
-        wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=180, what=f"step {moment}")
+        wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=300, what=f"step {moment}")
         child.kill()
     reached = steps(run_dir)
     assert reached < 168, "it ended before it was killed"

@@ -32,7 +32,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("chain")
     child = subprocess.run(
         [sys.executable, "-m", "tests.trainer.part_ranks", str(folder)],
-        env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
+        env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr[-4000:]
     return folder

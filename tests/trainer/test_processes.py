@@ -25,7 +25,7 @@ from tests.trainer.building import TINY, command, completed, environment, points
 from tests.waiting import wait_until
 
 ENDLESS = ("--limit", "64", "--epochs", "100000", "--save-every", "0")
-STARTUP_SECONDS = 180.0
+STARTUP_SECONDS = 300.0
 
 
 def _beat(run: RunDir, rank: int = 0) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Pat
     assert (cleared.ok, cleared.by, cleared.freed, cleared.text) == (True, "trainer", 0, "nothing to free")
     assert _asked(run, "save").ok
     child.send_signal(signal.SIGTERM)
-    printed, _ = child.communicate(timeout=180)
+    printed, _ = child.communicate(timeout=300)
     assert child.returncode == 0
     assert "stopped: the checkpoint is saved" in printed
     assert printed.startswith("device: cpu")
@@ -82,7 +82,7 @@ def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Pat
 def test_a_stop_that_reaches_the_data_workers_too_is_survived_until_all_is_saved(tmp_path: Path) -> None:
     child, _ = _started(tmp_path, *ENDLESS, "--workers", "1")
     os.killpg(child.pid, signal.SIGTERM)
-    printed, _ = child.communicate(timeout=180)
+    printed, _ = child.communicate(timeout=300)
     assert child.returncode == 0, printed
     assert "stopped: the checkpoint is saved" in printed
 
@@ -115,7 +115,7 @@ def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passe
     listen = [int(line.split()[1]) for line in run.attempt(1).stack_signal.read_text().splitlines()]
     assert {beat["pid"] for beat in beats} <= set(listen)
     os.killpg(child.pid, signal.SIGTERM)
-    printed, _ = child.communicate(timeout=180)
+    printed, _ = child.communicate(timeout=300)
     assert "32 samples a step (micro-batch 16)" in printed
     assert ("sharded over 2 processes" in printed) == bool(layout)
     assert "stopped: the checkpoint is saved" in printed

@@ -50,7 +50,7 @@ def _train(folder: Path) -> None:
     ranks = ("tests.trainer.sharded_ranks", str(folder))
     child = subprocess.run(
         [sys.executable, "-m", *ranks] if CAN_FORK else torchrun(*ranks),
-        env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
+        env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr[-4000:]
 

@@ -16,7 +16,7 @@ from .driving import Driver, drive
 
 GOLDENS = Path(__file__).parent / "goldens"
 SIZES = ((80, 24), (120, 40))
-SETTLED_SECONDS = 10.0
+SETTLED_SECONDS = 30.0
 """Threads bring what is on a screen; on a busy machine one of them may come last."""
 
 

@@ -109,7 +109,7 @@ def test_the_footer_says_that_a_group_can_be_folded_and_what_a_key_would_do() ->
         assert "s stop" not in driver.lines[-1], "all of its runs have ended"
         await driver.press("enter")
         # At once, not with the ages, which are drawn anew twice a minute.
-        await driver.until(lambda: "⏎ unfold" in driver.lines[-1], "and unfolded again", seconds=10)
+        await driver.until(lambda: "⏎ unfold" in driver.lines[-1], "and unfolded again", seconds=25)
         await driver.press("enter", "down")
         await driver.until(lambda: "⏎ open" in driver.lines[-1], "a run is opened")
 
