@@ -36,6 +36,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
 
 NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
     **USUAL_NAMES,
+    "batch_size": (*USUAL_NAMES["batch_size"], "batch", "device_batch_size", "per_gpu_train_batch_size"),
     "precision": ("precision", "mixed_precision", "dtype", "amp_dtype"),
     "fp16": ("fp16", "use_fp16"),
     "bf16": ("bf16", "use_bf16"),

@@ -174,6 +174,17 @@ def test_usual_names_of_a_bare_script_are_enough_to_keep_its_effective_batch(tmp
     assert said(cured(run)) == said(asked)  # what was told is remembered: the screen and `diagnose` say the same
 
 
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [("batch=16", "batch 16 -> 8"), ("--device-batch-size=32", "device-batch-size 32 -> 16")],
+)
+def test_names_of_a_batch_that_only_remedies_take_for_one(written: str, changed: str, tmp_path: Path) -> None:
+    words = (sys.executable, "train.py", written)
+    assert said(
+        cured(crashed(LaunchChoice(profile_of_command(words, cwd=tmp_path)), tmp_path, text=OUT_OF_MEMORY))
+    ) == [changed]
+
+
 def test_a_key_within_a_configuration_plays_its_role_where_it_is_the_only_one(tmp_path: Path) -> None:
     words = (sys.executable, "train.py", "train.batch_size=64", "trainer.accumulate_grad_batches=1", "data.workers=8")
     found = cured(crashed(LaunchChoice(profile_of_command(words, cwd=tmp_path)), tmp_path, text=OUT_OF_MEMORY))
@@ -207,7 +218,11 @@ def test_what_the_failed_attempt_had_already_is_not_offered_again(profile_of: Bu
 
 
 def test_a_run_on_the_cpu_is_offered_no_remedy_of_mps(profile_of: Build, tmp_path: Path) -> None:
-    run = crashed(LaunchChoice(profile_of(TEXT.replace('batch_size = "batch"\n', ""))), tmp_path, "cpu")
+    run = crashed(
+        LaunchChoice(profile_of(TEXT.replace("batch = 32", "size = 32").replace('batch_size = "batch"\n', ""))),
+        tmp_path,
+        "cpu",
+    )
     found = cured(run, rule("killed_os").remedy)
     assert not found.works
     assert f"{HIGH} means nothing on cpu" in found.sentence
