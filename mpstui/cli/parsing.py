@@ -76,7 +76,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         words = sys.argv[1:] if args is None else list(args)
-        needed = [action for action in self._actions if action.required]
+        none_will_do = (argparse.ZERO_OR_MORE, argparse.REMAINDER)
+        needed = [action for action in self._actions if action.required and action.nargs not in none_will_do]
         for action in needed:
             action.required = False  # argparse would tell of those that are missing in words alone
         try:
@@ -136,7 +137,7 @@ class CommandParser(argparse.ArgumentParser):
     def _missing(self, missing: Sequence[argparse.Action]) -> UsageError:
         names = [_name_of(action) for action in missing]
         sentence = f"{self._command or 'mpstui'} needs {' and '.join(names)}"
-        if missing[0].choices is not None:
+        if missing[0].choices is not None and missing[0].option_strings:
             return UsageError(sentence, f"{names[0]} is one of {', '.join(map(str, missing[0].choices))}")
         where = [_LISTED[name] for name in names if name in _LISTED]
         return UsageError(sentence, "; ".join([*where, f"see `{self.prog} --help`"]))
