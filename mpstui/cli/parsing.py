@@ -76,8 +76,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         words = sys.argv[1:] if args is None else list(args)
-        none_will_do = (argparse.ZERO_OR_MORE, argparse.REMAINDER)
-        needed = [action for action in self._actions if action.required and action.nargs not in none_will_do]
+        needed = [action for action in self._actions if action.required]
         for action in needed:
             action.required = False  # argparse would tell of those that are missing in words alone
         try:
@@ -85,7 +84,9 @@ class CommandParser(argparse.ArgumentParser):
         finally:
             for action in needed:
                 action.required = True
-        if missing := [action for action in needed if getattr(found, action.dest) is None]:
+        none_will_do = (argparse.ZERO_OR_MORE, argparse.REMAINDER)
+        missing = [one for one in needed if getattr(found, one.dest) is None and one.nargs not in none_will_do]
+        if missing:
             raise self._missing(missing)
         if unknown:
             option = next((word for word in unknown if word.startswith("-")), None)

@@ -188,7 +188,7 @@ WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("completion fsh", ("no 'fsh'", "`fish`")),
     ("completion", ("completion needs bash|zsh|fish", "--help")),
     ("move one --to", ("--to needs a value",)),
-    ("note", ("note needs RUN and TEXT", "`mpstui ps`")),
+    ("note", ("note needs RUN", "`mpstui ps`")),
     ("launch quickstart --devise cpu", ("no option --devise", "`--device cpu`")),
     ("launch quickstart --epochs 3", ("no option --epochs", "`--set epochs=3`")),
     ("launch quickstart --epochs=3", ("no option --epochs", "`--set epochs=3`")),
