@@ -24,7 +24,8 @@ _ARGUMENTS = (
     *("nn.Module.to", "nn.Module.to_empty", "set_default_device", "autocast.__init__"),
     *("set_default_tensor_type", "Tensor.type"),
 )
-_RETURNS_ITSELF = ("Tensor.cuda", "nn.Module.cuda")
+_RETURNS_ITSELF = ("Tensor.cuda", "nn.Module.cuda", "nn.SyncBatchNorm.convert_sync_batchnorm")
+"""The last one makes layers that DistributedDataParallel refuses on the CPU."""
 _NOTHING_TO_DO = {
     "cuda": ("set_device", "synchronize", "empty_cache", "reset_peak_memory_stats", "manual_seed", "manual_seed_all"),
     "mps": ("synchronize", "empty_cache", "manual_seed", "set_per_process_memory_fraction"),

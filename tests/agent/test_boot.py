@@ -193,7 +193,9 @@ if torch.cuda.is_available() or torch.cuda.device_count() or torch.backends.mps.
 if not torch.cuda.is_available():
     print("goes on")
 torch.distributed.init_process_group(backend="nccl", init_method=f"file://{os.getcwd()}/meet", rank=0, world_size=1)
-net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).cuda(), device_ids=[0], output_device=0)
+net = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1)).cuda()
+net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[0], output_device=0)
 net = torch.nn.DataParallel(net.module, device_ids=[0])
 print(net(torch.ones(2, 4, device="cuda")).device, torch.cuda.get_device_name(0), torch.cuda.current_device())
 torch.distributed.destroy_process_group()
