@@ -76,7 +76,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(pairs, told, of_item=loss is None and _is_item(counters))
-    in_a_row = strict and not stray_words and _are_in_a_row(named, pairs, line)
+    in_a_row = strict and stray_words <= len({pair.said for pair in pairs} - {""}) and _are_in_a_row(named, pairs, line)
     says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
@@ -162,13 +162,14 @@ def _is_split(named: Sequence[Pair]) -> bool:
 def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str) -> bool:
     """Whether names and values alternate with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``.
 
-    None is needed where the line is nothing but names of one word and their numbers, one of them that of a measure:
-    ``Episode 3 reward -16.0 eps 0.99``.
+    A counter may be one of them, ``Iter 25 | Test Loss 5.9 | NFE 14``. No sign is needed where the line is nothing but
+    names of one word and their numbers, one of them that of a measure: ``Episode 3 reward -16.0 eps 0.99``.
     """
-    between = {line[pair.end : pair.end + _SIGN] for pair in named[:-1]}
     measured = any("." in pair.text for pair in named)
-    if len(named) >= _FEWEST_IN_A_ROW and len(between) == 1 and measured and not between.pop()[1].isalnum():
-        return True
+    for row in (named, pairs):
+        between = {line[pair.end : pair.end + _SIGN] for pair in row[:-1]}
+        if len(row) >= _FEWEST_IN_A_ROW and len(between) == 1 and measured and not between.pop()[1].isalnum():
+            return True
     known = len(named) > 1 and any("." in pair.text and is_measure(pair.key) for pair in named)
     return known and line.split() == [word for pair in pairs for word in (pair.key, f"{pair.text}{pair.unit}")]
 

@@ -69,6 +69,8 @@ _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _VALUES_BESIDE = re.compile(r"(?:/[-+]?\d{0,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,12}(?![\w./])")
 """Behind a value: those of its other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
 _MOST_PADDED = len(" (   ")
+_ROUNDED = 0.006
+"""A share of two decimals is off by less."""
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _MEASURED = (Role.OTHER, Role.LOSS)
@@ -214,10 +216,14 @@ def _is_index(line: str, pair: Pair) -> bool:
 
 
 def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
-    """A share is no count: ``Accuracy: 970/1000 (97%)`` is 97 %, and so is ``97% (970/1000)``."""
+    """A share is no count: ``Accuracy: 970/1000 (97%)`` is 97 %, and so is ``97% (970/1000)``; ``970/1000=0.97`` is
+    0.97."""
     kept: list[Pair] = []
     for pair in pairs:
         before = kept[-1] if kept else None
+        if before is not None and before.total and before.name.role is Role.OTHER and _is_quotient(before, pair):
+            kept[-1] = before._replace(text=pair.text, total="", unit=pair.unit, end=pair.end)
+            continue
         beside = before is not None and pair.bracketed and not pair.key and pair.start - before.end <= 2
         if before is None or not beside or not before.key or before.bracketed or before.name.role not in _MEASURED:
             kept.append(pair)
@@ -235,6 +241,14 @@ def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
             if done is not None and whole and done <= whole:  # ``Accuracy: 970/1000``
                 kept[index] = pair._replace(text=f"{100 * done / whole:g}", total="", unit="%")
     return kept
+
+
+def _is_quotient(count: Pair, pair: Pair) -> bool:
+    """Whether a value without a name is what the count out of a count in front of it comes to."""
+    done, whole, said = count.counted, count.planned, pair.value
+    if pair.key or pair.bracketed or pair.start - count.end > len(" = ") or done is None or not whole or said is None:
+        return False
+    return abs(done / whole - said / (100 if pair.unit == "%" else 1)) < _ROUNDED
 
 
 def _is_place(pair: Pair, share: Pair, pairs: Sequence[Pair]) -> bool:

@@ -180,6 +180,8 @@ def test_names_and_values_in_a_row_need_no_sign_between_them() -> None:
     found = read(lines("[5847{n}] kl_loss 0.{n}7 / prior_ent 1.{n}2 / model_grad_norm 133.{n}8 / actor_loss -1.5e-{n}"))
     assert {"kl_loss", "prior_ent", "model_grad_norm"} <= set(found.metrics)
     assert found.step == 58474
+    tested = lines("Iter 000{n} | Loss 0.{n}1") + lines("[TEST] Iter 000{n} | Test Loss 0.{n}5 | NFE 14")
+    assert read(tested).metrics == ("Loss", "Test Loss")
     assert not read(lines("It took 0.{n} seconds to load 3{n} files from 2 folders")).metrics
 
 

@@ -111,6 +111,15 @@ def test_options_side_by_side_are_no_metrics_and_no_step() -> None:
     assert found.step is None
 
 
+def test_an_iteration_among_options_is_no_step() -> None:
+    options = (
+        " Model use_crf: True\n Model use_char: True\n Training:\n Optimizer: SGD\n Iteration: 4\n BatchSize: 10\n"
+    )
+    points = LogReader().feed((options + "Epoch: 0/4\n Instance: 484; loss: 5902.35\n").encode())
+    assert [point.step for point in points] == [None] * len(points)
+    assert read(options + "built the model\nIteration: 5\nLoss: 0.5\n").step == 5
+
+
 def test_batches_of_an_evaluation_are_no_options_before_its_results() -> None:
     tested = "".join(f"Test iter: [{n}/14]\n" for n in range(14)) + "Metric psnr: 28.{n}\nMetric ssim: 0.{n}"
     found = read(lines("Iter: {n}00/9000 lr: 2.0e-04 loss_pixel: 5.{n}\n" + tested))

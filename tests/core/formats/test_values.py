@@ -176,6 +176,8 @@ def test_a_number_within_a_name_is_no_value(line: str, loss: float, metrics: dic
         ),
         ("Test: Accuracy: 9000/10000 (90%)", {"Test Accuracy": 90.0}),
         ("Test: Accuracy: 9000/10000", {"Test Accuracy": 90.0}),
+        ("Test: acc: 9000/10000=0.9000; loss: 0.5", {"Test acc": 0.9, "Test loss": 0.5}),
+        ("Test: acc = 9000/10000 = 90.0 %, loss = 0.5", {"Test acc": 90.0, "Test loss": 0.5}),
         ("Test: accuracy=90.0% (9000 / 10000), loss=0.5", {"Test accuracy": 90.0, "Test loss": 0.5}),
         ("Test: loss: 0.5, attempt: 3/10, memory: 3/8", {"Test loss": 0.5}),
     ],
