@@ -207,6 +207,7 @@ class RunFollower:
             sees_losses=own is not None and own.loss_seen == "backward",
             sees_epochs=own is not None and own.loss_seen == "backward" and "epoch" not in own.reported,
             resumed=self._resumed,
+            done=own is not None and own.phase == "done",
         )
         numbers, alike = witnesses.joined(), witnesses.counts_alike
         by_program = numbers.told_by.get("step") != self.own_name

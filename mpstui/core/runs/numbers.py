@@ -66,6 +66,8 @@ class NumberWitnesses(NamedTuple):
     sees_epochs: bool = False
     """The agent counts epochs, from 1."""
     resumed: bool = False
+    done: bool = False
+    """No step follows."""
 
     def joined(self) -> Numbers:
         """Each number from the witness that knows it best."""
@@ -192,7 +194,8 @@ class NumberWitnesses(NamedTuple):
         steps, epochs = integer(self.own.says.get("step")) or 0, epoch - begun + 1
         # A whole graph is one batch, say; or the mean of each epoch comes as often as a look at one of its steps.
         are_short = 1 < steps <= epochs or 1 < self.beats <= _BEATS_OF_SHORT_EPOCH * epochs
-        along = (self.printed,) if self.printed.says.get("along_steps") or are_short else ()
+        # After the last step the program's word of the whole epoch says more than one batch of it.
+        along = (self.printed,) if self.printed.says.get("along_steps") or are_short or self.done else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0

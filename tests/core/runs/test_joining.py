@@ -204,6 +204,18 @@ def test_the_mean_of_an_epoch_goes_first_where_the_agent_sees_hardly_more_of_it(
     run.release()
 
 
+@pytest.mark.parametrize(("phase", "loss", "by"), [("eval", 0.5, "agent"), ("done", 2.0, "output.log")])
+def test_the_mean_of_the_last_epoch_is_the_loss_of_a_training_that_is_done(
+    home: Home, phase: str, loss: float, by: str
+) -> None:
+    """While it trains, one batch is newer than the mean of the epoch before; afterwards it is part of the last mean."""
+    run = seen_by_agent(run_of(home), 900, 0.5, phase=phase)
+    run.output("Epoch: 1,   AUC: 0.61,   Loss Mean: 2.5\nEpoch: 2,   AUC: 0.66,   Loss Mean: 2.0\n")
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.series["loss"].last, shown.numbers.told_by["loss"]) == (loss, loss, by)
+    run.release()
+
+
 def test_a_printed_mean_keeps_the_chart_where_the_agent_sees_a_sum(home: Home) -> None:
     """A neural operator adds up the errors of a batch, and prints their mean."""
     run = seen_by_agent(run_of(home), 810, 1.5, seq=90)
