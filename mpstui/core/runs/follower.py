@@ -22,6 +22,7 @@ from .local_machine import LocalMachine
 from .numbers import (
     NumberWitnesses,
     Witness,
+    counts_samples,
     in_epochs,
     reported_metrics,
     said,
@@ -194,6 +195,8 @@ class RunFollower:
             printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
+        if external is not None and counts_samples(own, printed):
+            external.store.counted = "sample"
         if (parted := in_epochs(own, printed, self._asked or {})) is not own:
             own, points = parted, {name: value for name, value in points.items() if name != "epoch"}
         witnesses = NumberWitnesses(

@@ -227,6 +227,15 @@ def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping
     return beat._replace(epoch=before + 1, epoch_step=beat.step - before * length, epoch_steps=length)
 
 
+def counts_samples(seen: Heartbeat | None, printed: Mapping[str, Any]) -> bool:
+    """Whether the program counts in each epoch as many as the batches hold that the agent has ``seen``."""
+    whole = integer(printed.get("epoch_steps"))
+    if seen is None or whole is None or not seen.epoch_steps or not seen.batch_size:
+        return False
+    batches = seen.epoch_steps * (seen.accumulate or 1)
+    return whole > batches > 1 and (batches - 1) * seen.batch_size < whole <= batches * seen.batch_size
+
+
 def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
     """Whether the agent's curve of the loss stands in for a printed one with few points.
 

@@ -167,6 +167,19 @@ def test_a_bar_of_images_counts_no_steps(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize(("batch", "axis"), [(16, "sample"), (4, "step")])
+def test_a_bar_that_counts_what_the_batches_hold_is_one_of_samples(home: Home, batch: int, axis: str) -> None:
+    run = seen_by_agent(run_of(home), 73, 0.74, epoch=2, epoch_step=33, epoch_steps=40, batch_size=batch)
+    for epoch in (0, 1):
+        frames = (
+            f"epoch: {epoch}/8: {n // 6}%|##| {n}/635 [00:09<00:09, 18.57it/s, loss=0.{n}5]" for n in range(16, 529, 16)
+        )
+        run.output("\r".join(frames) + "\n")
+    shown = both(home, run)[1]
+    assert (shown.numbers.step, shown.series["loss"].axis) == (73, axis)
+    run.release()
+
+
 def test_a_loss_that_is_printed_at_each_epoch_of_one_step_goes_before_the_one_the_agent_samples(home: Home) -> None:
     """Full-batch training of a graph network: the agent's heartbeats hold some of the losses, the log all of them."""
     run = seen_by_agent(run_of(home), 30, 1.8806)
