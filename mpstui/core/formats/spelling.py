@@ -84,7 +84,7 @@ _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[E
 _WINDOW = re.compile(r" (?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})(?=\s?[:=]\s?[-+.\d])")
 """``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
-_GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
+_GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch|loss(?=\d{1,9}\.\d))[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
 """How a name that is glued to its number may end: cheaper to look for."""
 

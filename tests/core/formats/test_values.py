@@ -186,6 +186,12 @@ def test_a_count_out_of_a_count_is_no_value(line: str, values: dict[str, float])
     assert dict(read(line).eval_metrics) == values
 
 
+def test_a_loss_may_be_glued_to_its_decimals() -> None:
+    point = read("EPOCH[3/11] loss0.690-|Sample:5.21|")
+    assert (point.epoch, point.loss) == (3, 0.69)
+    assert dict(read("step: 7 loss: 0.5 loss1: 0.2").metrics) == {"loss": 0.5, "loss1": 0.2}
+
+
 def test_the_count_behind_a_share_is_no_step() -> None:
     point = read(" [=>...]  Step: 8s918ms | Loss: 2.307 | Acc: 23.2% (119/512) 4/7")
     assert (point.step, point.counters.epoch_steps, point.metrics["Acc"]) == (4, 7, 23.2)
