@@ -98,7 +98,8 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
         asked = supervision.job.took_it(attempt.number, supervision.machine.clock.wall())
         if asked is not None:
             supervision.accept(asked)
-    evidence = _memory_kill(supervision, attempt) if found.signal == signal.SIGKILL and asked is None else {}
+    was_killed = asked is None and (found.signal == signal.SIGKILL or found.code == 128 + signal.SIGKILL)
+    evidence = _memory_kill(supervision, attempt) if was_killed else {}
     record = supervision.conclusion(attempt.number, found, asked, survivors, **evidence)
     supervision.journal.exit(record)
     remove_pid_file(supervision)
@@ -170,8 +171,9 @@ def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
     """Who may have sent a SIGKILL that was not ours: the system, for lack of memory."""
     kills = supervision.memory.new_kills()
-    if kills:
-        return {"memory": f"Linux killed {kills} process(es) for memory during this attempt"}
+    if kills is not None:
+        killed = f"{kills} process(es)" if kills else "nothing"
+        return {"memory": f"Linux killed {killed} for memory during this attempt"}
     leader = attempt.family.leader
     report = machine.memory_kill_report(leader.pid, supervision.journal.status.started or 0.0) if leader else None
     return {"memory": report} if report else {}

@@ -95,10 +95,10 @@ class MemoryWatch:
         self._last, self._poll_at = found, now + POLL_SECONDS
         return release
 
-    def new_kills(self) -> int:
-        """How often the system has killed for lack of memory since the attempt started; 0 if it does not count."""
+    def new_kills(self) -> int | None:
+        """How often the system has killed for lack of memory since the attempt started; None if it does not count."""
         now = self._count_kills()
-        return max(0, now - self._kills_before) if now is not None and self._kills_before is not None else 0
+        return max(0, now - self._kills_before) if now is not None and self._kills_before is not None else None
 
 
 def read_memory() -> MachineMemory:

@@ -52,7 +52,7 @@ def test_signal_and_exit_code_are_evidence(tmp_path: Path, capsys: pytest.Captur
     quiet.write_text("step 1 loss 0.5\n")
     for option in (["--signal", "9"], ["--exit-code", "137"], ["--exit-code", "-9"]):
         assert main(["diagnose", str(quiet), *option, "--json"]) == 0
-        assert [found["id"] for found in json.loads(capsys.readouterr().out)["findings"]] == ["killed_os"]
+        assert [found["id"] for found in json.loads(capsys.readouterr().out)["findings"]] == ["killed", "killed_os"]
 
 
 def test_no_crash_is_an_empty_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ some hundred kilobytes of it (its beginning, that traceback, its last lines) are
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow import after_hole
 from ..model.snapshot import RunSnapshot
-from ..telemetry.history import memory_growth
+from ..telemetry.history import machine_memory_used, memory_growth
 from .log_text import screen_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
 
@@ -27,13 +28,15 @@ TAIL_BYTES = 256 << 10
 TRACEBACK_BYTES = 64 << 10
 BLOCK_BYTES = 1 << 20
 FIRST_ERROR = b"Traceback (most recent call last)"
-NEAR_LIMIT = 0.9
+NEAR_LIMIT, PLENTIFUL = 0.9, 0.75
+"""Shares of the memory that are used up, or leave enough."""
 GROWING_BYTES_PER_SECOND = 1 << 20  # a leak worth the name: 3.6 GB in an hour
 _MEMORY_EVENT = re.compile(
     r"memorystatus: killing|JetsamEvent|largest ?process|low swap|Out of memory: Kill|oom[-_ ]kill"
-    r"|killed by \w+ for memory",
+    r"|killed by \w+ for memory|Linux killed \d+ process",
     re.IGNORECASE,
 )
+_NO_MEMORY_KILL = "Linux killed nothing"
 _NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w{1,200})")
 _LEVELS_UP = 3
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
@@ -85,8 +88,18 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
         exit_code=exited.code,
         requested_by=exited.requested_by,
         action=exited.action,
-        memory_events=tuple(exited.evidence.values()),
+        memory_events=(*exited.evidence.values(), *_noted_kills(run, number)),
+        machine_memory_ratio=machine_memory_used(run.telemetry, number, exited.ended),
     )
+
+
+def _noted_kills(run: RunDir, attempt: int) -> Iterator[str]:
+    """What the supervisor found in the system's log after it had written the record of an end."""
+    for line in (_unless_torn(lambda: storage.read_text(run.events)) or "").splitlines():
+        if "killed by macOS for memory" in line:
+            with contextlib.suppress(UnreadableRecord):
+                event = storage.load_object(line)
+                yield from [str(event.get("text"))] if event.get("attempt") == attempt else ()
 
 
 def failed_attempt(run: RunDir) -> int | None:
@@ -201,7 +214,8 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
 
     ``signal:N``, ``code:N``, ``requested``, ``device:mps|cuda|cpu``, ``precision:bf16|fp16|fp32``, ``phase:train|...``,
     ``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``,
-    ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``, ``cpu_offered``, ``module_in_project``.
+    ``no_memory_kill``, ``memory_plentiful``, ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``,
+    ``cpu_offered``, ``module_in_project``.
     """
     found = dict(_heartbeat_clues(evidence.heartbeat)) if evidence.heartbeat else {}
     number, code = ending(evidence)
@@ -225,6 +239,13 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
     for event in evidence.memory_events:
         if _MEMORY_EVENT.search(event):
             found["memory_event"] = event
+        elif event.startswith(_NO_MEMORY_KILL):
+            found["no_memory_kill"] = event
+    used = evidence.machine_memory_ratio
+    if used is not None and used >= NEAR_LIMIT:
+        found["memory_near_limit"] = f"the machine's memory was {used:.0%} used just before the end"
+    elif used is not None and used < PLENTIFUL:
+        found["memory_plentiful"] = f"the machine's memory was {used:.0%} used just before the end"
     return found
 
 

@@ -66,6 +66,8 @@ class Evidence:
     heartbeat: HeartbeatEvidence | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_events: tuple[str, ...] = ()
+    machine_memory_ratio: float | None = None
+    """How much of the machine's memory was in use just before the end, if somebody looked."""
     offers_cpu: bool = False
     project: tuple[str, str] | None = None
     """A module that was not found, and the folder of the program's own project that has it."""

@@ -188,6 +188,7 @@ def _known(record: object, prefix: str, names: Sequence[str]) -> dict[str, float
 
 RECENT_SECONDS = 600.0
 """Longer would average over an epoch's validation."""
+JUST_BEFORE_SECONDS = 30.0
 _AMOUNTS = ("memory.driver", "memory.allocated", "memory.footprint")
 """What the trainer holds: on its device, else in all."""
 
@@ -205,3 +206,13 @@ def memory_growth(telemetry: Path, attempt: int) -> float | None:
     recent = [point for point in course if point[0] >= course[-1][0] - RECENT_SECONDS]
     found = slope(recent)
     return found if found is None or is_growing(recent) else 0.0
+
+
+def machine_memory_used(telemetry: Path, attempt: int, ended: float) -> float | None:
+    """The share of the machine's memory in use when an attempt ended; None if nobody looked shortly before."""
+    points = [point for point in HistoryFile(telemetry).read() if point.values.get("attempt") == attempt]
+    last = next((point for point in reversed(points) if point.time <= ended), None)
+    if last is None or ended - last.time > JUST_BEFORE_SECONDS:
+        return None
+    used, limit = last.values.get("memory.system_used"), last.values.get("memory.system_limit")
+    return used / limit if used is not None and limit else None

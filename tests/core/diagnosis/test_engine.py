@@ -28,7 +28,7 @@ def ids(findings: tuple[Finding, ...]) -> list[str]:
 @pytest.mark.parametrize(("signal", "code"), [(9, None), (None, 137), (None, -9)])
 def test_a_sigkill_explains_itself_without_any_text(signal: int | None, code: int | None) -> None:
     findings = diagnose(Evidence(lines=lines(*TRAINING), signal=signal, exit_code=code))
-    assert ids(findings) == ["killed_os"]
+    assert ids(findings) == ["killed", "killed_os"]
     assert findings[0].evidence[0].line is None
     assert findings[0].evidence[0].text == "ended by signal 9 (SIGKILL)"
 
@@ -51,6 +51,19 @@ def test_a_requested_end_needs_no_explanation() -> None:
     assert diagnose(Evidence(lines=lines(*TRAINING), signal=15, requested_by="me@mac:1")) == ()
 
 
+def test_memory_is_not_blamed_for_a_kill_where_linux_killed_nothing_for_it() -> None:
+    nothing = "Linux killed nothing for memory during this attempt"
+    (finding,) = diagnose(Evidence(signal=9, memory_events=(nothing,)))
+    assert finding.id == "killed"
+    assert nothing in [line.text for line in finding.evidence]
+    assert ids(diagnose(Evidence(signal=9, memory_events=("Linux killed 1 process(es) for memory",))))[0] == "killed_os"
+
+
+@pytest.mark.parametrize(("used", "rule_id"), [(0.31, "killed"), (0.97, "killed_os"), (0.8, "killed")])
+def test_a_kill_is_explained_by_the_memory_that_was_in_use_before_it(used: float, rule_id: str) -> None:
+    assert diagnose(Evidence(signal=9, machine_memory_ratio=used))[0].id == rule_id
+
+
 def test_memory_evidence_makes_a_kill_nearly_certain() -> None:
     plain = diagnose(Evidence(signal=9))[0]
     event = "memorystatus: killing largest compressed process python3.11 [4711] 43350 MB"
@@ -70,7 +83,7 @@ def test_memory_evidence_makes_a_kill_nearly_certain() -> None:
 
 
 def test_a_symptom_never_outranks_a_cause() -> None:
-    assert ids(diagnose(Evidence(lines=lines(LEAK), signal=9))) == ["killed_os", "leaked_semaphore_only"]
+    assert ids(diagnose(Evidence(lines=lines(LEAK), signal=9))) == ["killed", "killed_os", "leaked_semaphore_only"]
     assert ids(diagnose(Evidence(lines=lines(OOM, LEAK, LEAK, LEAK))))[0] == "mps_oom"
 
 
@@ -176,7 +189,7 @@ def test_the_first_of_a_chain_counts_as_the_last_failure() -> None:
 
 
 def test_an_ending_that_does_not_fit_speaks_against_a_cause() -> None:
-    assert ids(diagnose(Evidence(lines=lines("No CUDA GPUs are available"), signal=9)))[0] == "killed_os"
+    assert ids(diagnose(Evidence(lines=lines("No CUDA GPUs are available"), signal=9)))[0] == "killed"
     fitting, unfitting = (
         diagnose(Evidence(lines=lines("LLVM ERROR: Failed to infer result type(s)."), signal=signal))[0].confidence
         for signal in (6, 9)

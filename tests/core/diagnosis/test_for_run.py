@@ -30,7 +30,7 @@ def test_the_newest_attempt_is_explained(tmp_path: Path) -> None:
     write_attempt(tmp_path, 10, "step 1\n", exit={"attempt": 10, "ended": 2.0, "signal": 9, "code": None})
     evidence = evidence_from_run_dir(tmp_path)
     assert evidence.signal == 9
-    assert [finding.id for finding in diagnose(evidence)] == ["killed_os"]
+    assert [finding.id for finding in diagnose(evidence)] == ["killed", "killed_os"]
     assert [finding.id for finding in diagnose(evidence_from_run_dir(tmp_path, attempt=2))] == ["mps_oom"]
 
 
@@ -71,9 +71,8 @@ def test_growing_memory_is_told_from_the_telemetry_of_the_attempt(tmp_path: Path
     write_attempt(tmp_path, 2, "step 1\n", exit=ended)
 
     def confidence() -> float:
-        (finding,) = diagnose(evidence_from_run_dir(tmp_path))
-        assert finding.id == "killed_os"
-        return finding.confidence
+        found = {finding.id: finding.confidence for finding in diagnose(evidence_from_run_dir(tmp_path))}
+        return found["killed_os"]
 
     unknown = confidence()
     points = [{"time": 5.0 * tick, "attempt": 2, "memory.driver": 4e9 + 1e7 * tick} for tick in range(20)]
@@ -84,6 +83,23 @@ def test_growing_memory_is_told_from_the_telemetry_of_the_attempt(tmp_path: Path
     assert confidence() > unknown
     told = [line.text for line in diagnose(evidence_from_run_dir(tmp_path))[0].evidence]
     assert "memory grew by 1.9 MiB a second" in told
+
+
+def test_the_machine_just_before_a_kill_is_told_from_the_telemetry(tmp_path: Path) -> None:
+    write_attempt(tmp_path, 1, "step 1\n", exit={"attempt": 1, "ended": 400.0, "signal": 9, "code": None})
+    point = {"time": 390.0, "attempt": 1, "memory.system_used": 30, "memory.system_limit": 100}
+    telemetry = tmp_path / "telemetry.jsonl"
+    telemetry.write_text(f"{json.dumps(point)}\n")
+    assert evidence_from_run_dir(tmp_path).machine_memory_ratio == 0.3
+    telemetry.write_text(f"{json.dumps({**point, 'time': 200.0})}\n")
+    assert evidence_from_run_dir(tmp_path).machine_memory_ratio is None
+
+
+def test_what_the_log_of_macos_told_after_the_end_counts(tmp_path: Path) -> None:
+    write_attempt(tmp_path, 1, "step 1\n", exit={"attempt": 1, "ended": 400.0, "signal": 9, "code": None})
+    told = {"time": 401.0, "attempt": 1, "event": "note", "text": "killed by macOS for memory: memorystatus: killing"}
+    (tmp_path / "events.jsonl").write_text(f"{json.dumps(told)}\nkilled by macOS for memory\n")
+    assert diagnose(evidence_from_run_dir(tmp_path))[0].id == "killed_os"
 
 
 def test_a_stop_that_was_asked_for_needs_no_explanation(tmp_path: Path) -> None:

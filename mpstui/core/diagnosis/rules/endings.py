@@ -61,6 +61,8 @@ RULES = (
             "memory_growing": 0.05,
             "memory_near_limit": 0.06,
             "watermark_off": 0.05,
+            "no_memory_kill": -0.55,
+            "memory_plentiful": -0.25,
             "requested": -0.6,
         },
         signals=(9,),

@@ -64,6 +64,32 @@ RULES = (
         outranks=("dl_worker_signal",),
     ),
     Rule(
+        id="killed",
+        title="Killed by signal 9, by somebody or the system",
+        cause="SIGKILL ended it at once, which leaves no message. mpstui did not send it: somebody did (`kill -9`), or "
+        "a program that ends others for their memory or their time.",
+        remedy=Remedy(
+            text="Nothing to mend where that was meant: restart it to go on from its newest checkpoint. What the "
+            "system itself kills is in its log (`dmesg`, `journalctl -k`; on macOS Console, under Crash Reports)."
+        ),
+        sources=("man7.org/linux/man-pages/man7/signal.7.html", "github.com/rfjakob/earlyoom"),
+        patterns=(r"Main process exited, code=killed, status=9/KILL",),
+        confidence=0.6,
+        kind=Kind.ENDING,
+        fires_on={"signal:9": 0.66},
+        clues={
+            "no_memory_kill": 0.15,
+            "memory_plentiful": 0.05,
+            "memory_event": -0.6,
+            "memory_near_limit": -0.2,
+            "memory_growing": -0.15,
+            "watermark_off": -0.1,
+            "requested": -0.6,
+        },
+        signals=(9,),
+        codes=(),
+    ),
+    Rule(
         id="hangup",
         title="Its terminal was closed (SIGHUP)",
         cause="The terminal or SSH session that it ran in ended, and took it along.",
