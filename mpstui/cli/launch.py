@@ -151,10 +151,10 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         return launch_on(session, args, host, combinations(choice))
     machine, check = this_machine(), not args.dry_run
     plans = [plan(one, environ=session.environ, machine=machine, check=check) for one in combinations(choice)]
-    for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
+    foreseen = [told(made, session.home.runs) for made in plans]
+    for warning in dict.fromkeys(warning for one in foreseen for warning in one["warnings"]):
         warn(warning)
     if args.dry_run:
-        foreseen = [told(made) for made in plans]
         print_json({"host": LOCAL, "runs": foreseen, "code": None}) if args.json else say_lines(script_of(foreseen))
         return 0
     if len(plans) > 1 and not args.yes:

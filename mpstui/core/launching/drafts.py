@@ -234,7 +234,8 @@ class Draft:
         from .telling import preview_of, told
 
         choices = self.choices(values)
-        found = preview_of([told(self._plan(values, choice, check=False)) for choice in choices])
+        runs = self._launcher.home.runs if self._starts else None
+        found = preview_of([told(self._plan(values, choice, check=False), runs) for choice in choices])
         return replace(
             found,
             warnings=(*([self._note] if self._note else []), *found.warnings),

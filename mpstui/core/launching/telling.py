@@ -5,16 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ...wire.secrets import masked_words
 from .command import EnvLine, joined_scripts
 from .form_fields import Preview, command_line
 from .planning import LaunchPlan
+from .shared_folders import overwritten
 
 
-def told(made: LaunchPlan) -> dict[str, Any]:
-    """What a plan would start, for JSON; the values of secrets are dots."""
+def told(made: LaunchPlan, runs: Path | None = None) -> dict[str, Any]:
+    """What a plan would start, for JSON; the values of secrets are dots.
+
+    Args:
+        runs: the folder of the runs that a new one is warned of; None: it is another attempt of one of them.
+    """
     return {
         "name": made.name,
         "device": made.device,
@@ -27,7 +33,7 @@ def told(made: LaunchPlan) -> dict[str, Any]:
             *(f"the end ({one['when']}) of {one['run']}" for one in made.queue.after),
         ],
         "job": {"engine": made.engine.name, "options": dict(made.engine.options)} if made.engine else None,
-        "warnings": list(made.warnings),
+        "warnings": [*made.warnings, *(overwritten(runs, made.choice, made.template) if runs else ())],
         "epochs": made.template.totals.epochs,
         "script": made.shell(),
     }
