@@ -154,11 +154,15 @@ def goes_back(series: LossSeries, now: Counters, *, new_epoch: bool) -> bool:
 
 
 def reopens(series: LossSeries, now: Counters) -> bool:
-    """Whether counters are back at the start of a series, or have stayed there, after a program has begun anew."""
+    """Whether counters are back at the start of a series, or have stayed there, after a program has begun anew.
+
+    With other steps in an epoch than before it is another run in any case.
+    """
     epoch, start = series.epoch, series.start
     step, last = now.shown_step, series.counters.shown_step
     if now.epoch is not None and epoch is not None:
         behind = now.epoch < epoch or step is None or last is None or step <= last
+        behind = behind or now.shown_steps not in (None, series.counters.shown_steps)
         return now.epoch <= max(1, or_zero(start.epoch)) and behind
     return step is not None and last is not None and step <= or_zero(start.shown_step) < last
 

@@ -124,8 +124,8 @@ def is_of_machine(text: str) -> bool:
     words = words_of(text)
     if _GROUP_OF_TIMES.match(text):
         return True
-    if is_measure(text) or (words and words[-1] in MEASURES):
-        return False  # ``mem avg. loss``: of what is remembered
+    if is_measure(text) or (words and words[-1] in MEASURES and words[-1] != "cost"):
+        return False  # ``mem avg. loss``: of what is remembered; ``Time cost`` is a time
     told = classify(text).role is Role.THROUGHPUT or _PER_SECOND.search(text) is not None
     told = told or _OF_TIME.search(text) is not None
     return told or is_duration(text) or not MACHINE_WORDS.isdisjoint(words)
@@ -165,7 +165,7 @@ def bare_words(text: str) -> frozenset[str]:
 
 def _bare(words: list[str]) -> frozenset[str]:
     known = _in_one_spelling(words)
-    beside = BEST_WORDS | EARLIER_WORDS | BESIDE_A_MEASURE | TRAIN_WORDS | EVAL_WORDS | {"score"}
+    beside = BEST_WORDS | EARLIER_WORDS | BESIDE_A_MEASURE | TRAIN_WORDS | EVAL_WORDS | {"score", "so", "far"}
     return frozenset(word for word in known if word not in beside)
 
 

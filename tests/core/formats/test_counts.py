@@ -206,6 +206,17 @@ def test_a_program_that_begins_again_is_another_run(launch: str, counted: tuple[
     assert found.train_loss.first == 2.5
 
 
+def test_a_program_that_begins_again_with_other_steps_in_an_epoch_is_another_run() -> None:
+    """The first step that it tells may lie behind all those of the launch before."""
+    first = "Loading the data...\n" + "".join(f"epoch 0 step {n}4/1600 loss 3.{n}\n" for n in range(1, 6))
+    second = "Loading the data...\n" + "".join(f"epoch 0 step {n}99/400 loss 2.{n}\n" for n in range(1, 3))
+    reader = LogReader()
+    reader.feed((first + second).encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.runs, found.steps, found.train_loss.count, found.train_loss.first) == (2, 400, 2, 2.1)
+
+
 def test_a_line_that_comes_with_each_epoch_begins_no_program() -> None:
     found = log("Loading the next shard\nepoch {n} loss 0.{n}5\nLoading the next shard\nval loss 0.{n}6", lines=8)
     assert found.runs == 1

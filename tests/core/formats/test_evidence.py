@@ -96,10 +96,10 @@ def test_what_a_sentence_says_before_its_measure_is_no_part_of_the_name() -> Non
 
 def test_names_alone() -> None:
     assert not any(map(is_of_machine, ("mem avg. loss", "time_error", "timesteps_kl")))
-    assert all(map(is_of_machine, ("timing_s/reward", "timings/kl_ms", "time/score")))
+    assert all(map(is_of_machine, ("timing_s/reward", "timings/kl_ms", "time/score", "Time cost")))
     assert is_plain_measure("Val macro F1")
     assert not is_plain_measure("cost of one poster")
-    assert best_of("Best val acc") == best_of("highest accuracy") == frozenset(("acc",))
+    assert best_of("Best val acc") == best_of("Highest accuracy so far") == frozenset(("acc",))
     assert best_of("val acc") is None
     assert [looks_measured(value) for value in (0.913, 26.67, 5.0, 1e-4, 0.5)] == [True, True, False, False, False]
 

@@ -221,6 +221,18 @@ def test_a_bar_over_one_thing_counts_nothing() -> None:
     assert (found.epoch, found.epochs, found.step, found.steps) == (6, 1000, None, None)
 
 
+def test_a_bar_of_our_own_hides_no_loss() -> None:
+    """Keras draws one like it, with a dash behind it."""
+    reader = LogReader()
+    reader.feed(
+        "".join(f"{n}/9 [{'=' * n}{'-' * (9 - n)}] loss: -{n}.5E-02 / score: +0.{n}\n" for n in (4, 5)).encode()
+    )
+    found = reader.summary()
+    assert (found.step, found.steps, found.metrics) == (5, 9, ("loss", "score"))
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last) == (-0.045, -0.055)
+
+
 def test_a_bar_whose_description_names_the_next_epoch_says_nothing_new() -> None:
     frames = [
         f"Epoch {e}/9:  1%|▎  | {n}/9 [02:34<1:14, 15.9s/it, train_loss=1.{n}]" for e, n in ((1, 1), (2, 1), (2, 2))

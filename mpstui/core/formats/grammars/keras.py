@@ -17,7 +17,7 @@ from ..points import Counters, LineReading, Number, parse_count, series_name
 from . import Example, LineGrammar
 
 _BANNER = re.compile(r"Epoch (\d{1,7})/(\d{1,7})\Z")
-_ROW = re.compile(r"(\d{1,9})/(\d{1,9}|Unknown)(?: \[[=>.\-]{1,80}\]| [━─╸╺\-]{2,80}| - (?=\d))(.*)\Z")
+_ROW = re.compile(r"(\d{1,9})/(\d{1,9}|Unknown)(?: \[[=>.\-]{1,80}\](?= - )| [━─╸╺\-]{2,80}| - (?=\d))(.*)\Z")
 
 
 class Keras(LineGrammar):
