@@ -29,6 +29,7 @@ from ..runs.report import EXPLAINED
 from ..runs.story import story
 from ..series.direction import best, better
 from ..series.metric_words import measured, reading_order
+from ..series.validation import drawn_over
 from .anonymous import without_the_user
 from .page_images import images_on_a_page
 
@@ -111,12 +112,14 @@ def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str,
     charts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     titles: dict[tuple[str, str], str] = {}
     for place, one in enumerate(snapshots):
+        over = drawn_over(one.series)
         for name, view in one.series.items():
             if not len(view.x):
                 continue
-            key = measured(name), view.axis
+            drawn = over.get(name, name)
+            key = measured(drawn), view.axis
             charts.setdefault(key, []).append({"run": place, **_curve(view)})
-            titles[key] = min(titles.get(key, name), name, key=len)
+            titles[key] = min(titles.get(key, drawn), drawn, key=len)
     keys = sorted(charts, key=lambda key: (key[0] != "loss", "loss" not in key[0], reading_order(key[0]), key[1]))
     named = [{"title": strip_controls(titles[key]), "axis": key[1], "curves": charts[key]} for key in keys]
     return {"runs": [strip_controls(name) for name in names], "charts": named}

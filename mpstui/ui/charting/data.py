@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView, State
 from ...core.present import loss_text
-from ...core.series.metric_words import is_of_pace, measured, names_a_criterion, reading_order
+from ...core.series.metric_words import is_of_pace, reading_order
+from ...core.series.validation import drawn_over
 from ..rows import clean
 from .scale import Frame
 
@@ -97,28 +98,6 @@ def metric_names(snapshot: RunSnapshot) -> list[str]:
     names = [name for name in snapshot.series if name not in over]
     ranks = ((name != "loss", "loss" not in name.lower(), is_of_pace(name), reading_order(name)) for name in names)
     return [name for _, name in sorted(zip(ranks, names, strict=True))]
-
-
-def drawn_over(series: Mapping[str, SeriesView]) -> dict[str, str]:
-    """The validation series that are drawn over a training series, each with that one's name.
-
-    At most one is drawn over each; those of another axis stay alone. Where nothing validated is called a loss, the one
-    that is named by its criterion (``val_nll``) is drawn over the loss.
-    """
-    trained: dict[tuple[str, str], str] = {}
-    for name, view in series.items():
-        if not view.evaluation:
-            trained.setdefault((measured(name), view.axis), name)
-    found: dict[str, str] = {}
-    for name, view in series.items():
-        below = trained.pop((measured(name), view.axis), None) if view.evaluation else None
-        if below is not None:
-            found[name] = below
-    criteria = [name for name, view in series.items() if view.evaluation and names_a_criterion(name)]
-    if len(criteria) == 1 and criteria[0] not in found:
-        below = trained.get(("loss", series[criteria[0]].axis))
-        found.update({criteria[0]: below} if below is not None else {})
-    return found
 
 
 def none_reported(what: str, *, ended: bool) -> str:

@@ -13,7 +13,8 @@ from textual.message import Message
 
 from ...core.model.snapshot import SeriesView
 from ...core.series.pyramid import debiased_average
-from ..charting.data import ChartData, chart_data, drawn_over, is_coarse, metric_names, over_time, with_ghost
+from ...core.series.validation import drawn_over
+from ..charting.data import ChartData, chart_data, is_coarse, metric_names, over_time, with_ghost
 from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame

@@ -16,7 +16,8 @@ from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.series.direction import Better, best_point
 from ...core.series.overview import metrics_of
-from ..charting.data import ChartData, chart_data, drawn_over, has_said_all, none_reported, reading
+from ...core.series.validation import drawn_over
+from ..charting.data import ChartData, chart_data, has_said_all, none_reported, reading
 from ..charting.plot import GUTTER, ChartView, draw, frame
 from ..charting.scale import Frame, nice_step
 from ..graphics import Picture, Raster

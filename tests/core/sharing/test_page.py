@@ -84,6 +84,16 @@ def test_the_curves_keep_gaps_ranges_and_restarts(three: list[RunSnapshot]) -> N
     assert train["marks"] == [30]
 
 
+def test_a_validation_loss_named_by_its_criterion_shares_the_chart_of_the_loss(tmp_path: Path) -> None:
+    run = RunBuilder(home_in(tmp_path), "nll", NOW).status("ended").launch().exit(code=0)
+    run.points(*({"time": NOW, "step": at, "train_loss": 1 / at, "val_nll": 2 / at} for at in range(1, 4)))
+    charts = data_of(page([Monitor(home_in(tmp_path)).snapshot(run.run.run)], now=NOW))["charts"]
+    assert isinstance(charts, list)
+    assert [(chart["title"], [curve["name"] for curve in chart["curves"]]) for chart in charts] == [
+        ("train_loss", ["train_loss", "val_nll"])
+    ]
+
+
 def test_a_page_of_many_curves_stays_small(tmp_path: Path) -> None:
     assert columns_for(1) == 1024
     assert columns_for(50 * 20) == 100
