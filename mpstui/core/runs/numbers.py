@@ -41,6 +41,8 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
     known = {name: value for name, value in points.items() if value is not None or name == "loss"}
     if beat.loss is None and "loss" not in told and (beat.accumulate or 1) > 1:
         points = {name: value for name, value in known.items() if name != "loss"}  # it was another loss once
+    if beat.epoch is not None and (number(known.get("epoch")) or 0) < beat.epoch:
+        known.pop("epoch", None)  # reported at the end of an epoch; the agent has counted on since
     return {**told, **known} if newer else {**points, **told}
 
 

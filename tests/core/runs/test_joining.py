@@ -466,6 +466,17 @@ def test_an_epoch_the_agent_counts_is_called_what_the_program_calls_it(home: Hom
     run.release()
 
 
+def test_an_epoch_that_is_reported_at_its_end_is_not_that_of_the_steps_after_it(home: Home) -> None:
+    """The heartbeat has gone on with the agent's count; the newest points still bear the epoch that was reported."""
+    run = run_of(home)
+    counted: dict[str, Any] = {"epochs": 5, "first_epoch": 0, "epoch_steps": 30, "loss_seen": "backward"}
+    run.beat(step=34, epoch=1, epoch_step=4, loss=0.5, reported=("step", "epoch", "epochs"), **counted)
+    run.points({"time": NOW + 0.5, "attempt": 1, "step": 36, "epoch": 0, "first_epoch": 0, "loss": 0.4})
+    for shown in both(home, run):
+        assert (epoch_text(shown.numbers), shown.numbers.step, shown.numbers.steps) == ("2/5", 36, 150)
+    run.release()
+
+
 def test_how_far_an_epoch_was_is_not_said_of_the_next_one(home: Home) -> None:
     """Only the second epoch shows that these steps are those of all epochs."""
     run = run_of(home).output(
