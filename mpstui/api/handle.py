@@ -48,7 +48,7 @@ class Run:
     def snapshot(self) -> RunSnapshot:
         """Everything known of the run now, frozen: with every curve, event and checkpoint."""
         with self._lock:
-            found = self._reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
+            found = self._reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
             self._seen, self._looked = found, time.monotonic()
             return found
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 NEWEST = 50
 PATHS_SECONDS = 30.0
-"""Time for reading what lies at a path; runs not read by then are listed without numbers."""
+"""Processor time for reading what lies at a path; runs not read by then are listed without numbers."""
 CACHE_SCHEMA = 6
 _HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28

@@ -263,6 +263,7 @@ class Budget:
     """Seconds that may still be spent; always allows the first slice, so that every refresh gets further."""
 
     def __init__(self, seconds: float, monotonic: Callable[[], float] = time.perf_counter) -> None:
+        """``monotonic``: what counts them; `time.thread_time` where a busy machine must not shorten an answer."""
         self._monotonic = monotonic
         self._deadline = monotonic() + seconds
 

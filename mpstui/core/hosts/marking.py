@@ -65,7 +65,7 @@ def is_moving(run: str) -> OperationError:
 def unmoved(run: RunDir) -> RunSnapshot:
     """A run as it would be if nobody moved it, read to its end."""
     machine = LocalMachine(liveness.system_process_table(), liveness.boot_id(), heeds_moves=False)
-    return RunReader(run, machine).refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
+    return RunReader(run, machine).refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
 
 
 def await_begin(actions: Actions, snapshot: RunSnapshot, asked: Request) -> None:

@@ -42,7 +42,7 @@ FEW_SECONDS, MOST_LOOKS_A_SECOND = 0.1, 250
 FOCUS_SECONDS = 0.02
 """How long one refresh may read the history of the run in focus; for more see :meth:`Monitor.read_on`."""
 SNAPSHOT_SECONDS = 30.0
-"""How long a snapshot requested by name may read to reach its end."""
+"""How long a snapshot requested by name may read to reach its end, as processor time."""
 HELD_HISTORIES = 3
 """Runs whose whole history stays in memory after the focus has moved on."""
 COMPARED_BUCKETS = 1 << 18
@@ -220,7 +220,7 @@ class Monitor:
         if reader is None:
             found = find_run(self.home, run)
             reader = self.reader(found.run) or self._runs.setdefault(found.run, self._opened(found))
-        return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
+        return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
 
     def watch(self, path: Path) -> str:
         """Add a file, a folder, a job or a store of runs that mpstui did not start; its key, empty for several runs."""
@@ -232,8 +232,12 @@ class Monitor:
         return list(self.watched.watch(path))
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
-        """Every run with its numbers, for a command that looks once: refreshes until nothing is left to read."""
-        budget = Budget(seconds)
+        """Every run with its numbers, for a command that looks once: refreshes until nothing is left to read.
+
+        Args:
+            seconds: the most processor time to spend, so that a busy machine takes nothing from the answer.
+        """
+        budget = Budget(seconds, time.thread_time)
         snapshots = self.refresh()
         while not budget.spent and any(not reader.caught_up for _, reader in self._by_need()):
             snapshots = self.refresh()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -368,11 +369,16 @@ class StoreFolder:
 def every_run(path: Path, machine: LocalMachine, kept: KeptBest | None = None) -> Iterator[RunSnapshot]:
     """Each run of a store as a list shows it, one after the other, however many there are; the newest first."""
     for run in find_runs(path):
-        reader, budget = reader_of(run, machine, kept=kept), Budget(LOOK_SECONDS)
+        yield _read_to_its_end(reader_of(run, machine, kept=kept))
+
+
+def _read_to_its_end(reader: RunFollower) -> RunSnapshot:
+    """What a list shows of a run, on a busy machine too."""
+    budget = Budget(LOOK_SECONDS, time.thread_time)
+    seen = reader.refresh(full=False, budget=budget)
+    while not reader.caught_up and not budget.spent:
         seen = reader.refresh(full=False, budget=budget)
-        while not reader.caught_up and not budget.spent:
-            seen = reader.refresh(full=False, budget=budget)
-        yield seen
+    return seen
 
 
 def meant(path: Path, keys: list[str]) -> list[str]:
@@ -393,6 +399,6 @@ def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
         raise UsageError(f"{path} holds {len(keys):,} runs", f"name one of them, such as {keys[0]}")
     found = [run for run in found if run.key in keys]
     if not found:
-        return WatchedReader(path, machine).refresh(full=False, budget=Budget(LOOK_SECONDS))
-    seen = reader_of(found[0], machine).refresh(full=False, budget=Budget(LOOK_SECONDS))
+        return _read_to_its_end(WatchedReader(path, machine))
+    seen = _read_to_its_end(reader_of(found[0], machine))
     return replace(seen, output=found[0].output or seen.output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from mpstui import __version__
 from mpstui.cli.main import main
 from mpstui.core.follow import Budget
+from mpstui.core.formats.points import Point
 from mpstui.core.hosts.local import LocalServices
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
@@ -20,9 +22,12 @@ from mpstui.core.runs import stored
 from mpstui.core.runs.comparison import columns, settings_of
 from mpstui.core.runs.details import details
 from mpstui.core.runs.listing import best_of
+from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.sources import MetricSource
 from mpstui.core.runs.summaries import Summaries
 from mpstui.core.series import series
+from mpstui.wire.liveness import boot_id, system_process_table
 from tests import wandb_files as w
 from tests.core.runs.build import FakeClock, make_monitor
 from tests.waiting import wait_until
@@ -402,3 +407,23 @@ def test_a_run_is_exported_under_its_own_name(command: Callable[..., tuple[int, 
     path = run_of(tmp_path / "wandb", "a", 0.5, w.exited(0))
     told = command("export", str(path), "--to", "wandb", "-o", str(tmp_path / "out"))[1]
     assert Path(told.strip()).name.endswith("-offline-run-a")
+
+
+def test_a_busy_machine_takes_no_numbers_from_an_answer(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time that a look may take goes by while other programs have the processor."""
+    run_of(tmp_path / "runs", "first", 0.5, w.exited(0), count=9000)
+    monitor, machine = make_monitor(home, FakeClock()), LocalMachine(system_process_table(), boot_id())
+    monitor.watch_all(tmp_path / "runs")
+    list(stored.every_run(tmp_path / "runs", machine))  # with all that it imports
+    monkeypatch.setattr(stored, "LOOK_SECONDS", 0.5)
+    read = MetricSource.read
+
+    def slowly(source: MetricSource) -> Sequence[Point]:
+        time.sleep(0.3)
+        return read(source)
+
+    monkeypatch.setattr(MetricSource, "read", slowly)
+    for seen in (list(stored.every_run(tmp_path / "runs", machine)), monitor.refresh_whole(0.5)):
+        assert [(one.state, one.series["loss"].count) for one in seen] == [(State.FINISHED, 9000)]

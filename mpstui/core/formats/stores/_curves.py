@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from ....wire import storage
 from ..points import UNTOLD, MetricPoint, ParsedLog, Point, Priority
 from ..rows import Rows, one_by_one
+from ._sqlite import Database, NotNow
 
 MOST_AT_ONCE = 1 << 18
 
@@ -46,3 +48,32 @@ class Curves:
     def summary(self) -> ParsedLog:
         """What was told so far."""
         return self.rows.summary(UNTOLD, self.failure)
+
+
+class DatabaseCurves(Curves):
+    """The curves of one run in a database that somebody else may be writing."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.path)
+        self._database = database
+        self._misses = 0
+
+    def take(self, limit: int) -> Sequence[Point]:
+        marks = [storage.stamp(file) for file in self._database.files()]
+        size = sum(mark[2] for mark in marks if mark is not None)
+        try:
+            found, rows, is_all = self.next_rows()
+        except NotNow:
+            self._misses += 1
+            self.position = -self._misses  # another place than before: there is more, and soon
+            return []
+        except OSError as error:
+            self.failure = str(error)
+            return []
+        self.failure = None
+        self.position = size if is_all else min(size - 1, max(0, self.position) + rows)
+        return found
+
+    def next_rows(self) -> tuple[Sequence[Point], int, bool]:
+        """The points of the next rows, how many rows these are, and whether no more are there. Raises OSError."""
+        raise NotImplementedError

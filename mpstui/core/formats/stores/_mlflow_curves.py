@@ -11,8 +11,8 @@ from typing import ClassVar
 from ....wire import storage
 from ...follow import LineTail
 from ..points import Point
-from ._curves import Curves
-from ._sqlite import Database, NotNow
+from ._curves import Curves, DatabaseCurves
+from ._sqlite import Database
 from .mlflow import INFINITE, metric_files
 
 _MOST_ROWS = 20_000
@@ -56,35 +56,22 @@ def _columns(data: bytes) -> tuple[Sequence[float], Sequence[float], Sequence[fl
     return (steps, array("d", [time / 1000 for time in times]), values) if steps else None
 
 
-class DatabaseCurves(Curves):
+class TableCurves(DatabaseCurves):
     """Rows of the table ``metrics``."""
 
     name: ClassVar[str] = "mlflow"
 
     def __init__(self, database: Database, run: str) -> None:
-        super().__init__(database.path)
-        self._database = database
+        super().__init__(database)
         self._run = run
         self._last = -1
-        self._misses = 0
 
-    def take(self, limit: int) -> Sequence[Point]:
-        marks = [storage.stamp(file) for file in self._database.files()]
-        size = sum(mark[2] for mark in marks if mark is not None)
-        try:
-            rows = self._database.read(
-                "SELECT rowid, key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? AND rowid > ? "
-                f"ORDER BY rowid LIMIT {_MOST_ROWS}",
-                [self._run, self._last],
-            )
-        except NotNow:
-            self._misses += 1
-            self.position = -self._misses  # another place than before: there is more, and soon
-            return []
-        except OSError as error:
-            self.failure = str(error)
-            return []
-        self.failure = None
+    def next_rows(self) -> tuple[Sequence[Point], int, bool]:
+        rows = self._database.read(
+            "SELECT rowid, key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? AND rowid > ? "
+            f"ORDER BY rowid LIMIT {_MOST_ROWS}",
+            [self._run, self._last],
+        )
         columns: dict[str, tuple[array[float], array[float], array[float]]] = {}
         for row, key, value, moment, step, is_nan in rows:
             self._last = row
@@ -94,7 +81,7 @@ class DatabaseCurves(Curves):
             found = columns.setdefault(key, (array("d"), array("d"), array("d")))
             for column, one in zip(found, (step, moment / 1000, number), strict=True):
                 column.append(one)
-        self.position = size if len(rows) < _MOST_ROWS else min(size - 1, self.position + len(rows))
         self.rows.learn(list(columns))
         order = sorted(columns, key=lambda name: columns[name][0][-1])
-        return [point for name in order for point in self.rows.columns({name: columns[name][2]}, *columns[name][:2])]
+        placed = [self.rows.columns({name: columns[name][2]}, *columns[name][:2]) for name in order]
+        return [point for points in placed for point in points], len(rows), len(rows) < _MOST_ROWS

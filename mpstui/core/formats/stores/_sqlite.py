@@ -21,14 +21,16 @@ from ....wire import storage
 
 SIGNATURE = b"SQLite format 3\0"
 LONGEST_QUERY_SECONDS = 2.0
+"""Of processor time: a busy machine cuts no query short."""
 LONGEST_VALUE_BYTES = 1 << 24
 """A generated column can make a gigabyte of a few letters, before anybody looks at the time."""
 MOST_BYTES = 1 << 28
 """Of all texts that one query gives."""
 _STEPS_BETWEEN_LOOKS = 100_000
 _PATIENCE_SECONDS = 0.1
-_MOST_MISSES = 3
-"""A database that is written all the time is asked with a lock then, for as long as one short query takes."""
+_MOST_MISSES, _MOST_LOCKED = 3, 30
+"""A database that is written all the time is asked with a lock then, for as long as one short query takes. One that is
+locked all the time cannot be read."""
 
 
 class NotNow(OSError):
@@ -78,6 +80,7 @@ class Database:
             # UnicodeError: the library decodes names of columns itself, strictly.
             self._misses += 1
             busy = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            busy = busy and self._misses < _MOST_LOCKED
             kind = NotNow if busy or (alone and self._is_being_written(before)) else OSError
             raise kind(f"{self.path.name}: {error}") from error
         if alone and self._is_being_written(before):
@@ -86,12 +89,12 @@ class Database:
         self._misses = 0
         return found
 
-    def read_now(self, statement: str) -> list[tuple[Any, ...]]:
+    def read_now(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Like :meth:`read`, for who does not come again soon: what is written all the time is asked with a lock."""
         for _ in range(_MOST_MISSES):
             with suppress(NotNow):
-                return self.read(statement)
-        return self.read(statement)
+                return self.read(statement, arguments)
+        return self.read(statement, arguments)
 
     def _is_being_written(self, before: tuple[object, object]) -> bool:
         return before[1] is not None or self._stamps() != before
@@ -104,12 +107,12 @@ class Database:
                 raise OSError(f"{self.path.name}{ending} is no file")
 
     def _asked(self, mode: str, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
-        end = time.monotonic() + LONGEST_QUERY_SECONDS
+        end = time.thread_time() + LONGEST_QUERY_SECONDS
         address = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
-            connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS_BETWEEN_LOOKS)
+            connection.set_progress_handler(lambda: int(time.thread_time() > end), _STEPS_BETWEEN_LOOKS)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA query_only = ON")
             found, left = list[tuple[Any, ...]](), MOST_BYTES

@@ -100,12 +100,12 @@ class DatabaseRun(StoredRun):
         return self._database.files()
 
     def open(self) -> MetricFile | None:
-        from ._mlflow_curves import DatabaseCurves
+        from ._mlflow_curves import TableCurves
 
-        return DatabaseCurves(self._database, self._run)
+        return TableCurves(self._database, self._run)
 
     def told(self, reader: MetricFile | None) -> RunTold:
-        read = self._database.read
+        read = self._database.read_now
         rows = read("SELECT status, start_time, end_time FROM runs WHERE run_uuid = ?", [self._run])
         if not rows:
             return RunTold(says="no more of it")

@@ -10,12 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ....wire import storage
 from ..points import Point, Priority
 from ..told import SYSTEM, RunTold, flattened
 from . import SEPARATOR, Store, StoredRun
-from ._curves import Curves
-from ._sqlite import Database, NotNow
+from ._curves import DatabaseCurves
+from ._sqlite import Database
 
 if TYPE_CHECKING:
     from ..files import MetricFile
@@ -47,8 +46,8 @@ class TrackioRun(StoredRun):
         """Its settings and its begin; Trackio records no end."""
         rows: list[tuple[Any, ...]] = []
         if "configs" in self._database.tables():
-            rows = self._database.read(_CONFIG[self._column], [self._run])
-        began = self._database.read(_BEGIN[self._column], [self._run])
+            rows = self._database.read_now(_CONFIG[self._column], [self._run])
+        began = self._database.read_now(_BEGIN[self._column], [self._run])
         config = _object(rows[0][0]) if rows else {}
         shown = {key: value for key, value in config.items() if not key.startswith("_")}
         return RunTold(
@@ -74,39 +73,26 @@ _MACHINE = {
 }
 
 
-class TrackioCurves(Curves):
+class TrackioCurves(DatabaseCurves):
     """What was logged, and what was measured of the machine meanwhile."""
 
     name: ClassVar[str] = "trackio"
 
     def __init__(self, database: Database, column: str, run: str) -> None:
-        super().__init__(database.path)
-        self._database = database
+        super().__init__(database)
         self._column = column
         self._run = run
         self._last = self._last_of_machine = -1
         self._times: list[float] = []
         self._steps: list[float] = []
-        self._misses = 0
 
-    def take(self, limit: int) -> Sequence[Point]:
+    def next_rows(self) -> tuple[Sequence[Point], int, bool]:
         from ..rows import Row
 
-        marks = [storage.stamp(file) for file in self._database.files()]
-        size = sum(mark[2] for mark in marks if mark is not None)
         read, run, machine = self._database.read, self._run, list[tuple[Any, ...]]()
-        try:
-            rows = read(_METRICS[self._column], [run, self._last])
-            if len(rows) < _MOST_ROWS and "system_metrics" in self._database.tables():
-                machine = read(_MACHINE[self._column], [run, self._last_of_machine])
-        except NotNow:
-            self._misses += 1
-            self.position = -self._misses  # another place than before: there is more, and soon
-            return []
-        except OSError as error:
-            self.failure = str(error)
-            return []
-        self.failure = None
+        rows = read(_METRICS[self._column], [run, self._last])
+        if len(rows) < _MOST_ROWS and "system_metrics" in self._database.tables():
+            machine = read(_MACHINE[self._column], [run, self._last_of_machine])
         found = []
         for row, stamp, step, text in rows:
             self._last = row
@@ -122,9 +108,8 @@ class TrackioCurves(Curves):
             step = self._steps[max(0, place)] if self._steps else float("nan")
             values = {SYSTEM + name: value for name, value in _numbers(_object(text))}
             found.append(Row(values, step, moment))
-        whole = len(rows) < _MOST_ROWS and len(machine) < _MOST_ROWS
-        self.position = size if whole else min(size - 1, max(0, self.position) + len(rows) + len(machine))
-        return self.rows.place([row for row in found if row.values])
+        is_all = len(rows) < _MOST_ROWS and len(machine) < _MOST_ROWS
+        return self.rows.place([row for row in found if row.values]), len(rows) + len(machine), is_all
 
 
 def _object(text: Any) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
 from mpstui.core.formats.stores import _sqlite, find_runs
-from mpstui.core.formats.stores._sqlite import Database
+from mpstui.core.formats.stores._sqlite import Database, NotNow
 from mpstui.core.model.snapshot import State
 from mpstui.core.runs.monitor import Monitor
 from tests.core.runs.build import FakeClock, make_home, make_monitor
@@ -202,6 +203,33 @@ def test_no_database_of_a_stranger_keeps_us(tmp_path: Path, monkeypatch: pytest.
     for end in (17, 100, 5000):
         path.write_bytes(whole[:end] + b"\xff" * 3000)
         assert find_runs(path) == []
+
+
+def test_a_busy_machine_cuts_no_query_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mlflow.db"
+    database(path).close()
+    monkeypatch.setattr(_sqlite, "LONGEST_QUERY_SECONDS", 0.2)
+    monkeypatch.setattr(_sqlite, "_STEPS_BETWEEN_LOOKS", 10)
+    others = iter(range(10**6))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(others)))  # a second goes by at each look
+    assert len(Database(path).read("SELECT key FROM metrics")) == 4 * 52
+
+
+def test_a_database_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mlflow.db"
+    writer, reader = database(path, "WAL"), Database(path)
+    monkeypatch.setattr(_sqlite, "_PATIENCE_SECONDS", 0.0)
+    writer.execute("PRAGMA locking_mode = EXCLUSIVE")
+    writer.execute("INSERT INTO params VALUES ('x', 'y', 'a')")
+    told: list[BaseException] = []
+    while not told or isinstance(told[-1], NotNow):
+        with pytest.raises(OSError, match="locked") as caught:
+            reader.read("SELECT key FROM params")
+        told.append(caught.value)
+    assert 10 < len(told) < 100
+    writer.commit()
+    writer.close()
+    assert len(reader.read("SELECT key FROM params")) == 5
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
