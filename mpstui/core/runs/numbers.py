@@ -21,7 +21,7 @@ FEW_POINTS, MANY_TIMES = 60, 8
 _BEATS_OF_SHORT_EPOCH = 2
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
-_OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
+_OF_BEATS = ("step", "steps", "epoch", "epochs", "first_epoch", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
 
 
 class Witness(NamedTuple):

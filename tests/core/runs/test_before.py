@@ -9,6 +9,7 @@ import pytest
 
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.present import epoch_text
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from mpstui.wire.heartbeat import DeviceReading
@@ -50,6 +51,17 @@ def test_a_run_that_ends_in_the_set_up_is_where_the_attempt_before_was(
         assert (row["epoch"], row["epochs"], row["step"], row["loss"]) == (1, 300, 10, 1.5)
         assert (shown.numbers.of_attempt, row["attempt"]) == (1, attempts)
         assert shown.numbers.eta_seconds is None
+
+
+def test_epochs_that_were_reported_from_zero_are_counted_so_during_the_next_set_up(home: Home) -> None:
+    """Its own points have gone behind those of the new attempt, and the heartbeat alone tells of them."""
+    counted: dict[str, Any] = {"epochs": 5, "first_epoch": 0, "epoch_step": 30, "epoch_steps": 30}
+    run = RunBuilder(home).launch().exit(1, signal=9).beat(step=150, epoch=4, loss=0.5, **counted)
+    run.status("running", 2, trainer=[77, 5]).launch(2, checkpoint="epoch_4").hold()
+    run.points({"time": NOW, "attempt": 2, "other": 1.0})
+    for shown in both(home, run):
+        assert (epoch_text(shown.numbers), shown.numbers.step, shown.numbers.steps) == ("5/5", 150, 150)
+    run.release()
 
 
 def test_what_the_new_attempt_plans_is_its_own(home: Home) -> None:
