@@ -29,6 +29,7 @@ from . import CHUNK
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 _SUSPICIOUS = 1 << 24
+_END_BYTES, _ZEROS = 1 << 16, bytes(5)
 # The frame's length and checksum; time, step, one value with its tag and its number; the checksum.
 _SCALAR = re.compile(
     rb"(?s)([\x10-\xff])\0{7}.{4}\x09(.{8})(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?"
@@ -102,6 +103,20 @@ class TensorBoard:
             position = end
         self._offset += position
         return self._placed(found)
+
+    def glance(self) -> Sequence[Point]:
+        """What the end of a long file says, before it has been read."""
+        with storage.open_file(self.path) as file:
+            start = file.seek(0, os.SEEK_END) - _END_BYTES
+            if start <= 0 or self._offset:
+                return ()
+            file.seek(start)
+            begun = _first_record(file.read())
+        if begun is None:
+            return ()
+        end = TensorBoard(self.path)
+        end._offset = start + begun
+        return end.take(_END_BYTES)
 
     def _read(self, limit: int) -> bytes:
         """What comes next, a record of more than ``limit`` bytes whole; one that holds no scalars is passed over."""
@@ -183,6 +198,19 @@ class TensorBoard:
             columns[tag] = array("d", values)
         order = sorted(together.values(), key=lambda one: one[0][-1])
         return [point for steps, times, columns in order for point in self._rows.columns(columns, steps, times)]
+
+
+def _first_record(data: bytes) -> int | None:
+    """Where the first whole record begins: a length, most of whose bytes are zero, and its checksum."""
+    zeros = data.find(_ZEROS)
+    while zeros >= 0:
+        begun = zeros - 8 + len(_ZEROS)
+        if begun >= 0 and begun + _HEADER.size <= len(data):
+            length, checksum = _HEADER.unpack_from(data, begun)
+            if length and masked_crc32c(data[begun : begun + 8]) == checksum:
+                return begun
+        zeros = data.find(_ZEROS, zeros + 1)
+    return None
 
 
 def _signed(value: int) -> int:

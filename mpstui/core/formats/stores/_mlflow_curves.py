@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ....wire import storage
-from ...follow import LineTail
+from ...follow import LineTail, last_lines
 from ..points import Point
+from ..rows import Rows
 from ._curves import Curves, DatabaseCurves
 from ._sqlite import Database
 from .mlflow import INFINITE, metric_files
 
 _MOST_ROWS = 20_000
-_BYTES_A_FILE = 1 << 17
+_BYTES_A_FILE, _BYTES_OF_AN_END = 1 << 17, 1 << 10
+_VALUES = "key, value, timestamp, step, is_nan"
+_Columns = tuple[Sequence[float], Sequence[float], Sequence[float]]
+"""Steps, times and values of one metric."""
 
 
 class FolderCurves(Curves):
@@ -28,23 +32,30 @@ class FolderCurves(Curves):
         super().__init__(path)
         self._tails: dict[str, LineTail] = {}
 
+    def glance(self) -> Sequence[Point]:
+        """The newest values, which are the last lines."""
+        folder, parts = self.path / "metrics", dict[str, _Columns]()
+        for file in metric_files(folder):
+            line = last_lines(file, _BYTES_OF_AN_END).splitlines(keepends=True)[-1:]
+            if line and (columns := _columns(line[0])) is not None:
+                parts[str(file.relative_to(folder))] = columns
+        return _placed(Rows(self.name), parts)
+
     def take(self, limit: int) -> Sequence[Point]:
         folder = self.path / "metrics"
         for file in metric_files(folder):
             self._tails.setdefault(str(file.relative_to(folder)), LineTail(file))
-        parts = []
+        parts: dict[str, _Columns] = {}
         for name, tail in self._tails.items():
             growth = tail.read(_BYTES_A_FILE)
             if growth.data and (columns := _columns(growth.data)) is not None:
-                parts.append((columns[0][-1], name, columns))
-        self.rows.learn([name for _, name, _ in parts])
+                parts[name] = columns
         meta = storage.stamp(self.path / "meta.yaml")
         self.position = sum(tail.offset for tail in self._tails.values()) + (meta[2] if meta else 0)
-        parts.sort(key=lambda part: part[:2])
-        return [point for _, name, columns in parts for point in self.rows.columns({name: columns[2]}, *columns[:2])]
+        return _placed(self.rows, parts)
 
 
-def _columns(data: bytes) -> tuple[Sequence[float], Sequence[float], Sequence[float]] | None:
+def _columns(data: bytes) -> _Columns | None:
     """Steps, times and values of whole lines; what is no such line is left out."""
     words = data.split()
     if len(words) != 3 * data.count(b"\n"):
@@ -66,22 +77,35 @@ class TableCurves(DatabaseCurves):
         self._run = run
         self._last = -1
 
+    def glance(self) -> Sequence[Point]:
+        """The newest values, which have a table of their own."""
+        rows = self._database.read_now(f"SELECT {_VALUES} FROM latest_metrics WHERE run_uuid = ?", [self._run])
+        return _placed(Rows(self.name), _by_name(rows))
+
     def next_rows(self) -> tuple[Sequence[Point], int, bool]:
         rows = self._database.read(
-            "SELECT rowid, key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? AND rowid > ? "
-            f"ORDER BY rowid LIMIT {_MOST_ROWS}",
+            f"SELECT {_VALUES}, rowid FROM metrics WHERE run_uuid = ? AND rowid > ? ORDER BY rowid LIMIT {_MOST_ROWS}",
             [self._run, self._last],
         )
-        columns: dict[str, tuple[array[float], array[float], array[float]]] = {}
-        for row, key, value, moment, step, is_nan in rows:
-            self._last = row
-            if not isinstance(key, str) or not all(isinstance(one, (int, float)) for one in (value, moment, step)):
-                continue
-            number = math.nan if is_nan else math.copysign(math.inf, value) if abs(value) >= INFINITE else value
-            found = columns.setdefault(key, (array("d"), array("d"), array("d")))
-            for column, one in zip(found, (step, moment / 1000, number), strict=True):
-                column.append(one)
-        self.rows.learn(list(columns))
-        order = sorted(columns, key=lambda name: columns[name][0][-1])
-        placed = [self.rows.columns({name: columns[name][2]}, *columns[name][:2]) for name in order]
-        return [point for points in placed for point in points], len(rows), len(rows) < _MOST_ROWS
+        self._last = rows[-1][-1] if rows else self._last
+        return _placed(self.rows, _by_name(rows)), len(rows), len(rows) < _MOST_ROWS
+
+
+def _by_name(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Columns]:
+    """The columns of each metric; a row of something else is left out."""
+    columns: dict[str, tuple[array[float], array[float], array[float]]] = {}
+    for key, value, moment, step, is_nan, *_ in rows:
+        if not isinstance(key, str) or not all(isinstance(one, (int, float)) for one in (value, moment, step)):
+            continue
+        number = math.nan if is_nan else math.copysign(math.inf, value) if abs(value) >= INFINITE else value
+        found = columns.setdefault(key, (array("d"), array("d"), array("d")))
+        for column, one in zip(found, (step, moment / 1000, number), strict=True):
+            column.append(one)
+    return dict(columns)
+
+
+def _placed(rows: Rows, columns: Mapping[str, _Columns]) -> list[Point]:
+    """The points of metrics, each with steps of its own; the newest last."""
+    rows.learn(list(columns))
+    order = sorted(columns, key=lambda name: (columns[name][0][-1], name))
+    return [point for name in order for point in rows.columns({name: columns[name][2]}, *columns[name][:2])]

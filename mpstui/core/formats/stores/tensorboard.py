@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ....wire import storage
 from ..event_values import Beside
 from ..media import Media
 from ..points import Point, PointColumns, Priority
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..files.tensorboard import TensorBoard
 
 _MARK = "tfevents"
+_MOST_ENDS = 3
 _BY_THE_TIME = re.compile(r"\d{9,11}\.\d{1,9}")
 
 
@@ -63,6 +65,13 @@ class EventCurves(Curves):
     def settings(self) -> Mapping[str, str]:
         """The arguments of the run (hparams)."""
         return self.beside.settings
+
+    def glance(self) -> Sequence[Point]:
+        """What the ends of its newest files say."""
+        from ..files.tensorboard import TensorBoard
+
+        newest = sorted(event_files(self.path), key=lambda file: storage.stamp(file) or (0, 0, 0))[-_MOST_ENDS:]
+        return [point for file in newest for point in TensorBoard(file).glance()]
 
     def take(self, limit: int) -> Sequence[Point]:
         from ..files.tensorboard import TensorBoard

@@ -19,7 +19,7 @@ from ._sqlite import Database
 if TYPE_CHECKING:
     from ..files import MetricFile
 
-_MOST_ROWS = 5000
+_MOST_ROWS, _FEW_ROWS = 5000, 50
 _MOST_RUNS = 20_000
 _DEEPEST = 5
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -67,6 +67,10 @@ _METRICS = {
     one: f"SELECT id, timestamp, step, metrics FROM metrics WHERE {one} = ? AND id > ? ORDER BY id LIMIT {_MOST_ROWS}"
     for one in _COLUMNS
 }
+_NEWEST = {
+    one: f"SELECT timestamp, step, metrics FROM metrics WHERE {one} = ? ORDER BY id DESC LIMIT {_FEW_ROWS}"
+    for one in _COLUMNS
+}
 _MACHINE = {
     one: f"SELECT id, timestamp, metrics FROM system_metrics WHERE {one} = ? AND id > ? ORDER BY id LIMIT {_MOST_ROWS}"
     for one in _COLUMNS
@@ -85,6 +89,18 @@ class TrackioCurves(DatabaseCurves):
         self._last = self._last_of_machine = -1
         self._times: list[float] = []
         self._steps: list[float] = []
+
+    def glance(self) -> Sequence[Point]:
+        """The newest rows."""
+        from ..rows import Row, Rows
+
+        rows = self._database.read_now(_NEWEST[self._column], [self._run])[::-1]
+        told = [
+            Row(dict(_numbers(_object(text))), float(step), _moment(stamp) or float("nan"))
+            for stamp, step, text in rows
+            if isinstance(step, (int, float))
+        ]
+        return Rows(self.name).place([row for row in told if row.values])
 
     def next_rows(self) -> tuple[Sequence[Point], int, bool]:
         from ..rows import Row
