@@ -20,7 +20,7 @@ from ..core.runs.local_machine import LocalMachine
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable, parse_query
 from ..core.runs.reader import RunReader
-from ..core.runs.stored import meant
+from ..core.runs.stored_once import meant
 from ..core.runs.summaries import Summaries
 from ..core.runs.watching import Watching
 from ..wire.liveness import boot_id, system_process_table

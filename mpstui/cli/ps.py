@@ -132,8 +132,8 @@ def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
     """The matching rows at a path, one by one, so that a store of any size fits into memory."""
     from ..core.formats.stores import require_path
     from ..core.runs.local_machine import LocalMachine
-    from ..core.runs.stored import every_run
     from ..core.runs.stored_best import kept_in
+    from ..core.runs.stored_once import every_run
 
     path = Path(word).expanduser().absolute()
     require_path(path)

@@ -115,7 +115,7 @@ def one_run(monitor: Monitor, home: Home, word: str) -> str:
 
     keys = keys_of(monitor, home, word)
     if len(keys) > 1:
-        from ..core.runs.stored import meant
+        from ..core.runs.stored_once import meant
 
         keys = meant(Path(word), keys)
     if len(keys) > 1:

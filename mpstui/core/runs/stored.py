@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ from ...wire.secrets import masked, masked_words
 from ..follow import Budget, FollowedFile
 from ..formats.stores import StoredRun, find_runs
 from ..formats.told import SYSTEM, RunTold
-from ..model.errors import UsageError
 from ..model.exits import ExitSummary
 from ..model.snapshot import RunSnapshot, State
 from ..series.direction import better
@@ -364,41 +362,3 @@ class StoreFolder:
             self._shown += len(fresh)
             self._look_at = begun + max(LOOK_SECONDS, (machine.monotonic() - begun) / LOOKING_SHARE)
         return fresh
-
-
-def every_run(path: Path, machine: LocalMachine, kept: KeptBest | None = None) -> Iterator[RunSnapshot]:
-    """Each run of a store as a list shows it, one after the other, however many there are; the newest first."""
-    for run in find_runs(path):
-        yield _read_to_its_end(reader_of(run, machine, kept=kept))
-
-
-def _read_to_its_end(reader: RunFollower) -> RunSnapshot:
-    """What a list shows of a run, on a busy machine too."""
-    budget = Budget(LOOK_SECONDS, time.thread_time)
-    seen = reader.refresh(full=False, budget=budget)
-    while not reader.caught_up and not budget.spent:
-        seen = reader.refresh(full=False, budget=budget)
-    return seen
-
-
-def meant(path: Path, keys: list[str]) -> list[str]:
-    """The keys of a path's runs where one is wanted: its own, whatever runs are in folders below it."""
-    own = str(path.expanduser().absolute())
-    return [own] if own in keys else keys
-
-
-def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
-    """What is known about how the run of a foreign folder ended, without its curves.
-
-    Raises:
-        UsageError: it contains several.
-    """
-    found = find_runs(path)
-    keys = meant(path, [run.key for run in found])
-    if len(keys) > 1:
-        raise UsageError(f"{path} holds {len(keys):,} runs", f"name one of them, such as {keys[0]}")
-    found = [run for run in found if run.key in keys]
-    if not found:
-        return _read_to_its_end(WatchedReader(path, machine))
-    seen = _read_to_its_end(reader_of(found[0], machine))
-    return replace(seen, output=found[0].output or seen.output)

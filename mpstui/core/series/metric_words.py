@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
@@ -24,7 +25,7 @@ _CRITERIA = frozenset(
 )
 """Of a classifier. What is measured of any model, whatever it minimizes (``mse``), is none."""
 _NUMBER = re.compile(r"(\d+)")
-NAMES_REMEMBERED = 1 << 14
+NAMES_REMEMBERED, _SETS_REMEMBERED = 1 << 14, 1 << 8
 """The meaning of names is looked up again for each picture."""
 
 
@@ -49,6 +50,32 @@ def respelt(name: str) -> str:
 def names_a_criterion(name: str) -> bool:
     """Whether a metric is named by what is minimized: ``val_nll``, ``eval/ce_loss``."""
     return measured(name).removesuffix(" loss") in _CRITERIA
+
+
+@lru_cache(_SETS_REMEMBERED)
+def drawn_over(curves: tuple[tuple[str, bool, str], ...]) -> Mapping[str, str]:
+    """The validation curves that are drawn over a training curve, each with that one's name.
+
+    At most one is drawn over each; those of another axis stay alone. Where nothing validated is called a loss, the one
+    that is named by its criterion (``val_nll``) is drawn over the loss.
+
+    Args:
+        curves: of each its name, whether it was measured in an evaluation, and its axis.
+    """
+    trained: dict[tuple[str, str], str] = {}
+    for name, evaluation, axis in curves:
+        if not evaluation:
+            trained.setdefault((measured(name), axis), name)
+    found: dict[str, str] = {}
+    for name, evaluation, axis in curves:
+        below = trained.pop((measured(name), axis), None) if evaluation else None
+        if below is not None:
+            found[name] = below
+    criteria = [(name, axis) for name, evaluation, axis in curves if evaluation and names_a_criterion(name)]
+    if len(criteria) == 1 and criteria[0][0] not in found:
+        below = trained.get(("loss", criteria[0][1]))
+        found.update({criteria[0][0]: below} if below is not None else {})
+    return found
 
 
 @lru_cache(NAMES_REMEMBERED)

@@ -28,8 +28,7 @@ from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
 from ..series.direction import best, better
-from ..series.metric_words import measured, reading_order
-from ..series.validation import drawn_over
+from ..series.metric_words import drawn_over, measured, reading_order
 from .anonymous import without_the_user
 from .page_images import images_on_a_page
 
@@ -112,7 +111,7 @@ def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str,
     charts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     titles: dict[tuple[str, str], str] = {}
     for place, one in enumerate(snapshots):
-        over = drawn_over(one.series)
+        over = drawn_over(tuple((name, view.evaluation, view.axis) for name, view in one.series.items()))
         for name, view in one.series.items():
             if not len(view.x):
                 continue

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView, State
 from ...core.present import loss_text
-from ...core.series.metric_words import is_of_pace, reading_order
-from ...core.series.validation import drawn_over
+from ...core.series.metric_words import drawn_over, is_of_pace, reading_order
 from ..rows import clean
 from .scale import Frame
 
@@ -94,10 +93,15 @@ def metric_names(snapshot: RunSnapshot) -> list[str]:
 
     A validation series is drawn over its training series, not alone.
     """
-    over = drawn_over(snapshot.series)
+    over = validations(snapshot)
     names = [name for name in snapshot.series if name not in over]
     ranks = ((name != "loss", "loss" not in name.lower(), is_of_pace(name), reading_order(name)) for name in names)
     return [name for _, name in sorted(zip(ranks, names, strict=True))]
+
+
+def validations(snapshot: RunSnapshot) -> Mapping[str, str]:
+    """The curves that are drawn over another one, each with that one's name."""
+    return drawn_over(tuple((name, view.evaluation, view.axis) for name, view in snapshot.series.items()))
 
 
 def none_reported(what: str, *, ended: bool) -> str:
@@ -118,7 +122,7 @@ def is_of_the_agent(snapshot: RunSnapshot) -> bool:
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     shown: SeriesView | None = snapshot.series.get(name)
-    over = drawn_over(snapshot.series)
+    over = validations(snapshot)
     evaluation = next((snapshot.series[above] for above, below in over.items() if below == name), None)
     if shown is not None and shown.evaluation:
         shown, evaluation = None, shown

@@ -13,8 +13,7 @@ from textual.message import Message
 
 from ...core.model.snapshot import SeriesView
 from ...core.series.pyramid import debiased_average
-from ...core.series.validation import drawn_over
-from ..charting.data import ChartData, chart_data, is_coarse, metric_names, over_time, with_ghost
+from ..charting.data import ChartData, chart_data, is_coarse, metric_names, over_time, validations, with_ghost
 from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView, draw, frame, legend
 from ..charting.scale import Frame
@@ -103,7 +102,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
     def _take_facts(self) -> None:
         """Choose the metric, and put its curves on the axis that is chosen."""
         if self.facts is not None:
-            self._metrics, over = metric_names(self.facts.snapshot), drawn_over(self.facts.snapshot.series)
+            self._metrics, over = metric_names(self.facts.snapshot), validations(self.facts.snapshot)
             if self.expected and (drawn := over.get(self.expected, self.expected)) in self._metrics:
                 self._is_chosen, self._metric, self.expected = True, drawn, ""
             if self._metric not in self._metrics or ("loss" in self._metrics and not self._is_chosen):
@@ -247,7 +246,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
     def choose(self, name: str) -> None:
         """Draw a metric, with the window and the cursor as they are; of one without a curve nothing changes."""
         self._take_facts()
-        drawn = drawn_over(self.facts.snapshot.series).get(name, name) if self.facts is not None else name
+        drawn = validations(self.facts.snapshot).get(name, name) if self.facts is not None else name
         if drawn in self._metrics and drawn != self._metric:
             self._is_chosen, self._metric = True, drawn
             self.view = self.view._replace(log=None)

@@ -16,8 +16,7 @@ from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import NOT_FINITE, number, whole
 from ...core.series.direction import Better, best_point
 from ...core.series.overview import metrics_of
-from ...core.series.validation import drawn_over
-from ..charting.data import ChartData, chart_data, has_said_all, none_reported, reading
+from ..charting.data import ChartData, chart_data, has_said_all, none_reported, reading, validations
 from ..charting.plot import GUTTER, ChartView, draw, frame
 from ..charting.scale import Frame, nice_step
 from ..graphics import Picture, Raster
@@ -295,7 +294,7 @@ class MetricGrid(PixelPanel):
 
 def names_of(snapshot: RunSnapshot, pattern: str = "") -> list[str]:
     """The metrics that have a chart, in the order of the table: validation is drawn over its training."""
-    over = drawn_over(snapshot.series)
+    over = validations(snapshot)
     drawn = (over.get(one.name, one.name) for one in metrics_of(snapshot, pattern) if one.view is not None)
     return list(dict.fromkeys(drawn))
 

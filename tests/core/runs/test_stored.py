@@ -18,7 +18,7 @@ from mpstui.core.hosts.local import LocalServices
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_explaining
-from mpstui.core.runs import stored
+from mpstui.core.runs import stored, stored_once
 from mpstui.core.runs.comparison import columns, settings_of
 from mpstui.core.runs.details import details
 from mpstui.core.runs.listing import best_of
@@ -416,8 +416,8 @@ def test_a_busy_machine_takes_no_numbers_from_an_answer(
     run_of(tmp_path / "runs", "first", 0.5, w.exited(0), count=9000)
     monitor, machine = make_monitor(home, FakeClock()), LocalMachine(system_process_table(), boot_id())
     monitor.watch_all(tmp_path / "runs")
-    list(stored.every_run(tmp_path / "runs", machine))  # with all that it imports
-    monkeypatch.setattr(stored, "LOOK_SECONDS", 0.5)
+    list(stored_once.every_run(tmp_path / "runs", machine))  # with all that it imports
+    monkeypatch.setattr(stored_once, "_SECONDS_A_RUN", 0.5)
     read = MetricSource.read
 
     def slowly(source: MetricSource) -> Sequence[Point]:
@@ -425,5 +425,5 @@ def test_a_busy_machine_takes_no_numbers_from_an_answer(
         return read(source)
 
     monkeypatch.setattr(MetricSource, "read", slowly)
-    for seen in (list(stored.every_run(tmp_path / "runs", machine)), monitor.refresh_whole(0.5)):
+    for seen in (list(stored_once.every_run(tmp_path / "runs", machine)), monitor.refresh_whole(0.5)):
         assert [(one.state, one.series["loss"].count) for one in seen] == [(State.FINISHED, 9000)]
