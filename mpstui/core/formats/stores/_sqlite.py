@@ -27,7 +27,8 @@ LONGEST_VALUE_BYTES = 1 << 24
 MOST_BYTES = 1 << 28
 """Of all texts that one query gives."""
 _STEPS_BETWEEN_LOOKS = 100_000
-_PATIENCE_SECONDS = 0.1
+_PATIENCE_SECONDS, _LONGER_PATIENCE_SECONDS = 0.1, 2.0
+"""A writer holds the lock while its bytes go to the disk; on a busy machine nearly all the time."""
 _MOST_MISSES, _MOST_LOCKED = 3, 30
 """A database that is written all the time is asked with a lock then, for as long as one short query takes. One that is
 locked all the time cannot be read."""
@@ -64,8 +65,10 @@ class Database:
         found = self.read_now("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
         return frozenset(str(name) for name, made in found if "VIRTUAL" not in str(made).upper())
 
-    def read(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query.
+    def read(
+        self, statement: str, arguments: Sequence[Any] = (), *, patience: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        """All rows of a query; ``patience``: how many seconds to wait for the lock, if one has to be taken.
 
         Raises:
             NotNow: it is being written. OSError: it cannot be read.
@@ -75,7 +78,8 @@ class Database:
         alone = not logged and self._misses < _MOST_MISSES
         before = self._stamps()
         try:
-            found = self._asked(f"{'immutable=1' if alone else 'mode=ro'}", statement, arguments)
+            seconds = _PATIENCE_SECONDS if patience is None else patience
+            found = self._asked("immutable=1" if alone else "mode=ro", statement, arguments, seconds)
         except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:
             # UnicodeError: the library decodes names of columns itself, strictly.
             self._misses += 1
@@ -94,7 +98,7 @@ class Database:
         for _ in range(_MOST_MISSES):
             with suppress(NotNow):
                 return self.read(statement, arguments)
-        return self.read(statement, arguments)
+        return self.read(statement, arguments, patience=_LONGER_PATIENCE_SECONDS)
 
     def _is_being_written(self, before: tuple[object, object]) -> bool:
         return before[1] is not None or self._stamps() != before
@@ -106,10 +110,10 @@ class Database:
             if there is not None and not stat.S_ISREG(there.st_mode):
                 raise OSError(f"{self.path.name}{ending} is no file")
 
-    def _asked(self, mode: str, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _asked(self, mode: str, statement: str, arguments: Sequence[Any], patience: float) -> list[tuple[Any, ...]]:
         end = time.thread_time() + LONGEST_QUERY_SECONDS
         address = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
-        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS)) as connection:
+        with closing(sqlite3.connect(address, uri=True, timeout=patience)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
             connection.set_progress_handler(lambda: int(time.thread_time() > end), _STEPS_BETWEEN_LOOKS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
@@ -173,10 +174,32 @@ def test_the_runs_of_a_database_in_the_middle_of_a_transaction_are_found(tmp_pat
     writer.close()
 
 
+def test_the_runs_of_a_database_are_found_once_a_slow_writer_is_through(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    database(path).close()
+    locked = threading.Event()
+
+    def write() -> None:
+        writer = sqlite3.connect(path)
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("INSERT INTO params VALUES ('x', 'y', 'a')")
+        locked.set()
+        time.sleep(0.7)
+        writer.commit()
+        writer.close()
+
+    other = threading.Thread(target=write)
+    other.start()
+    assert locked.wait(60)
+    assert len(find_runs(path)) == 3
+    other.join()
+
+
 def test_a_database_that_is_locked_is_no_log(monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mlflow.db"
     writer = database(path)
     monkeypatch.setattr(_sqlite, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(_sqlite, "_LONGER_PATIENCE_SECONDS", 0.01)
     writer.execute("BEGIN EXCLUSIVE")
     writer.execute("INSERT INTO metrics VALUES ('val_loss 7.0', 7.0, 0, 'b', 50, 0)")
     assert path.with_name("mlflow.db-journal").exists()
