@@ -19,6 +19,7 @@ from .measures import is_count_of_evaluation
 from .names import NameScope, Role, classify
 from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase, Point, PointColumns, Standing
 from .records import ALIASES, EPOCH, LEARNING_RATE, read_record
+from .told import SYSTEM
 
 _NAN = math.nan
 _MOST_NAMES = 2000
@@ -55,6 +56,8 @@ class Rows:
         self._summary: LossSummary | None = None
         self._lr: float | None = None
         self._step: float = _NAN
+        self._loss_step: float = _NAN
+        """The newest one of the loss."""
         self._epoch: float = _NAN
         self._first_epoch = 1
         self.attempt = 0
@@ -86,8 +89,15 @@ class Rows:
         times: Sequence[float],
         epochs: Sequence[float] | None = None,
     ) -> list[Point]:
-        """The points of metrics that have their steps in common, once `learn` knows them."""
-        return self._points(columns, steps, times, epochs or array("d", [_NAN]) * len(steps))
+        """The points of metrics that have their steps in common, once `learn` knows them.
+
+        Steps behind those of the loss count something else than the run's, say epochs, and so do those of the machine.
+        """
+        if self._loss in columns:
+            aside, self._loss_step = False, steps[-1]
+        else:
+            aside = steps[-1] < self._loss_step or all(name.startswith(SYSTEM) for name in columns)
+        return self._points(columns, steps, times, epochs or array("d", [_NAN]) * len(steps), aside=aside)
 
     def learn(self, names: Sequence[str]) -> None:
         """Take notice of metrics that are about to come, each in a column of its own."""

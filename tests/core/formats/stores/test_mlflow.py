@@ -150,6 +150,22 @@ def test_a_database_that_is_being_written(monitor: Monitor, tmp_path: Path, mode
     writer.close()
 
 
+@pytest.mark.parametrize("name", ["system/cpu_utilization_percentage", "val_acc"])
+def test_what_is_counted_by_something_else_is_not_the_step_of_the_run(
+    monitor: Monitor, tmp_path: Path, name: str
+) -> None:
+    """MLflow counts what it measures of the machine, and programs their evaluations by epochs."""
+    writer = database(tmp_path / "mlflow.db")
+    key = f"{tmp_path / 'mlflow.db'}#b"
+    monitor.watch_all(tmp_path / "mlflow.db")
+    for count in range(3):
+        writer.execute("INSERT INTO metrics VALUES (?, 0.5, ?, 'b', ?, 0)", (name, START + 60 + count, count))
+        writer.commit()
+        shown = monitor.snapshot(key)
+        assert (shown.numbers.step, list(shown.series[name].x)) == (49, [float(one) for one in range(count + 1)])
+    writer.close()
+
+
 def test_what_somebody_writes_meanwhile_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mlflow.db"
     writer, reader = database(path), Database(path)
