@@ -267,6 +267,7 @@ def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) ->
         ),
         ("cuda_hardcoded", "RuntimeError: 0 active drivers ([]). There should only be one.", None),
         ("dtype_mismatch", "RuntimeError: expected scalar type Long but found Float", None),
+        ("cpu_oom", "MemoryError: Unable to allocate 29.8 GiB for an array with shape (50000, 512)", None),
         (
             "mps_assert_ndarray",
             "failed assertion `[MPSNDArray x:] error: start (3) is not less'",

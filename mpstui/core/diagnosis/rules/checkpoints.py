@@ -138,6 +138,23 @@ RULES = (
         confidence=0.95,
     ),
     Rule(
+        id="save_pickle",
+        title="What is to be saved cannot be pickled",
+        cause="torch.save pickles whatever is no tensor, and a lambda, a function within a function or an open handle "
+        "is part of it: in a model, a scheduler or the arguments.",
+        remedy=Remedy(
+            text="Save `state_dict()` and plain values in place of whole objects, or move the function to the top of "
+            "its module."
+        ),
+        sources=("torch/serialization.py",),
+        patterns=(
+            r"\n[^\n]{0,20}pickler\.dump\(obj\)\n(?:[^\n]{0,20}[~^]{3}[^\n]{0,80}\n)?"
+            r"[^\n]{1,60}Error: (?:Can't|cannot) (?:pickle|get)",
+        ),
+        confidence=0.95,
+        outranks=("dl_pickle",),
+    ),
+    Rule(
         id="save_folder",
         title="The folder to save into cannot be written",
         cause="torch.save makes no folders: the one that the checkpoint should go into does not exist, or its disk "

@@ -12,6 +12,12 @@ RULES = (
             text="Halve the batch size and double gradient accumulation (the effective batch stays the same), use "
             "fewer DataLoader workers, close other programs; a data set read whole into memory must be read in parts.",
             args=SMALLER_BATCH,
+            defeated_by=(
+                r"Unable to allocate [\d.]+ [GTP]iB for an array",
+                "An array of this size holds the data set, and not a batch",
+            ),
+            otherwise="Read the data in parts: a Dataset that opens each file when it is asked for, or numpy.memmap; "
+            "float32 takes half the room of float64.",
         ),
         sources=("open-edge-platform/anomalib#1094", "austinxu87/handsoff#4", "chrischute/squad#5"),
         patterns=(

@@ -171,6 +171,8 @@ RULES = (
             r"\b(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Trainer|Config)\.__init__\(\) got an unexpected keyword",
             r"Trainer\.compute_loss\(\) got an unexpected keyword argument \Wnum_items_in_batch",
             r"Trainer\._get_(?:train|eval)_sampler\(\) (?:takes \d|got an unexpected)",
+            r"module \W?(?:transformers|datasets|trl|peft|timm|(?:pytorch_)?lightning|torchvision|torchaudio|torchtext)"
+            r"[\w.]{0,80}\W? has no attribute",
             r"Couldn't load custom C\+\+ ops",
             r"\bCUDAMismatchException\b",
             r"detected CUDA version \([\d.]+\) mismatches the version that was used to compile",

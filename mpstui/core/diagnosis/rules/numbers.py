@@ -34,6 +34,7 @@ RULES = (
             _NONFINITE + r" values? (?:found |detected )?(?:in|for) (?:the )?\w{0,20} ?loss",
             r"returned nan values in its \d+th output",
             r"probability tensor contains either .{0,20}(?:inf|nan)",
+            r"normal expects all elements of std >= 0",
             r"Input contains (?:NaN|infinity)",
             r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?nans?\b",
             r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?(?:\+|-)?inf(?:s|inity)?\b",

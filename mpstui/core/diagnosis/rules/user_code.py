@@ -42,6 +42,7 @@ RULES = (
             r"the number of sizes provided \(\d+\) must be greater or equal",
             r"batch[12] must be a 3D tensor",
             r"must have (?:the )?same reduction dim, but got",
+            r"weight tensor should be defined either for all",
         ),
         confidence=0.86,
     ),
