@@ -27,7 +27,7 @@ files; nothing is asked of you. Examples:
     parser.add_argument(
         "--name",
         metavar="NAME",
-        help="name of the profile (default: the script's; its folder's for train.py, main.py, run.py)",
+        help="name of the profile and its file (default: the script's)",
     )
     parser.add_argument("--to", metavar="FILE", help="where it is written (default: profiles/NAME.toml)")
     parser.add_argument("--replace", action="store_true", help="replace a file that is there")
@@ -81,8 +81,9 @@ def _tell(made: Proposal, file: Path, run: str | None, *, as_json: bool) -> None
         return
     say(str(file))
     silent = made.complaint or "the program says nothing about its arguments"
+    called = file.stem if file.parent == Path.cwd() / "profiles" else file
     known = " and ".join(made.sources) or f"the command alone: {silent}"
     known += f" ({made.complaint})" if made.sources and made.complaint else ""
-    say(f"made from {known}; start it with `mpstui launch {file}`")
+    say(f"made from {known}; start it with `mpstui launch {called}`")
     if run is None:
         say("no run of it was found: after one, the same `mpstui init` with --replace adds what it saves")

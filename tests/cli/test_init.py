@@ -47,6 +47,14 @@ def test_a_run_becomes_a_profile_that_resumes(folder: Path) -> None:
     assert told("show", run)["profile"] == "net"
 
 
+@pytest.mark.parametrize("name", ["train", "main"])
+def test_a_profile_is_called_as_its_script_and_shown_with_its_folder(folder: Path, name: str) -> None:
+    (folder / f"{name}.py").write_text(TRAIN)
+    said = ok("init", "--", sys.executable, f"{name}.py", cwd=folder)
+    assert f"start it with `mpstui launch {name}`" in said
+    assert f'name = "{folder.name} {name}"\n' in (folder / "profiles" / f"{name}.toml").read_text()
+
+
 def test_what_a_launch_of_the_profile_saved_is_added_to_it(folder: Path) -> None:
     command = ["--", sys.executable, "net.py", "--epochs", "2"]
     assert "with --replace adds what it saves" in ok("init", *command, cwd=folder)

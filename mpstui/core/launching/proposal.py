@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ...wire import storage
 from ...wire.records import ExitRecord, LaunchRecord, Spec
-from ...wire.rundir import RunDir, run_dirs, slug
+from ...wire.rundir import RunDir, run_dirs
 from ...wire.secrets import hides
 from ...wire.storage import UnreadableRecord
 from ..machine import is_python
@@ -126,8 +126,8 @@ def _typed(command: Sequence[str], known: Sequence[Argument], cwd: Path, name: s
     """The profile of the command as it was typed, with its short options replaced by their long names."""
     long = {flag: f"--{one.name}" for one in known for flag in one.flags if flag[:2] != "--" and one.name[:1] != "-"}
     typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
-    if name is None and typed.name in ("main", "train", "run"):  # the folder says more
-        typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
+    if name is None and typed.name in ("main", "train", "run"):  # in a list of several projects the folder says more
+        typed = replace(typed, name=f"{cwd.name} {typed.name}")
     return typed
 
 
