@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...wire.records import QueueRule
 from ...wire.secrets import HIDDEN, masked_words
-from ..machine import DEVICES, Machine, this_machine
+from ..machine import Machine, this_machine
 from ..model.errors import OperationError, UsageError
 from ..profiles.first_run import require_own_profile
 from ..profiles.library import ProfileEntry, list_profiles, load_profile
@@ -45,6 +45,7 @@ from .form_fields import (
     Preview,
     at_field,
     command_line,
+    device_field,
     named,
     read,
     split,
@@ -105,8 +106,7 @@ class Launcher:
         from ...wire.rundir import RunDir
         from .editing import environment_of, recorded_choice
 
-        run = RunDir(snapshot.dir)
-        before = recorded_choice(run)
+        before = recorded_choice(run := RunDir(snapshot.dir))
         choice = cure.choice if cure is not None else before
         return Draft(self, choice, cure, environment_of(run, self.environ, self.machine), before=before)
 
@@ -186,19 +186,19 @@ class Draft:
             Field(ARGUMENT + key, key, text, ("true", "false") if key in switches else ())
             for key, text in self._arguments.items()
         )
-        waits = [f"{one['run']}:{one['when']}" for one in choice.queue.after]
-        left_out = (f"-{name}" for name in choice.drop_env)
-        variables = shlex.join([*(f"{name}={value}" for name, value in choice.env.items()), *left_out])
+        waits = shlex.join(f"{one['run']}:{one['when']}" for one in choice.queue.after)
+        given = [f"{name}={value}" for name, value in choice.env.items()]
+        variables = shlex.join([*given, *(f"-{name}" for name in choice.drop_env)])
         command = () if self._starts else (Field(COMMAND, "command", command_line(self._words)),)
         when = (
             Field(MORE_SWEPT, "sweep", "", hint="lr=0.1,0.01 seed=1,2,3"),
-            Field(AFTER, "start after", shlex.join(waits), hint="RUN, RUN:any or RUN:fail"),
+            Field(AFTER, "start after", waits, hint="RUN, RUN:any or RUN:fail"),
             Field(QUEUE, "queue", choice.queue.group or "", hint="auto, or a name"),
         )
         return (
             Field("name", "name", choice.name or profile.name),
             *(scheduler_fields(choice, self._launcher.schedulers) if self._starts else ()),
-            Field("device", "device", choice.device or profile.device, tuple(DEVICES)),
+            device_field(choice, lambda: self._plan({}, choice, check=False)),
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
             *command,
             *(Field(SWEEP + key, f"sweep {key}", text) for key, text in self._sweep.items()),
@@ -234,8 +234,8 @@ class Draft:
         from .telling import preview_of, told
 
         choices = self.choices(values)
-        runs = self._launcher.home.runs if self._starts else None
-        found = preview_of([told(self._plan(values, choice, check=False), runs) for choice in choices])
+        runs, plans = self._launcher.home.runs, (self._plan(values, choice, check=False) for choice in choices)
+        found = preview_of([told(one, runs if self._starts else None) for one in plans])
         return replace(
             found,
             warnings=(*([self._note] if self._note else []), *found.warnings),

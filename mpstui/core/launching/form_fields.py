@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ...wire.secrets import HIDDEN
+from ..machine import DEVICES
 from ..model.checks import environment_name
-from ..model.errors import UsageError
+from ..model.errors import OperationError, UsageError
 from ..profiles.model import ArgumentValue, Profile
 from ..profiles.written import written_options
-from .choice import parse_environment
+from .choice import LaunchChoice, parse_environment
 
 if TYPE_CHECKING:
     from .command import EnvLine
+    from .planning import LaunchPlan
 
 Words = TypeVar("Words")
 
@@ -44,6 +46,16 @@ class Field:
     """Shown in an empty field: what it may contain. An argument left empty is not passed."""
     when: tuple[str, tuple[str, ...]] | None = None
     """The field is only shown while another one has one of these values: its key, and the values. None: always."""
+
+
+def device_field(choice: LaunchChoice, plan: Callable[[], LaunchPlan]) -> Field:
+    """The devices that the program can be put on, by its own arguments or by hiding the others from it."""
+    asked = choice.device or choice.profile.device
+    try:
+        known: Collection[str] = plan().template.variants
+    except (OperationError, UsageError):  # the form says what is wrong
+        known = DEVICES
+    return Field("device", "device", asked, tuple(one for one in DEVICES if one in known or one == asked))
 
 
 @dataclass(frozen=True, slots=True)
