@@ -112,7 +112,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
         # macOS may have killed it for memory without a report; its log takes seconds, so the record comes first.
         line = machine.memory_kill_log(attempt.family.leader.pid) if attempt.family.leader else None
         if line:
-            supervision.journal.event("note", f"killed by macOS for memory: {line}")
+            supervision.journal.event("note", f"killed by macOS for memory: {line}", memory_kill=line)
     rehearsed = supervision.launched is not None and supervision.launched.rehearsal is not None
     event = alerts.event_of(supervision.run, supervision.spec, record)
     if event and not rehearsed:
@@ -169,11 +169,11 @@ def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
-    """Who may have sent a SIGKILL that was not ours: the system, for lack of memory."""
+    """Who may have sent a SIGKILL that was not ours: the system, for lack of memory, or not the system."""
     kills = supervision.memory.new_kills()
     if kills is not None:
-        killed = f"{kills} process(es)" if kills else "nothing"
-        return {"memory": f"Linux killed {killed} for memory during this attempt"}
+        named, killed = ("memory", f"{kills} process(es)") if kills else ("no_memory_kill", "nothing")
+        return {named: f"Linux killed {killed} for memory during this attempt"}
     leader = attempt.family.leader
     report = machine.memory_kill_report(leader.pid, supervision.journal.status.started or 0.0) if leader else None
     return {"memory": report} if report else {}

@@ -31,12 +31,6 @@ FIRST_ERROR = b"Traceback (most recent call last)"
 NEAR_LIMIT, PLENTIFUL = 0.9, 0.75
 """Shares of the memory that are used up, or leave enough."""
 GROWING_BYTES_PER_SECOND = 1 << 20  # a leak worth the name: 3.6 GB in an hour
-_MEMORY_EVENT = re.compile(
-    r"memorystatus: killing|JetsamEvent|largest ?process|low swap|Out of memory: Kill|oom[-_ ]kill"
-    r"|killed by \w+ for memory|Linux killed \d+ process",
-    re.IGNORECASE,
-)
-_NO_MEMORY_KILL = "Linux killed nothing"
 _NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w{1,200})")
 _LEVELS_UP = 3
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
@@ -88,7 +82,8 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
         exit_code=exited.code,
         requested_by=exited.requested_by,
         action=exited.action,
-        memory_events=(*exited.evidence.values(), *_noted_kills(run, number)),
+        memory_events=(*filter(None, [exited.evidence.get("memory")]), *_noted_kills(run, number)),
+        no_memory_kill=exited.evidence.get("no_memory_kill", ""),
         machine_memory_ratio=machine_memory_used(run.telemetry, number, exited.ended),
     )
 
@@ -96,10 +91,10 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
 def _noted_kills(run: RunDir, attempt: int) -> Iterator[str]:
     """What the supervisor found in the system's log after it had written the record of an end."""
     for line in (_unless_torn(lambda: storage.read_text(run.events)) or "").splitlines():
-        if "killed by macOS for memory" in line:
+        if '"memory_kill"' in line:
             with contextlib.suppress(UnreadableRecord):
                 event = storage.load_object(line)
-                yield from [str(event.get("text"))] if event.get("attempt") == attempt else ()
+                yield from [str(event["memory_kill"])] if event.get("attempt") == attempt else ()
 
 
 def failed_attempt(run: RunDir) -> int | None:
@@ -236,11 +231,10 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
         found["fallback_on"] = "PYTORCH_ENABLE_MPS_FALLBACK was set"
     if evidence.environment.get("KMP_DUPLICATE_LIB_OK", "").upper() in ("TRUE", "1", "YES"):
         found["duplicate_omp_allowed"] = "KMP_DUPLICATE_LIB_OK silenced OpenMP's check for a second runtime"
-    for event in evidence.memory_events:
-        if _MEMORY_EVENT.search(event):
-            found["memory_event"] = event
-        elif event.startswith(_NO_MEMORY_KILL):
-            found["no_memory_kill"] = event
+    if evidence.memory_events:
+        found["memory_event"] = evidence.memory_events[-1]
+    elif evidence.no_memory_kill:
+        found["no_memory_kill"] = evidence.no_memory_kill
     used = evidence.machine_memory_ratio
     if used is not None and used >= NEAR_LIMIT:
         found["memory_near_limit"] = f"the machine's memory was {used:.0%} used just before the end"

@@ -55,7 +55,8 @@ class Evidence:
     ``signal`` and ``exit_code`` are those of the training itself; a code above 128 or below 0 is read as a signal.
     ``requested_by`` names who asked for the end, and ``action`` for what: then a signal explains nothing.
     ``environment`` is what the launcher set, ``memory_events`` the system's own words about memory kills (memorystatus
-    log lines, JetsamEvent reports); ``offers_cpu``: its program can be told to use the CPU.
+    log lines, JetsamEvent reports), ``no_memory_kill`` its word that there was none; ``offers_cpu``: its program can be
+    told to use the CPU.
     """
 
     lines: tuple[LogLine, ...] = ()
@@ -66,6 +67,7 @@ class Evidence:
     heartbeat: HeartbeatEvidence | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_events: tuple[str, ...] = ()
+    no_memory_kill: str = ""
     machine_memory_ratio: float | None = None
     """How much of the machine's memory was in use just before the end, if somebody looked."""
     offers_cpu: bool = False

@@ -53,7 +53,7 @@ def test_a_requested_end_needs_no_explanation() -> None:
 
 def test_memory_is_not_blamed_for_a_kill_where_linux_killed_nothing_for_it() -> None:
     nothing = "Linux killed nothing for memory during this attempt"
-    (finding,) = diagnose(Evidence(signal=9, memory_events=(nothing,)))
+    (finding,) = diagnose(Evidence(signal=9, no_memory_kill=nothing))
     assert finding.id == "killed"
     assert nothing in [line.text for line in finding.evidence]
     assert ids(diagnose(Evidence(signal=9, memory_events=("Linux killed 1 process(es) for memory",))))[0] == "killed_os"

@@ -97,8 +97,10 @@ def test_the_machine_just_before_a_kill_is_told_from_the_telemetry(tmp_path: Pat
 
 def test_what_the_log_of_macos_told_after_the_end_counts(tmp_path: Path) -> None:
     write_attempt(tmp_path, 1, "step 1\n", exit={"attempt": 1, "ended": 400.0, "signal": 9, "code": None})
-    told = {"time": 401.0, "attempt": 1, "event": "note", "text": "killed by macOS for memory: memorystatus: killing"}
-    (tmp_path / "events.jsonl").write_text(f"{json.dumps(told)}\nkilled by macOS for memory\n")
+    line = "memorystatus: killing process 4711 [python3.11]"
+    told = {"time": 401.0, "attempt": 1, "event": "note", "text": "killed by macOS for memory", "memory_kill": line}
+    (tmp_path / "events.jsonl").write_text(f'{json.dumps(told)}\n{{"memory_kill": "torn')
+    assert evidence_from_run_dir(tmp_path).memory_events == (line,)
     assert diagnose(evidence_from_run_dir(tmp_path))[0].id == "killed_os"
 
 

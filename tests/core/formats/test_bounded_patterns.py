@@ -38,7 +38,7 @@ REASONS = {
     **dict.fromkeys(("facts._NAMED", "facts._USED", "names._THROUGHPUT", "reader._TRAILING_NUMBER"), SHORT_TEXT),
     **dict.fromkeys(("log_text._ESCAPE_OR_CLASS", "console._HELD_BACK"), SHORT_TEXT),
     **dict.fromkeys(("shape.PRINTED", "shape.NUMBER", "bulk.PRINTED", "counted.PRINTED", "files.NUMBER"), SHORT_TEXT),
-    **dict.fromkeys(("line._ERROR", "line._WARNING", "evidence._MEMORY_EVENT"), SHORT_TEXT),
+    **dict.fromkeys(("line._ERROR", "line._WARNING"), SHORT_TEXT),
     **dict.fromkeys(("json_document._BETWEEN_ENTRIES", "json_document._ENDED", "assemble._SAMPLES"), FOLLOWS_A_MARK),
 }
 
