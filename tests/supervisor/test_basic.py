@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.supervisor.memory import oom_kills
 from mpstui.wire import liveness
 from mpstui.wire.checkpoints import mark
 from mpstui.wire.liveness import ProcessIdentity
@@ -96,6 +97,8 @@ def test_a_signal_that_somebody_else_sent_is_said_to_be_one(make_run: MakeRun) -
     record = run.wait_exit()
     assert (record.signal, record.action, record.requested_by) == (signal.SIGKILL, None, None)
     assert record.evidence["sender"] == "SIGKILL was not sent by mpstui"
+    if oom_kills() is not None:  # this system counts what it kills
+        assert len({"memory", "no_memory_kill"} & set(record.evidence)) == 1
 
 
 def test_a_stubborn_trainer_is_killed_after_the_grace(make_run: MakeRun) -> None:
