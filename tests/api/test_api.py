@@ -9,13 +9,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from array import array
 from pathlib import Path
 
 import pytest
 
 import mpstui
-from mpstui.api import shown
+from mpstui.api import handle, shown
+from mpstui.core.formats import files
 from mpstui.core.launching import abandoned
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
@@ -24,6 +26,7 @@ from tests.contract.test_house_rules import ROOT
 from tests.core.runs.build import NOW, RunBuilder
 from tests.core.runs.test_logged import grey
 from tests.core.sharing.build import labelled_run, poisoned_run, resumed_run
+from tests.wandb_files import events
 
 
 @pytest.fixture(name="home")
@@ -183,3 +186,21 @@ def test_every_example_runs(home: Home, capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("digits finished 2 0.0166")
     assert out[-1] == "stopped"
+
+
+def test_the_first_look_at_a_long_file_tells_where_the_run_is(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding the best file of a folder took all of the time that a look may take."""
+    folder = events(tmp_path / "seen" / "events.out.tfevents.1.host", range(20_000))
+    choose = files.best_of
+
+    def slowly(sources: list[Path]) -> Path | None:
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+        return choose(sources)
+
+    monkeypatch.setattr(files, "best_of", slowly)
+    monkeypatch.setattr(handle, "_LOOK_SECONDS", 0.2)
+    assert mpstui.run(str(folder)).step == 19_999
