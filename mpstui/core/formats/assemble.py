@@ -207,13 +207,15 @@ _LONGEST_VALUES = 80
 
 
 def _opens_list(pairs: Sequence[Pair]) -> bool:
-    """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``): that of a class, or of a shape."""
+    """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``, ``[0.2 0.3 0.4]``), of a class or a shape."""
     rest = pairs[1:]
     if rest and _is_range(pairs[0], rest[0]):
         return True
     if rest and pairs[0].bracketed and pairs[0].text.isdigit() and rest[0].text.isdigit() and not rest[0].key:
         return rest[0].start - pairs[0].end <= len(", ")  # ``'output': (16, 8, 400)``, ``Conv2d(64, 64, ..``
-    bare = len(rest) == 3 and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
+    fewest = 2 if pairs[0].bracketed and pairs[0].marked else 3
+    rest = rest[:fewest]
+    bare = len(rest) == fewest and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
     return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= _LONGEST_VALUES
 
 

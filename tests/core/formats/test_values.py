@@ -186,6 +186,14 @@ def test_a_count_out_of_a_count_is_no_value(line: str, values: dict[str, float])
     assert dict(read(line).eval_metrics) == values
 
 
+@pytest.mark.parametrize("values", ["[0.18 0.28 0.44]", "[0.18, 0.28, 0.44]", "[0.18 0.28 0.44 0.5 0.6]"])
+def test_a_list_of_values_is_none_of_them(values: str) -> None:
+    """Of the steps of adaptation, of classes: the first would stand for all."""
+    point = read(f"step: 50 \ttraining acc: {values}")
+    assert (point.step, dict(point.metrics)) == (50, {})
+    assert dict(read(f"step: 50 loss: 0.5 acc: [0.25] dice: {values}").metrics) == {"loss": 0.5, "acc": 0.25}
+
+
 def test_a_loss_may_be_glued_to_its_decimals() -> None:
     point = read("EPOCH[3/11] loss0.690-|Sample:5.21|")
     assert (point.epoch, point.loss) == (3, 0.69)
