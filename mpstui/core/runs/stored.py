@@ -308,6 +308,8 @@ class FolderReader(WatchedReader):
             self._asked = asked_totals(self._told.argv, self._told.config)
             self._settings = masked(self._told.config)
         seen = super()._made(full)
+        if not self._pauses:  # nobody has seen it grow, as with other runs of stores
+            seen = replace(seen, health=None, health_note="")
         return replace(
             seen,
             run=self._stored.key,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from mpstui.core.formats.stores import find_runs
-from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.core.runs.monitor import Monitor
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 from tests.wandb_files import events
@@ -60,6 +61,23 @@ def test_versions_of_lightning(monitor: Monitor, tmp_path: Path) -> None:
     assert (shown.name, shown.settings) == ("lightning_logs/version_1", {"lr": "0.1", "batch_size": "32"})
     assert (shown.numbers.step, shown.series["loss"].count) == (8, 9)
     assert len(find_runs(tmp_path)) == 2
+
+
+def test_a_folder_trains_once_it_is_seen_to_grow(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    """Neither training, as a copy would be that looks new, nor stalled, as one of last week would be."""
+    for version in range(2):
+        metrics = tmp_path / "lightning_logs" / f"version_{version}" / "metrics.csv"
+        metrics.parent.mkdir(parents=True)
+        (metrics.parent / "hparams.yaml").write_text("lr: 0.1\n")
+        metrics.write_text("epoch,step,train_loss\n0,0,1.0\n")
+        os.utime(metrics, (clock(), clock()))
+    assert {one.health for one in listed(monitor, tmp_path / "lightning_logs").values()} == {None}
+    clock.advance(3600)
+    assert {one.health for one in monitor.refresh()} == {None}
+    with metrics.open("a") as file:
+        file.write("0,1,0.5\n")
+    os.utime(metrics, (clock(), clock()))
+    assert {one.name: one.health for one in monitor.refresh()}["lightning_logs/version_1"] is Health.TRAINING
 
 
 def test_output_folders_of_the_trainer(monitor: Monitor, tmp_path: Path) -> None:
