@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.model.home import Home
+from mpstui.ui.widgets.search_line import SearchLine
 
 from ..core.runs.build import RunBuilder
 from ..terminal import Terminal
@@ -65,6 +66,23 @@ def test_enter_keeps_the_filter_and_the_next_one_opens_what_is_selected() -> Non
         await driver.sees("2 of 5 runs")
 
     drive(world, play)
+
+
+@pytest.mark.parametrize("leave", ["enter", "escape"])
+def test_the_filter_is_there_once_its_line_is_left_however_late_its_letters_are_told(
+    leave: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`/batch` and two Enters in one packet opened the run that was selected before."""
+    monkeypatch.setattr(SearchLine, "on_input_changed", lambda line, event: event.stop())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("slash", *"batch", leave)
+        await driver.sees("1 of 5 runs")
+        await driver.press("enter")
+        await driver.sees("2 log")
+        assert "batch 4096" in driver.lines[0]
+
+    drive(fakes.world(fakes.several()), play)
 
 
 def test_what_is_wrong_with_a_condition_is_said_while_it_is_typed() -> None:

@@ -137,7 +137,7 @@ class FilterLine(SearchLine):
         self.display = here or bool(self.field.value.strip())
         if not here:
             self.screen.set_focus(None)
-            self._changed()
+            self._looked_for(self.field.value)  # the field tells its last letters later than the next key may come
 
     def _looked_for(self, text: str) -> None:
         from ...core.runs.query import parse_query
