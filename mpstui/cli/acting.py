@@ -174,7 +174,8 @@ def run_restart(args: argparse.Namespace) -> int:
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         choice, cure = edited(snapshot)
         if not snapshot.state.active:
-            _say_how_it_ended(snapshot, goes_on=choice is None and args.source == "latest")
+            resumes = not availability(snapshot, "restart").why
+            _say_how_it_ended(snapshot, goes_on=choice is None and args.source == "latest" and resumes)
         rehearsal = None
         if args.rehearse is not None:
             profile = recorded_choice(RunDir(snapshot.dir)).profile

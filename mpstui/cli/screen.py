@@ -152,10 +152,13 @@ def require_terminal() -> None:
     """Refuse where there is nothing to draw on.
 
     Raises:
-        OperationError: input or output is no terminal.
+        OperationError: input or output is no terminal, or one that only prints lines.
     """
+    instead = "`mpstui ps` lists the runs, `mpstui show RUN` prints one"
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        raise OperationError("the screen needs a terminal", "`mpstui ps` lists the runs, `mpstui show RUN` prints one")
+        raise OperationError("the screen needs a terminal", instead)
+    if os.environ.get("TERM") == "dumb":
+        raise OperationError("the screen needs a terminal that it can draw on, and TERM=dumb says it cannot", instead)
 
 
 def show_screen(

@@ -86,14 +86,19 @@ def test_of_several_runs_of_a_name_what_ends_a_run_takes_one_that_lives_and_says
 
 def test_a_restart_says_how_the_run_had_ended(folder: Path) -> None:
     (folder / "done.py").write_text("print('step 1/1 loss 0.5')")
-    run = ok("run", "--name", "done", "--", sys.executable, "done.py", cwd=folder).strip()
+    resume = ("--resume=--resume {checkpoint}", "--checkpoints", "*.pt")
+    run = ok("run", "--name", "done", *resume, "--", sys.executable, "done.py", cwd=folder).strip()
     ok("wait", run)
     again = mpstui("restart", run, "--json")
     assert f"{run} has ended: finished (exit code 0); where it continues, nothing may be left to do" in again.stderr
     assert json.loads(again.stdout)["ok"]
     ok("wait", run)
     assert "nothing" not in mpstui("restart", run, "--env", "X=1").stderr
+    anew = ok("run", "--name", "anew", "--", sys.executable, "done.py", cwd=folder).strip()
+    ok("wait", anew)
+    assert mpstui("restart", anew).stderr == f"mpstui: {anew} has ended: finished (exit code 0)\n"
     ok("wait", run)
+    ok("wait", anew)
 
 
 @pytest.mark.parametrize("name", ["last.pt", "checkpoint-500"])

@@ -108,6 +108,13 @@ def test_without_a_terminal_it_says_what_else_there_is() -> None:
     assert "mpstui ps" in done.stderr
 
 
+def test_a_terminal_that_only_prints_lines_is_not_drawn_on() -> None:
+    with Terminal(MPSTUI, columns=80, rows=24, env={"TERM": "dumb"}) as terminal:
+        terminal.wait_text("TERM=dumb", "mpstui ps")
+        assert terminal.wait_exit() == 1
+        assert b"\x1b" not in terminal.raw
+
+
 def test_the_screen_and_show_tell_the_same_numbers(tmp_path: Path) -> None:
     script = 'for i in 1 2 3; do echo "epoch $i/3 step ${i}0/30 loss 0.${i}234"; done'
     started = subprocess.run(

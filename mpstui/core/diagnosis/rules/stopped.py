@@ -69,8 +69,8 @@ RULES = (
         cause="SIGKILL ended it at once, which leaves no message. mpstui did not send it: somebody did (`kill -9`), or "
         "a program that ends others for their memory or their time.",
         remedy=Remedy(
-            text="Nothing to mend where that was meant: restart it to go on from its newest checkpoint. What the "
-            "system itself kills is in its log (`dmesg`, `journalctl -k`; on macOS Console, under Crash Reports)."
+            text="Nothing to mend where that was meant: restart it. What the system itself kills is in its log "
+            "(`dmesg`, `journalctl -k`; on macOS Console, under Crash Reports)."
         ),
         sources=("man7.org/linux/man-pages/man7/signal.7.html", "github.com/rfjakob/earlyoom"),
         patterns=(r"Main process exited, code=killed, status=9/KILL",),
