@@ -174,8 +174,7 @@ def run_restart(args: argparse.Namespace) -> int:
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         choice, cure = edited(snapshot)
         if not snapshot.state.active:
-            resumes = not availability(snapshot, "restart").why
-            _say_how_it_ended(snapshot, goes_on=choice is None and args.source == "latest" and resumes)
+            _say_how_it_ended(snapshot, goes_on=choice is None and args.source == "latest")
         rehearsal = None
         if args.rehearse is not None:
             profile = recorded_choice(RunDir(snapshot.dir)).profile
@@ -194,8 +193,10 @@ def run_restart(args: argparse.Namespace) -> int:
 
 
 def _say_how_it_ended(snapshot: RunSnapshot, *, goes_on: bool) -> None:
-    has_finished = snapshot.state is State.FINISHED
-    left = "; where it continues, nothing may be left to do (--set changes that)" if goes_on and has_finished else ""
+    from ..core.launching.record import availability
+
+    warned = goes_on and snapshot.state is State.FINISHED and not availability(snapshot, "restart").why
+    left = "; where it continues, nothing may be left to do (--set changes that)" if warned else ""
     warn(f"{snapshot.run} has ended: {how_it_ended(snapshot)}{left}")
 
 

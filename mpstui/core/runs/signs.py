@@ -291,7 +291,7 @@ class Condition(NamedTuple):
     @property
     def moves(self) -> bool:
         """Whether its previous speed and remaining time still hold."""
-        return not (self.silent or self.health in (None, Health.STALLED, Health.HUNG))
+        return not (self.silent or self.health in (None, Health.STALLED, Health.HUNG, Health.PAUSED))
 
 
 def assess(signs: Signs) -> Condition:

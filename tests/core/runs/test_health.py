@@ -128,3 +128,8 @@ def test_a_log_alone_never_proves_a_hang(age: float) -> None:
 )
 def test_durations_are_one_unit(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_paused_run_has_neither_a_speed_nor_an_end() -> None:
+    for paused in (signs(beat_age=1.0, paused=True), signs(beat_age=1.0, process_state="T")):
+        assert not assess(paused).moves
