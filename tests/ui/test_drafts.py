@@ -384,3 +384,13 @@ def test_the_program_itself_is_asked_for_its_arguments(launcher: Launcher, tmp_p
     (tmp_path / "toy.py").write_text("print('no parser')")
     with pytest.raises(OperationError, match="does not tell"):
         first.asking_the_program(given)
+
+
+def test_what_stands_below_a_table_in_a_comment_is_no_argument(launcher: Launcher) -> None:
+    path = launcher.home.config / "profiles" / "plain.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        'command = ["{python}", "toy.py"]\n[args]\n# epochs = 3\n\n# [resume]  # how\n# checkpoints = "*.pt"\n'
+    )
+    keys = {field.key for field in launcher.draft("plain").fields}
+    assert (f"{ARGUMENT}epochs" in keys, f"{ARGUMENT}checkpoints" in keys) == (True, False)

@@ -254,7 +254,7 @@ def commented_arguments(profile: Profile) -> tuple[str, ...]:
     """Arguments named in a comment of the ``[args]`` in the profile's file: known, but without a value yet."""
     _, _, section = f"\n{profile.text}".partition("\n[args]")
     spelt = {key.replace("-", "_") for key in profile.args}
-    found = _COMMENTED.findall(section.partition("\n[")[0])
+    found = _COMMENTED.findall(re.split(r"\n(?:# ?)?\[", section, maxsplit=1)[0])
     return tuple(key for key in found if key.replace("-", "_") not in spelt)
 
 
