@@ -1,4 +1,4 @@
-"""Which run a person means: an id or an unambiguous part of one, a name, or a profile (then its newest run)."""
+"""Which run a person means: an id or unambiguous words of one, a name, or a profile (then its newest run)."""
 
 from __future__ import annotations
 
@@ -60,10 +60,14 @@ def _only(found: list[RunDir], else_said: str) -> list[RunDir]:
 
 
 def _is_part(word: str, run: RunDir) -> bool:
-    """Whether a word is part of an id, or of a name as a narrow list cuts it: ``CIFAR-10 …seed=3``."""
-    pieces = [piece for piece in word.casefold().split("…") if piece]
-    names = (run.run, run_name(run) or "") if "…" in word else (run.run,)
-    return any(re.search(".*".join(map(re.escape, pieces)), one.casefold()) for one in names)
+    """Whether it is a whole part of an id between hyphens, or a name as a narrow list cuts it: ``CIFAR-10 …seed=3``.
+
+    Parts of words are none: who stops ``net``, which is removed, does not mean ``resnet``.
+    """
+    if "…" not in word:
+        return f"-{word.casefold()}-" in f"-{run.run.casefold()}-"
+    pieces = ".*".join(re.escape(piece) for piece in word.casefold().split("…") if piece)
+    return any(re.search(pieces, one.casefold()) for one in (run.run, run_name(run) or ""))
 
 
 def _no_such_run(home: Home, name: str) -> NoSuchRun:

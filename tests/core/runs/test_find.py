@@ -92,7 +92,7 @@ def test_a_run_of_another_machine_is_told_how_it_is_named(home: Home) -> None:
 def test_any_part_of_an_id_that_is_the_only_one_like_it_means_the_run(home: Home) -> None:
     RunBuilder(home, "resnet lr=0.1", NOW)
     wanted = RunBuilder(home, "resnet lr=0.2", NOW + 1).run
-    for part in (wanted.run[-5:], wanted.run[9:15], wanted.run[3:]):
+    for part in (wanted.run[9:], wanted.run[9:15], "lr-0-2"):
         assert find_run(home, part) == wanted
     assert find_run(home, "RESNET LR=0.2") == wanted
     assert find_run(home, "res…lr=0.2") == wanted
@@ -105,10 +105,11 @@ def test_a_part_of_several_ids_lists_them(home: Home) -> None:
     assert all(run in raised.value.hint for run in runs)
 
 
-def test_a_letter_or_two_are_no_part(home: Home) -> None:
-    RunBuilder(home, "resnet")
+@pytest.mark.parametrize("word", ["v2", "net", "snet", "-net"])
+def test_neither_a_letter_or_two_nor_a_part_of_a_word_is_a_part_of_an_id(home: Home, word: str) -> None:
+    RunBuilder(home, "small resnet v2")
     with pytest.raises(find.NoSuchRun):
-        find_run(home, "et")
+        find_run(home, word)
 
 
 def test_all_runs_of_a_name_or_a_profile_the_newest_first(home: Home) -> None:
