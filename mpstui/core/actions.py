@@ -181,9 +181,10 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"
     told_by_cost = resumes or (not caution and not all(one.finite for one in snapshot.checkpoints))
     scratch = () if told_by_cost else (f"{begins[:1].upper()}{begins[1:]}.",)
-    cost = cost_of_restart(snapshot, "" if told_by_cost else "from scratch")
     if has_finished and resumes:
         cost = "It continues from its newest checkpoint, where nothing may be left to do."
+    else:
+        cost = cost_of_restart(snapshot, "" if told_by_cost else "from scratch")
     lines = (*stopped, *done, *scratch, cost)
     return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
 

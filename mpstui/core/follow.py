@@ -262,15 +262,15 @@ class Occasional(Generic[T]):
 class Budget:
     """Seconds that may still be spent; always allows the first slice, so that every refresh gets further."""
 
-    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.perf_counter) -> None:
-        """``monotonic``: what counts them; `time.thread_time` where a busy machine must not shorten an answer."""
-        self._monotonic = monotonic
-        self._deadline = monotonic() + seconds
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        """``clock``: what counts them; `time.thread_time` where a busy machine must not shorten an answer."""
+        self._clock = clock
+        self._deadline = clock() + seconds
 
     @property
     def spent(self) -> bool:
         """Whether the time is up."""
-        return self._monotonic() >= self._deadline
+        return self._clock() >= self._deadline
 
 
 def last_lines(path: Path, budget_bytes: int) -> bytes:

@@ -94,7 +94,8 @@ def _noted_kills(run: RunDir, attempt: int) -> Iterator[str]:
         if '"memory_kill"' in line:
             with contextlib.suppress(UnreadableRecord):
                 event = storage.load_object(line)
-                yield from [str(event["memory_kill"])] if event.get("attempt") == attempt else ()
+                if event.get("attempt") == attempt and "memory_kill" in event:
+                    yield str(event["memory_kill"])
 
 
 def failed_attempt(run: RunDir) -> int | None:

@@ -115,7 +115,7 @@ class Options:
     def as_meant(self, line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
         """What was read of a line; an epoch that stands among options (``* epoch: 15``) is planned, not reached.
 
-        A step is neither: ``Iteration: 4``, or beside another option ``Num Workers: 10    Itr: 1``.
+        A step is neither, ``Iteration: 4``, nor is a first one beside another option, ``Num Workers: 10    Itr: 1``.
         """
         if not readings or self._lines < _BEFORE or not self._words or not (options := _options(line)):
             return readings
@@ -155,4 +155,5 @@ def _as_option(reading: LineReading, *, alone: bool, joined: bool) -> LineReadin
             return replace(reading, counters=Counters(epochs=now.epoch), plan=True)
         return replace(reading, counters=Counters()) if joined else reading
     is_step = reading.loss is None and now.step is not None and now == Counters(step=now.step)
-    return replace(reading, counters=Counters()) if is_step and not (alone and or_zero(now.step) <= 1) else reading
+    begins = alone and or_zero(now.step) <= 1  # the first step, told behind the options
+    return replace(reading, counters=Counters()) if is_step and not begins else reading

@@ -335,8 +335,8 @@ class RunReader(RunFollower):
             followed = self.heartbeats.followed
             numbers = self._before.behind(numbers, self._attempt, followed, self._pattern, over=over)
         planned = numbers.steps is not None or numbers.epochs is not None
-        over = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
-        return replace(numbers, done=True) if over else numbers
+        finished = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
+        return replace(numbers, done=True) if finished else numbers
 
     def _all_curves(self, full: bool, lead: str | None, branch: Branch | None) -> dict[str, SeriesView]:
         """Including what an earlier look has saved; those of a branch after those of the run it left."""

@@ -99,7 +99,8 @@ def test_what_the_log_of_macos_told_after_the_end_counts(tmp_path: Path) -> None
     write_attempt(tmp_path, 1, "step 1\n", exit={"attempt": 1, "ended": 400.0, "signal": 9, "code": None})
     line = "memorystatus: killing process 4711 [python3.11]"
     told = {"time": 401.0, "attempt": 1, "event": "note", "text": "killed by macOS for memory", "memory_kill": line}
-    (tmp_path / "events.jsonl").write_text(f'{json.dumps(told)}\n{{"memory_kill": "torn')
+    elsewhere = json.dumps({"attempt": 1, "event": "note", "by": {"memory_kill": 1}})
+    (tmp_path / "events.jsonl").write_text(f'{elsewhere}\n{json.dumps(told)}\n{{"memory_kill": "torn')
     assert evidence_from_run_dir(tmp_path).memory_events == (line,)
     assert diagnose(evidence_from_run_dir(tmp_path))[0].id == "killed_os"
 
