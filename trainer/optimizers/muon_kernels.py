@@ -21,32 +21,38 @@ _ROWS, _COLUMNS, _BLOCK = 32, 128, 4096
 
 
 @triton.jit
+def _part(height, width, TURNED: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """This program's part of a weight's matrix: rows, columns, which of its values the weight has, and where.
+
+    The weight is (height, width); TURNED: the matrix is transposed, so that it is no taller than wide.
+    """
+    row = (tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]
+    column = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    if TURNED:
+        return row, column, (row < width) & (column < height), column * width + row
+    else:  # noqa: RET505 - the compiler follows one branch only if the other one is its else
+        return row, column, (row < height) & (column < width), row * width + column
+
+
+@triton.jit
 def _direction_kernel(
     gradient, momentum, matrix, squares, rate, skip, height, width, rows, columns,
     TURNED: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Update the momentum and write the Nesterov direction as a matrix padded with zeros, and the sum of its squares.
 
-    The matrix is (rows, columns), the weight (height, width); TURNED: transposed, so that it is no taller than wide.
+    The matrix is (rows, columns): as large as the largest weight of its size class.
     """
     if skip is not None:  # noqa: SIM102 - this is known when the kernel is compiled, the next only when it runs
         if tl.load(skip) != 0.0:
             return
-    row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    if TURNED:
-        known = (row < width)[:, None] & (column < height)[None, :]
-        place = column[None, :] * width + row[:, None]
-    else:
-        known = (row < height)[:, None] & (column < width)[None, :]
-        place = row[:, None] * width + column[None, :]
+    row, column, known, place = _part(height, width, TURNED, BLOCK_ROWS, BLOCK)
     arriving = tl.load(gradient + place, mask=known, other=0.0)
     kept = tl.load(momentum + place, mask=known, other=0.0)
     kept += (arriving - kept) * rate
     tl.store(momentum + place, kept, mask=known)
     direction = (kept + (arriving - kept) * rate).to(tl.bfloat16)
-    here = (row < rows)[:, None] & (column < columns)[None, :]
-    tl.store(matrix + row[:, None] * columns + column[None, :], direction, mask=here)
+    tl.store(matrix + row * columns + column, direction, mask=(row < rows) & (column < columns))
     exact = direction.to(tl.float32)
     total = tl.sum(tl.sum(exact * exact, axis=1), axis=0)
     tl.store(squares + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), total)
@@ -72,17 +78,10 @@ def _move_kernel(
     if skip is not None:  # noqa: SIM102 - this is known when the kernel is compiled, the next only when it runs
         if tl.load(skip) != 0.0:
             return
-    row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    if TURNED:
-        known = (row < width)[:, None] & (column < height)[None, :]
-        place = column[None, :] * width + row[:, None]
-    else:
-        known = (row < height)[:, None] & (column < width)[None, :]
-        place = row[:, None] * width + column[None, :]
+    row, column, known, place = _part(height, width, TURNED, BLOCK_ROWS, BLOCK)
     rate = tl.load(lr)
     value = tl.load(weight + place, mask=known, other=0.0)
-    along = tl.load(matrix + row[:, None] * columns + column[None, :], mask=known, other=0.0).to(tl.float32)
+    along = tl.load(matrix + row * columns + column, mask=known, other=0.0).to(tl.float32)
     tl.store(weight + place, value * (1 - rate * weight_decay) - along * (rate * scale), mask=known)
 
 
