@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,8 @@ def parsed(task: str, *arguments: str) -> argparse.Namespace:
 
 
 def command(*arguments: str) -> int:
-    """The exit code of a command line; the two signals that it takes over come back."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        return main(arguments)
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+    """The exit code of a command line."""
+    return main(arguments)
 
 
 def made(task: str, *arguments: str) -> Any:

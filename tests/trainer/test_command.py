@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +14,6 @@ import torch
 from tests.trainer.building import ROOT, TINY
 from trainer.__main__ import main
 from trainer.inspection import Inspection
-
-
-@pytest.fixture(autouse=True)
-def _signals_stay() -> Iterator[None]:
-    """``main`` takes over two signals; the test runner wants them back."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(

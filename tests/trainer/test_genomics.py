@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +22,6 @@ from trainer.run import run
 from trainer.tasks.genomics import Genomics, matthews
 
 TINY = ("--width", "16", "--layers", "1", "--states", "4", "--batch-size", "32", "--accumulate", "1", "--device", "cpu")
-
-
-@pytest.fixture(autouse=True)
-def _signals_stay() -> Iterator[None]:
-    """``main`` takes over two signals; the test runner wants them back."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
 
 
 def _parsed(*arguments: str) -> argparse.Namespace:

@@ -6,8 +6,6 @@ import argparse
 import math
 import os
 import pickle
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -33,15 +31,6 @@ from trainer.tasks.gsdiff import Gsdiff
 
 TINY = ("--width", "32", "--layers", "2", "--heads", "2", "--batch-size", "16", "--accumulate", "1", "--device", "cpu")
 QUIET = ("--report-every", "1", "--samples", "2", "--sample-steps", "3")
-
-
-@pytest.fixture(autouse=True)
-def _signals_stay() -> Iterator[None]:
-    """``main`` takes over two signals; the test runner wants them back."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
 
 
 def _parsed(*arguments: str) -> argparse.Namespace:
