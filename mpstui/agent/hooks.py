@@ -72,6 +72,7 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(optim, "Optimizer"), "load_state_dict", watch.steps.resumed, None),
         (_found(torch, "serialization"), "load", None, watch.steps.loaded),
         (_found(torch, "serialization"), "save", watch.before_save, watch.after_save),
+        (sys.modules.get("shutil"), "copyfile", None, watch.written.after_copy),  # loaded by torch
         (_found(torch, "cuda.CUDAGraph"), "capture_end", None, watch.captured.after_capture),
         (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.captured.after_replay),
         (_found(data, "DataLoader"), "__iter__", None, watch.passes.begun),

@@ -125,9 +125,14 @@ class Losses:
         most = max(root.passes for root in self._roots.values())  # what was counted before a resume is none of them
         return max(1, min(now - before, most))
 
+    @property
+    def are_several(self) -> bool:
+        """Whether the program passes more than one loss in turns."""
+        return bool(self._several)
+
     def read(self) -> tuple[float | None, dict[str, float | None]]:
         """The loss, and further numbers by name: each of several losses, or a sum that is no loss per sample."""
-        if self._several:
+        if self.are_several:
             return None, {name: root.loss() for name, root in self._several.items()}
         root = self._last
         if root is None or root.value is None:

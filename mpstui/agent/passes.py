@@ -28,6 +28,19 @@ class _Pass:
         self.batches_of_steps = 0
         self.networks: set[int] = set()
         self.evaluates = False
+        self.collates = loader.collate_fn is not getattr(torch.utils.data, "default_collate", None)
+
+    def measure(self, batch: Any) -> None:
+        """Learn from the first batch how large batches are, where the loader does not say so.
+
+        One item at a time, put together by the program's own function, may be a whole batch of its data set, or a
+        single image without a dimension for the batch: then nobody knows.
+        """
+        first = _first_dimension(batch)
+        if self.batch_size is None:
+            self.batch_size = first
+        elif self.batch_size == 1 and self.collates and first != 1:
+            self.batch_size = None
 
     def was_looked_through(self) -> bool:
         """Whether it ended, or is known to be an evaluation, without a step."""
@@ -68,8 +81,8 @@ class Passes:
                 self._previous = self._newest
             self._newest = found
         found.batches += 1
-        if found.batches == 1 and found.batch_size is None:
-            found.batch_size = _first_dimension(batch)
+        if found.batches == 1:
+            found.measure(batch)
         return found is not before is not None and before.batches == before.length
 
     def evaluated(self, batches: int) -> None:

@@ -33,6 +33,7 @@ class Written:
         self._untold: dict[str, tuple[CheckpointNote, bool]] = {}
         self._files: dict[str, tuple[int, int, int]] = {}
         """What identifies the file of each of these, whatever its name."""
+        self._saved: dict[str, tuple[CheckpointNote, bool]] = {}
 
     @property
     def newest(self) -> CheckpointNote | None:
@@ -46,10 +47,19 @@ class Written:
         path = os.path.abspath(path)  # noqa: PTH100
         self._newest = CheckpointNote(path, step, moment or time.time())
         self._untold.pop(path, None)
-        self._untold[path] = self._newest, weights_only
+        self._untold[path] = self._saved[path] = self._newest, weights_only
         file = _identity(path)
         if file is not None:
             self._files[path] = file
+
+    def after_copy(self, result: Any, src: Any, dst: Any, *args: Any, **kwargs: Any) -> None:
+        """After ``shutil.copyfile``: many programs make their best checkpoint so. The original stays the newest."""
+        path, place = path_of(src), path_of(dst)
+        self._follow()
+        note, weights_only = self._saved.get(os.path.abspath(path or ""), (None, False))  # noqa: PTH100
+        if note is not None and place is not None:
+            for one in (place, note.path):
+                self.add(one, note.step, note.time, weights_only=weights_only)
 
     def untold(self) -> list[tuple[CheckpointNote, bool]]:
         """Checkpoints since the last call, the newest of each file, and whether it holds weights alone."""
@@ -64,6 +74,9 @@ class Written:
             place = _found_again(path, self._files.pop(path))
             if place is not None and self._newest is not None and self._newest.path == path:
                 self._newest = self._newest._replace(path=place)
+            if place is not None and path in self._saved:
+                note, weights_only = self._saved.pop(path)
+                self._saved[place] = note._replace(path=place), weights_only
             if place is not None and path in self._untold:
                 note, weights_only = self._untold.pop(path)
                 self._untold[place] = note._replace(path=place), weights_only

@@ -65,7 +65,7 @@ class Watch:
         self._eval_at: float | None = None
         self._idle_batches = 0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
-        self._written = saving.Written()
+        self.written = saving.Written()
         self.saves_folder = False  # what is being saved is part of a checkpoint
         self._newest_memory = MemoryReading()
         self._pace, self._points = Pace(), StepPoints()
@@ -215,8 +215,8 @@ class Watch:
             "loss_seen": "trainer" if told and (by_trainer or loss is not None) else "backward",
             "steps_per_second": self._pace.steps_per_second,
             "samples_per_second": self._pace.samples_per_second,
-            "accumulate": passes if passes >= 1 and not further and settled else None,
-            "checkpoint": self._written.newest,
+            "accumulate": passes if passes >= 1 and settled and not self.losses.are_several else None,
+            "checkpoint": self.written.newest,
             **self.steps.facts(),
             **self.passes.facts(passes, **self.steps.behind()),
             **told,
@@ -239,13 +239,13 @@ class Watch:
 
     def saved(self, note: CheckpointNote) -> None:
         """A framework wrote a checkpoint that a training can resume from."""
-        self._written.add(note.path, self.steps.count if note.step is None else note.step, note.time)
+        self.written.add(note.path, self.steps.count if note.step is None else note.step, note.time)
         if self._reporter is not None and not self._reporter.is_spoken_for():
             self._tell_of_checkpoints()
 
     def _tell_of_checkpoints(self) -> None:
         """An event for each; a program that reports its own has done so by the next beat."""
-        for note, weights_only in self._written.untold():
+        for note, weights_only in self.written.untold():
             if self._reporter is not None:
                 self._reporter.saved(note, weights_only=weights_only)
 
@@ -361,12 +361,12 @@ class Watch:
         if self.trainer is None and not self.saves_folder:  # the whole checkpoint will be reported
             weights, state = saving.parts_saved(obj)
             if weights or state:
-                self._written.add(path, self.steps.count, weights_only=not state)
+                self.written.add(path, self.steps.count, weights_only=not state)
         self._saved_at = self._monotonic()
         if self._reporter is not None and self._phase == "save" and self._pid == os.getpid():
             with self._writing:
                 self._phase = "train" if self._eval_at is None else "eval"
-                self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self._written.newest)
+                self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self.written.newest)
 
     def _memory(self) -> MemoryReading:
         """The device's counters; they touch no tensor."""

@@ -600,6 +600,22 @@ def test_a_stream_has_no_length_and_its_batches_are_measured() -> None:
     assert _told(passes) == (1, None, None, 3)
 
 
+def test_a_batch_that_the_data_set_makes_itself_is_not_one_sample() -> None:
+    """Its loader takes one item at a time: a batch."""
+    data = TensorDataset(torch.ones(6, 16, 3), torch.ones(6, 16))
+    for loader, size in (
+        (DataLoader(data, batch_size=1, collate_fn=lambda items: items[0]), None),
+        (DataLoader(data, batch_size=1, collate_fn=lambda items: (items[0][0][None], items[0][1][None])), 1),
+        (DataLoader(data, batch_size=1), 1),
+        (DataLoader(data, batch_size=2, collate_fn=lambda items: torch.cat([item[0] for item in items])), 2),
+    ):
+        passes = Passes(torch)
+        for _batch in _batches(passes, loader):
+            passes.stepped(1)
+        assert _told(passes)[3] == size
+        assert passes.samples == len(data) * (size is not None)
+
+
 @pytest.mark.parametrize(
     ("before", "epochs", "saved", "epoch"),
     [

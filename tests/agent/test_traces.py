@@ -9,7 +9,7 @@ from tests.agent.programs import BOOT, SCRIPT, beat, run
 TRACES = (
     SCRIPT
     + r"""
-import atexit, copy, inspect, logging, os, pickle, signal, threading, traceback, warnings
+import atexit, copy, inspect, logging, os, pickle, shutil, signal, threading, traceback, warnings
 warnings.simplefilter('always')
 logging.basicConfig(format='%(filename)s:%(lineno)d %(funcName)s %(message)s')
 atexit.register(lambda: (print('goodbye'), sys.stdout.flush()))
@@ -24,8 +24,9 @@ class Told(torch.optim.SGD):
         warnings.warn('where it was called', stacklevel=2)
         return super().load_state_dict(state)
 loader = DataLoader(TensorDataset(x), batch_size=8, shuffle=True)
-looked_at = [torch.save, torch.load, torch.autograd.backward, torch.nn.Module.eval, torch.optim.Optimizer.__init__,
-             torch.optim.Optimizer.load_state_dict, DataLoader.__iter__, torch.amp.GradScaler.scale, optimizer.step]
+looked_at = [shutil.copyfile, torch.save, torch.load, torch.autograd.backward, torch.nn.Module.eval,
+             torch.optim.Optimizer.__init__, torch.optim.Optimizer.load_state_dict, DataLoader.__iter__,
+             torch.amp.GradScaler.scale, optimizer.step]
 for one in looked_at:
     print(one.__module__, one.__qualname__, inspect.signature(one), inspect.getfullargspec(one), one.__doc__)
     print(inspect.getsource(one)[:60], inspect.iscoroutinefunction(one))
@@ -47,6 +48,7 @@ def fails(what):
         traceback.print_exc(); print(sys.exc_info()[2].tb_next.tb_frame.f_code.co_name)
 fails(lambda: torch.zeros(()).backward())
 fails(lambda: torch.save(x, 'no/such/folder'))
+fails(lambda: shutil.copyfile('w.pt', 'no/such/folder'))
 fails(lambda: other.load_state_dict({}))
 fails(lambda: torch.optim.SGD([], lr=1))
 fails(lambda: DataLoader([1, 2, 3], sampler=5).__iter__())

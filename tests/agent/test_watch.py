@@ -187,6 +187,22 @@ def test_an_agent_that_gives_up_leaves_no_heartbeat_behind(tmp_path: Path) -> No
     assert "reporting is off" in _events(tmp_path)[-1]["text"]
 
 
+def test_the_best_checkpoint_that_is_a_copy_of_the_last_one_is_told_too(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import shutil\n"
+        "for is_best in (True, True, False):\n"
+        "    step(); torch.save({'net': net.state_dict(), 'opt': optimizer.state_dict()}, 'last.pth.tar')\n"
+        "    if is_best: shutil.copyfile('last.pth.tar', 'model_best.pth.tar')\n"
+        "torch.save([x], 'x.pt'); shutil.copy('x.pt', 'y.pt')  # no checkpoint\n"
+    )
+    _, last = ran(script, tmp_path)
+    found = [one for one in _events(tmp_path) if one["event"] == "checkpoint"]
+    told = {Path(one["path"]).name: one["step"] for one in found}
+    assert told == {"model_best.pth.tar": 2, "last.pth.tar": 3}
+    assert last["checkpoint"]["path"] == str(tmp_path / "last.pth.tar")
+    assert checkpoints.told(RunDir(tmp_path).events)[0] == tmp_path / "last.pth.tar", "a restart goes on from there"
+
+
 def test_a_checkpoint_that_is_written_aside_and_put_in_place_has_its_last_name(tmp_path: Path) -> None:
     script = "import os, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
     script += (
@@ -394,6 +410,7 @@ def test_a_beat_says_that_the_agent_tells_it_also_where_it_knows_no_loss(tmp_pat
     )
     _, last = ran(script, tmp_path)
     assert (last.get("loss"), last["metrics"].keys(), last["loss_seen"]) == (None, {"loss_sum"}, "backward")
+    assert last["accumulate"] == 1, "one backward pass makes a step, whatever is passed to it"
 
 
 def test_the_last_beat_has_the_last_learning_rate(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ def _is_part(pair: Pair) -> bool:
     return pair.marked and pair.name.role is Role.LOSS and pair.scope is not NameScope.EVAL
 
 
-_SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
+_SAMPLES = re.compile(r"\[\s*\d{1,9}/ {0,8}\d{1,7}00 \(\s*\d{1,3}%\)\]")
 """``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
 _FEWEST_SAMPLES = 1000
 

@@ -188,8 +188,9 @@ def test_printed_samples_are_no_share_of_the_agents_steps(home: Home) -> None:
     run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
     run.points(*({"time": NOW - 8 + i, "attempt": 1, "step": 32 * i, "loss": 1.5} for i in range(1, 9)))
     run.beat(step=256, loss=1.5, **AGENT).output("Train Epoch: 1/2 [  6368/ 50000 (13%)]\tLoss: 1.5\n")
-    shown = make_monitor(home, FakeClock()).refresh()[0]
+    shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0]
     assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.step) == (1, 2, 256)
+    assert shown.series["loss"].axis == "sample"
     assert (shown.numbers.eta_seconds, shown.numbers.epoch_eta_seconds) == (None, None)
     run.beat(step=256, loss=1.5, epoch=1, epoch_step=256, epoch_steps=1563, **AGENT)
     shown = make_monitor(home, FakeClock()).refresh()[0]
