@@ -169,6 +169,26 @@ class Evaluated:
         """Whether no line of training has told a loss or an epoch."""
         self._first = self._epoch = math.inf
         """The first epoch that an evaluation told, and the newest."""
+        self._trained: LineReading | None = None
+        """The newest loss of training, if its line said where."""
+        self.is_behind_training = False
+        """Whether a line has said that training is over, and none has told a place since."""
+
+    def training_over(self) -> None:
+        """A line has said so."""
+        self.is_behind_training = self._trained is not None
+
+    def _belongs_behind(self, reading: LineReading) -> bool:
+        """Whether values that training had with a place come without one, and training is over."""
+        if not self.is_behind_training or self._trained is None:
+            return False
+        if reading.bar or reading.certain or reading.counters != NOWHERE:
+            return False
+        if reading.loss is not None:  # training's last loss again is none of an evaluation
+            same = quantity(reading.loss_name) == quantity(self._trained.loss_name)
+            return same and reading.loss != self._trained.loss
+        known = {quantity(name)[1] for name in self._trained.metrics}
+        return bool(reading.metrics) and all(quantity(name)[1] in known for name in reading.metrics)
 
     def begins_anew(self, reading: LineReading) -> bool:
         """Whether epochs that evaluations alone have told are back at the first one: another run tells it."""
@@ -179,7 +199,9 @@ class Evaluated:
         return anew
 
     def of(self, reading: LineReading) -> LineReading:
-        """Without a counter and a loss of training, what was just evaluated is the evaluation's whole."""
+        """What is measured behind the end of training, or without a counter and a loss of it, is the evaluation's."""
+        if self._belongs_behind(reading):
+            return _as_evaluation(reading, NOWHERE, None)
         if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: whose, stands above it
             is_known = quantity(reading.loss_name)[1] in self._names
             reading = replace(reading, loss=None, series="") if is_known else replace(reading, phase=Phase.TRAIN)
@@ -193,8 +215,10 @@ class Evaluated:
 
     def learn(self, reading: LineReading) -> None:
         """Another line of training or of an evaluation."""
+        self.is_behind_training = self.is_behind_training and not reading.counters.positioned
         if reading.loss is not None:
             self._names.clear()
+            self._trained = reading if reading.counters.positioned and not reading.bar else None
         if reading.phase is Phase.EVAL and reading.counters.epoch is not None:
             self._epoch = reading.counters.epoch
             self._first = min(self._first, self._epoch)

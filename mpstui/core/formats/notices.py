@@ -217,7 +217,7 @@ def is_remark(line: str, loss: Pair | None) -> bool:
     return match.start() < loss.start and not aside
 
 
-_PHASE_WORDS = "val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
+_PHASE_WORDS = "val test dev train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
 _PHASE_HINTS = tuple(_PHASE_WORDS.split())
 _DONE = re.compile(
     r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|size|load\w{0,3}|creat\w{0,3})\b"

@@ -121,7 +121,7 @@ class Tracker:
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
         series = self._losses.begun(first.series)
-        if series is None or self._banner.phase is Phase.EVAL:
+        if series is None or self._banner.phase is Phase.EVAL or self._evaluated.is_behind_training:
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._begins_run(first) or not follows(first.counters, series.counters):
@@ -144,6 +144,8 @@ class Tracker:
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
+        if fact.done and not fact.faint:
+            self._evaluated.training_over()
         self._ends.learn(fact, self.current, self._at_end())
         self._launches.learn(fact)
 

@@ -114,3 +114,42 @@ def test_a_headline_between_two_rules_is_no_measure(line: str) -> None:
     reader = LogReader()
     points = reader.feed("".join(f"Epoch {e}/5 step 20/20 loss: 1.0\n{line}\n" for e in (1, 2, 3)).encode())
     assert [(dict(point.metrics), dict(point.eval_metrics)) for point in points] == [({"loss": 1.0}, {})] * 3
+
+
+@pytest.mark.parametrize("end", ["Finished training", "Training complete in 1m 30s"])
+@pytest.mark.parametrize("result", ["loss: 0.31, acc: 0.9", "Final: loss=0.31 acc=0.9", "loss: 0.31\nacc: 0.9"])
+def test_values_without_a_place_behind_the_end_of_training_are_of_an_evaluation(end: str, result: str) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(f"epoch: {e}, loss: {e}.5, acc: 0.{e}\n" for e in (1, 2, 3)).encode())
+    points += reader.feed(f"{end}\n{result}\n".encode())
+    assert [point.loss for point in points if point.loss is not None] == [1.5, 2.5, 3.5]
+    evaluated = {name: value for point in points for name, value in point.eval_metrics.items()}
+    assert evaluated == {"val loss": 0.31, "val acc": 0.9}
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "loss: 3.5",  # training's last one, again
+        "Total train loss: 0.31",
+        "epoch: 1, loss: 0.31",  # of another training
+        "Epoch 1\nloss: 0.31",
+    ],
+)
+def test_what_training_itself_says_behind_its_end_is_no_evaluation(behind: str) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(f"epoch: {e}, loss: {e}.5\n" for e in (1, 2, 3)).encode())
+    points += reader.feed(f"Finished training\n{behind}\n".encode())
+    assert not any(point.eval_metrics for point in points)
+
+
+def test_losses_whose_lines_never_tell_a_place_go_on_behind_the_end_of_training() -> None:
+    points = LogReader().feed(b"loss: 1.5\nloss: 1.25\nTraining complete\nloss: 1.75\nloss: 1.0\n")
+    assert [point.loss for point in points] == [1.5, 1.25, 1.75, 1.0]
+
+
+def test_a_heading_in_brackets_names_the_set_of_an_evaluation() -> None:
+    log = "".join(f"Epoch {e}\n[TRAIN]\n  loss = {e}.5\n[DEV]\n  loss = {e}.75\n" for e in (1, 2, 3))
+    points = LogReader().feed(log.encode())
+    assert [point.loss for point in points if point.loss is not None] == [1.5, 2.5, 3.5]
+    assert [*points[-1].eval_metrics.values()] == [3.75]

@@ -11,7 +11,7 @@ from ..measures import is_measure
 from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
 from ..places import read_counters
-from ..points import Counters, LineReading, Priority, as_float, as_number
+from ..points import Counters, LineReading, Number, Priority, as_float, as_number
 from ..records import read_record
 from . import Example, LineGrammar
 
@@ -37,6 +37,9 @@ _REACH = 40
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter", "cur_iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
 _PLANNED = {"epochs", "num_epochs", "num_epoch", "max_epochs", "max_epoch", "n_epochs", "nb_epochs", "num_train_epochs"}
+_PLANNED_STEPS = {"max_steps", "max_iters", "max_iterations", "total_steps", "total_timesteps", "train_iters"}
+_PLANNED_STEPS |= {"train_steps", "num_train_steps", "max_train_steps", "num_iterations"}
+_BESIDE_TOTALS = {"batch_size", "train_batch_size", "lr", "learning_rate", "seed"}
 _WORDS = 3
 """So many values that are no numbers, beside no measure, are those of settings."""
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
@@ -104,12 +107,16 @@ class Dictionary(LineGrammar):
         if not readings and behind and (pairs := read_pairs(behind)) and _is_configured(record):
             found = assemble("key-value", behind, pairs)  # what came of these settings
             return () if found is None else (found,)
-        if readings or not (_is_told(record) or _is_configured(record)):
-            return readings or (() if settings else None)
         outer = _record(_outermost(line))  # within others are those of data loaders, of schedules
-        planned = {value for key, value in outer.items() if key.lower() in _PLANNED}
-        epochs = as_number(planned.pop()) if len(planned) == 1 else None
-        return (LineReading(self.name, Counters(epochs=epochs), plan=True),) if epochs and epochs > 0 else ()
+        if readings or not (_is_told(record) or _is_configured(record) or _plans(outer)):
+            return readings or (() if settings else None)
+        planned = Counters(epochs=_one_of(_PLANNED, outer), steps=_one_of(_PLANNED_STEPS, outer))
+        if planned == Counters():
+            return ()
+        rate = next(
+            (as_float(value) for key, value in record.items() if classify(key).role is Role.LEARNING_RATE), None
+        )
+        return (LineReading(self.name, planned, learning_rate=rate, plan=True),)
 
     def _one(self, text: str, before: str) -> LineReading | None:
         record = _record(text)
@@ -138,13 +145,32 @@ def _record(text: str) -> dict[str, object]:
 def _is_told(record: dict[str, object]) -> bool:
     """Whether a dictionary holds the settings of a program, the number of its epochs among them."""
     words = sum(as_float(value) is None for value in record.values())
-    return words >= _WORDS and not _COUNTED.isdisjoint(map(str.lower, record)) and not any(map(is_measure, record))
+    return words >= _WORDS and not _COUNTED.isdisjoint(map(str.lower, record)) and not _has_measure(record)
 
 
 def _is_configured(record: dict[str, object]) -> bool:
     """Whether a dictionary tells how many epochs are planned, among settings of which many are no numbers."""
     words = sum(as_float(value) is None for value in record.values())
-    return words >= _WORDS and not _PLANNED.isdisjoint(map(str.lower, record)) and not any(map(is_measure, record))
+    return words >= _WORDS and not _PLANNED.isdisjoint(map(str.lower, record)) and not _has_measure(record)
+
+
+def _plans(record: dict[str, object]) -> bool:
+    """Whether settings name the epochs or steps of a training: those of a schedule have no batch size, rate or seed."""
+    names = set(map(str.lower, record))
+    planned = not (_PLANNED | _PLANNED_STEPS).isdisjoint(names)
+    return planned and not (_BESIDE_TOTALS.isdisjoint(names) or _has_measure(record))
+
+
+def _one_of(names: set[str], record: dict[str, object]) -> Number | None:
+    """The number by these names; None where there is none, or several."""
+    found = {as_number(value) for key, value in record.items() if key.lower() in names}
+    number = found.pop() if len(found) == 1 else None
+    return number if number is not None and number > 0 else None
+
+
+def _has_measure(record: dict[str, object]) -> bool:
+    """Whether a measure has a number; one that has a word (``'loss': 'mse'``) is a setting."""
+    return any(is_measure(name) and as_float(value) is not None for name, value in record.items())
 
 
 def _outermost(line: str) -> str:
