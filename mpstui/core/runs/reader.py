@@ -326,7 +326,8 @@ class RunReader(RunFollower):
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
         of_many = of_many or (own is not None and own.training is not None)
-        times = own is not None and own.step is not None  # it takes two beats; until then most of it was the start
+        # Two beats tell the speed of a known number of steps; until then most of the time was the start.
+        times = own is not None and own.step is not None and (numbers.steps or own.step_from or own.begun_step)
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
             lasted = (self._updated() or launch.time) - launch.time
             numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))

@@ -199,6 +199,20 @@ def test_printed_samples_are_no_share_of_the_agents_steps(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize("seen", [{}, {"step_from": "process"}, {"begun_step": 200}])
+def test_one_look_at_the_share_of_all_epochs_tells_the_time_left_where_nobody_knows_all_steps(
+    home: Home, seen: dict[str, Any]
+) -> None:
+    """But not what a training had done before this process began."""
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
+    run.beat(step=256, loss=1.5, **{**AGENT, "step_from": None, **seen}, time=NOW + 61)
+    run.output("Train Epoch: 1/2 [ 10000/ 50000 (20%)]\tLoss: 1.5\n")
+    shown = make_monitor(home, FakeClock(NOW + 61)).refresh()[0]
+    left = None if seen else pytest.approx(9 * 60.0, rel=0.05)
+    assert (shown.numbers.steps, shown.numbers.eta_seconds) == (None, left)
+    run.release()
+
+
 @pytest.mark.parametrize(("first", "printed", "left"), [(1, 8, 52.0), (0, 7, 52.0), (1, 3, None)])
 def test_one_look_tells_the_time_left_where_each_epoch_is_one_step(
     home: Home, first: int, printed: int, left: float | None
