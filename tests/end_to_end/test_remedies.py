@@ -96,7 +96,7 @@ CASES: Mapping[str, Case] = {
     ),
     "mps_watermark_invalid": Case((f"{HIGH} 0.7 -> unset", f"{LOW} 1.4 -> unset"), {}, {HIGH: "0.7", LOW: "1.4"}),
     **dict.fromkeys(["dl_spawn_guard", "dl_pickle", "dl_worker_signal", "dl_share_mps", "dl_shared_memory"], WORKERS),
-    **dict.fromkeys(["too_many_files", "objc_fork", "metal_xpc", "cuda_fork"], WORKERS),
+    **dict.fromkeys(["too_many_files", "dl_mappings", "objc_fork", "metal_xpc", "cuda_fork"], WORKERS),
     **dict.fromkeys(["device_mismatch", "device_module", "generator_device", "bus_error"], CPU),
     **dict.fromkeys(["macos_too_old", "mps_not_built"], CPU),
     **dict.fromkeys(["metal_encoder_thread", "mps_internal_assert", "mps_float64", "mps_op_limit"], CPU),
@@ -139,6 +139,7 @@ MOVED: Mapping[str, str] = {
     "mps_assert_ndarray": "MPSNDArray.mm:84: failed assertion `[MPSNDArrayDescriptor x:] error: start (3) is not less'",
     "mpsgraph_llvm": "error: input types 'tensor<34x10xf32>' and 'tensor<1xi64>' are not broadcast compatible",
     "mps_op_missing": "NotImplementedError: Could not run 'aten::empty' with arguments from the 'SparseMPS' backend.",
+    "metal_shader_compile": "RuntimeError: Failed to created pipeline state object, error: Error Domain=AGXMetalG16X Code=3",
 }
 """Messages that show their rule's remedy to be of no use: the CPU is offered instead (``otherwise_device``)."""
 PRESSED = ("mps_oom", "weights_only", "device_mismatch", "amp_fp16_not_mps")

@@ -54,7 +54,8 @@ _CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """One pattern found: where first and last (line index, offset in the text), and whether it was a weak one."""
+    """One pattern found: where first and last (index of the line, where in the text it ends), and whether it was a
+    weak one."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -150,13 +151,15 @@ def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | No
         if hint not in text.lowered:
             return None
     warnings_count = rule.in_warnings or rule.survivable or rule.kind is not Kind.CAUSE
-    starts = (match.start() for match in compiled(pattern).finditer(text.text))
-    offsets = [
-        start for start in starts if not text.in_setting(start) and (warnings_count or not text.in_warning(start))
+    spans = (match.span() for match in compiled(pattern).finditer(text.text))
+    found = [
+        (start, end)
+        for start, end in spans
+        if not text.in_setting(start) and (warnings_count or not text.in_warning(start))
     ]
-    if not offsets:
+    if not found:
         return None
-    first, last = ((text.line_index(offset), offset) for offset in (offsets[0], offsets[-1]))
+    first, last = ((text.line_index(start), end) for start, end in (found[0], found[-1]))
     return _Hit(first, last, weak)
 
 
@@ -187,11 +190,11 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
     two ranks, or by the launcher once more) is shown where it was said first."""
     places: dict[int, int] = {}
     for hit in sorted(hits, key=lambda hit: hit.weak):
-        for index, offset in (hit.first, hit.last):
-            places.setdefault(index, offset)
+        for index, end in (hit.first, hit.last):
+            places.setdefault(index, end)
     said: dict[str, EvidenceLine] = {}
-    for index, offset in sorted(list(places.items())[:MOST_EVIDENCE_LINES]):
-        shown = text.excerpt(index, offset)
+    for index, end in sorted(list(places.items())[:MOST_EVIDENCE_LINES]):
+        shown = text.excerpt(index, end)
         line = evidence_at(text.lines, index, shown)
         said.setdefault(_RANK.sub("", shown), line)
     return tuple(said.values())

@@ -121,15 +121,17 @@ class SearchText:
         found = _SETTING.search(self.text[max(start, offset - 400) : offset])
         return found is not None and _OF_ERRORS.fullmatch(found["key"]) is None
 
-    def excerpt(self, index: int, offset: int) -> str:
-        """Return the line at ``index``, cut to what surrounds ``offset`` when it is very long."""
+    def excerpt(self, index: int, end: int) -> str:
+        """Return the line at ``index``, cut to what surrounds ``end`` when it is very long.
+
+        What was found ends there: it may begin with a long path, and what is wrong is said behind it.
+        """
         text = self.lines[index].text
         if len(text) <= EVIDENCE_WIDTH:
             return text
-        start = max(0, min(offset - self._starts[index] - 40, len(text) - EVIDENCE_WIDTH))
-        return (
-            ("…" if start else "") + text[start : start + EVIDENCE_WIDTH] + "…" * (start + EVIDENCE_WIDTH < len(text))
-        )
+        room = EVIDENCE_WIDTH - 2
+        start = max(0, min(end - self._starts[index] - room // 3, len(text) - room))
+        return "…" * (start > 0) + text[start : start + room] + "…" * (start + room < len(text))
 
 
 @lru_cache(maxsize=1024)

@@ -256,6 +256,10 @@ def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) ->
     assert found.remedy.text.startswith(f"{FALLBACK}=1 does not reach")
 
 
+APPLE = "/AppleInternal/Library/BuildRoots/" + "/".join(["0f1e2d3c-4b5a"] * 16)
+"""A path as long as those that Apple's libraries print before they say what is wrong."""
+
+
 @pytest.mark.parametrize(
     ("rule_id", "text", "device"),
     [
@@ -278,6 +282,12 @@ def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) ->
             "LLVM ERROR: Failed to infer result type(s): 'tensor<3x10xf32>' and 'tensor<1xi64>' do not fit",
             "cpu",
         ),
+        (
+            "mpsgraph_llvm",
+            f'loc("mps_matmul"("(mpsFileLoc): {APPLE}/MPSGraphUtilities.mm":43:0)): error: incompatible dimensions',
+            "cpu",
+        ),
+        ("metal_shader_compile", "RuntimeError: Failed to created pipeline state object, error: Code=3", "cpu"),
     ],
 )
 def test_what_changes_nothing_for_this_failure_is_not_offered(rule_id: str, text: str, device: str | None) -> None:
@@ -294,6 +304,10 @@ def test_what_changes_nothing_for_this_failure_is_not_offered(rule_id: str, text
         ("cuda_hardcoded", "AssertionError: Torch not compiled with CUDA enabled"),
         ("dtype_mismatch", "RuntimeError: expected scalar type Half but found Float"),
         ("mps_assert_ndarray", "failed assertion `[MPSTemporaryNDArray x:] Error: product of dimension sizes > 2**31'"),
+        (
+            "mps_assert_ndarray",
+            f"{APPLE}/MPSNDArray.mm:891: failed assertion `[MPSNDArray initWithDevice:] Error: total bytes > 2**32'",
+        ),
         ("mpsgraph_llvm", "LLVM ERROR: Failed to infer result type(s)."),
         ("mpsgraph_llvm", "error: input types 'tensor<1x9xf16>' and 'tensor<1xf32>' are not broadcast compatible"),
     ],

@@ -47,4 +47,22 @@ RULES = (
         patterns=(r"element 0 of tensors does not require grad and does not have a grad_fn",),
         confidence=0.95,
     ),
+    Rule(
+        id="recomputed_otherwise",
+        title="Gradient checkpointing got another result the second time",
+        cause="It computes each layer again in backward(), and the second pass made other tensors than the first: a "
+        "cache of keys and values had grown, parameters were gathered anew (DeepSpeed ZeRO-3), or the code branches.",
+        remedy=Remedy(
+            text="Switch the model's cache off (use_cache=False), or take use_reentrant=True (transformers: "
+            "gradient_checkpointing_kwargs={'use_reentrant': True}), which does not compare; else train without "
+            "gradient checkpointing and with a smaller batch."
+        ),
+        sources=("torch/utils/checkpoint.py", "pytorch/pytorch#155171"),
+        patterns=(
+            r"checkpoint: Recomputed values for the following tensors have different metadata",
+            r"checkpoint: A different number of tensors was saved during the original forward and recomputation",
+            r"checkpoint: trying to save more tensors during recomputation than during the original forward",
+        ),
+        confidence=0.95,
+    ),
 )

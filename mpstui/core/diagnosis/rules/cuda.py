@@ -86,11 +86,12 @@ RULES = (
         confidence=0.93,
         outranks=("cuda_hardcoded", "cuda_fault"),
     ),
-    Rule(
+    DeviceRule(
         id="cuda_fault",
         title="A CUDA kernel or library failed",
-        cause="A kernel read outside its memory, or cuDNN or cuBLAS could not work; they report late, so the line of "
-        "the traceback may be innocent. An index out of range, too little free memory, or versions that do not fit.",
+        cause="A kernel read outside its memory, or cuDNN, cuBLAS or cuSOLVER could not work; they report late, so the "
+        "line of the traceback may be innocent. An index out of range, too little free memory, a matrix with NaN, or "
+        "versions that do not fit.",
         remedy=Remedy(
             text="Start again with CUDA_LAUNCH_BLOCKING=1 (`mpstui restart RUN --env CUDA_LAUNCH_BLOCKING=1`) to see "
             "the right line, try a smaller batch, and see that no other program fills the GPU."
@@ -99,7 +100,7 @@ RULES = (
         patterns=(
             r"CUDA error: an illegal memory access was encountered",
             r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
-            r"CUDNN_STATUS_\w+",
+            r"CU(?:DNN|SOLVER)_STATUS_\w+",
             r"CUBLAS_STATUS_(?!ALLOC_FAILED)\w+",
             r"Unable to find a valid cuDNN algorithm",
             r"was unable to find an engine to execute this computation",
@@ -190,7 +191,7 @@ RULES = (
         ),
         sources=("docs.nvidia.com/deploy/xid-errors",),
         patterns=(
-            r"CUDA error: uncorrectable (?:NVLink|ECC) error",
+            r"(?:CUDA error|cuda runtime error \(\d+\)) ?: uncorrectable (?:NVLink|ECC) error",
             r"CUDA error: unknown error",
             r"CUDA unknown error - this may be due to",
             r"Error 802: system not yet initialized",

@@ -75,6 +75,23 @@ RULES = (
         outranks=("killed_os", "segfault", "bus_error"),
     ),
     Rule(
+        id="data_process_died",
+        title="What prepares the data died",
+        cause="Programs have processes of their own for that (nnU-Net, with batchgenerators), torch has a thread that "
+        "pins memory, and one is gone. What it died of stands above, in a traceback of its own; a process without one "
+        "was most likely killed for memory.",
+        remedy=Remedy(
+            text="Mend what that traceback says. Without one use fewer of these processes (nnU-Net: nnUNet_n_proc_DA=2 "
+            "in the environment, 0 for none)."
+        ),
+        sources=("MIC-DKFZ/nnUNet#2162", "MIC-DKFZ/nnUNet#2749"),
+        patterns=(
+            r"(?:One or more|Some) background workers are no longer alive",
+            r"Pin memory thread exited unexpectedly",
+        ),
+        confidence=0.5,  # whatever is known of what stands above says more
+    ),
+    Rule(
         id="dl_timeout",
         title="The DataLoader waited too long for a batch",
         cause="No worker gave a batch within the loader's `timeout`: the storage is slow or gone, a sample takes very "
@@ -106,6 +123,21 @@ RULES = (
         ),
         confidence=0.96,
         outranks=("dl_worker_signal", "bus_error", "disk_full", "too_many_files"),
+    ),
+    Rule(
+        id="dl_mappings",
+        title="Too many pieces of shared memory",
+        cause="Workers hand over each tensor as a mapping of its own, and Linux allows a process 65,530 of them "
+        "(vm.max_map_count): many small tensors are kept. More rarely the memory itself is full.",
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), put the small tensors of a sample into one, or keep a "
+            "`.clone()` of each that is kept; an administrator can raise vm.max_map_count.",
+            args=NO_WORKERS,
+        ),
+        sources=("kohya-ss/sd-scripts#1790", "pytorch/pytorch#92134", "Pointcept/Pointcept#136"),
+        patterns=(r"unable to mmap \d+ bytes from file <[^>]{1,80}>: Cannot allocate memory",),
+        confidence=0.93,
+        outranks=("cpu_oom", "dl_worker_signal"),
     ),
     DeviceRule(
         id="dl_share_mps",

@@ -37,6 +37,7 @@ RULES = (
             r"expected (?:device )?\W?mps(?::\d+)?\W? but (?:found|got) \W?(?:device )?\W?cpu",
             r"device of .{0,40}does not match",
             r"Unhandled FakeTensor Device Propagation",
+            r"Mismatched Tensor types in NNPack",
         ),
         confidence=0.92,
         outranks=("mps_op_limit",),

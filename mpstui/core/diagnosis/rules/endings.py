@@ -85,6 +85,7 @@ RULES = (
             r"EXC_BAD_ACCESS",
             r"KERN_INVALID_ADDRESS",
             r"Trace/BPT trap",
+            r"Assertion failed: .{1,200}, function \w{1,80}, file \S{1,80}, line \d",
             _BY_SIGNAL + r" (?:by |with |due to )?signal:? 11\b",
             _EXIT_CODE + r"(?:-11|139)\b",
             _RETURN_CODE + r"(?:-11|139)\b",

@@ -183,17 +183,20 @@ RULES = (
     Rule(
         id="system_old",
         title="A package was built for a newer system",
-        cause="It needs a newer C library (GLIBC) or C++ library (GLIBCXX) than the one that was found: the system's, "
-        "where an environment has a newer one of its own.",
+        cause="It needs a newer C library (GLIBC) or C++ library (GLIBCXX) than the one that was found (the system's, "
+        "where an environment has a newer one of its own), or a newer macOS.",
         remedy=Remedy(
             text="For GLIBCXX put the environment's library first (conda: `conda install -c conda-forge "
             "libstdcxx-ng`, LD_LIBRARY_PATH=$CONDA_PREFIX/lib); for GLIBC install an older version of the package, or "
-            "run in a container of a newer system."
+            "run in a container of a newer system; on a Mac upgrade macOS, or install an older version."
         ),
         sources=("ld.so(8)", "spinalcordtoolbox/spinalcordtoolbox#1703"),
-        patterns=(r"version \W?(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+\W? not found",),
+        patterns=(
+            r"version \W?(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+\W? not found",
+            r"\(load command 0x\w+ is unknown\)",
+        ),
         confidence=0.94,
-        outranks=("library_missing", "packages_apart"),
+        outranks=("library_missing", "packages_apart", "omp_segfault"),
     ),
     Rule(
         id="old_tokenizers",
@@ -220,6 +223,6 @@ RULES = (
             r"Library not loaded: \S{1,200}\.dylib",
         ),
         confidence=0.88,
-        outranks=("module_missing",),
+        outranks=("module_missing", "omp_segfault"),
     ),
 )

@@ -36,7 +36,8 @@ RULES = (
             r"probability tensor contains either .{0,20}(?:inf|nan)",
             r"normal expects all elements of std >= 0",
             r"Input contains (?:NaN|infinity)",
-            r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?nans?\b",
+            # cuSOLVER's every failure "may appear if the input matrix contains NaN".
+            r"(?<!if the input matrix )(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?nans?\b",
             r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?(?:\+|-)?inf(?:s|inity)?\b",
             r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?non-?finite\b",
             r"\bnans? (?:or inf(?:inity)?s? )?(?:value )?(?:was |were |is )?(?:found|detected|encountered)",
@@ -93,9 +94,12 @@ RULES = (
     Rule(
         id="silent_oob",
         title="An index is out of range",
-        cause="A token, label or position is outside the table it indexes: a bug in data or vocabulary. On MPS the "
-        "same access often silently reads 0; the CPU only reveals the bug.",
-        remedy=Remedy(text="Check vocabulary size, number of classes and sequence length against the data."),
+        cause="A token, label, position or step is outside the table or array it indexes. On MPS the same access often "
+        "silently reads 0; the CPU only reveals the bug.",
+        remedy=Remedy(
+            text="Check vocabulary size, number of classes and sequence length against the data; of an array of NumPy "
+            "(`for axis 0`) its length against the steps or samples that are counted."
+        ),
         sources=("pytorch/pytorch#144824",),
         patterns=(
             r"index out of range in self",

@@ -39,7 +39,7 @@ RULES = (
         remedy=Remedy(
             text="Upgrade macOS and torch, change the shape it complains about, or run on CPU.", device="cpu"
         ),
-        sources=("pytorch/pytorch#144445", "pytorch/pytorch#97109"),
+        sources=("pytorch/pytorch#144445", "pytorch/pytorch#97109", "pytorch/pytorch#83386"),
         patterns=(
             r"channels > 65536 not supported",
             r"Adaptive pool MPS",
@@ -61,6 +61,7 @@ RULES = (
             r"to the MPS backend but it does not have support for that dtype",
             r"MPS: .{0,80}(?:not supported|unsupported|must be|expected)",
             r"MPS\b.{0,80} supported natively (?:on|starting from) mac ?OS ?\d",
+            r"derivative for aten::(?:linear_backward|\w*mps\w*) is not implemented",
         ),
         confidence=0.78,
         outranks=("dtype_mismatch",),
