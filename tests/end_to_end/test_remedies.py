@@ -139,7 +139,7 @@ MOVED: Mapping[str, str] = {
     "mps_assert_ndarray": "MPSNDArray.mm:84: failed assertion `[MPSNDArrayDescriptor x:] error: start (3) is not less'",
     "mpsgraph_llvm": "error: input types 'tensor<34x10xf32>' and 'tensor<1xi64>' are not broadcast compatible",
     "mps_op_missing": "NotImplementedError: Could not run 'aten::empty' with arguments from the 'SparseMPS' backend.",
-    "metal_shader_compile": "RuntimeError: Failed to created pipeline state object, error: Error Domain=AGXMetalG16X Code=3",
+    "metal_shader_compile": "RuntimeError: Failed to created pipeline state object, error: AGXMetalG16X Code=3",
 }
 """Messages that show their rule's remedy to be of no use: the CPU is offered instead (``otherwise_device``)."""
 PRESSED = ("mps_oom", "weights_only", "device_mismatch", "amp_fp16_not_mps")
