@@ -120,6 +120,8 @@ class DrawnEvaluation:
 
     def __init__(self) -> None:
         self._is_newest = False
+        self._trained = NOWHERE
+        """Of the bar that last showed a loss of training."""
 
     def of(self, reading: LineReading, series: LossSeries | None) -> LineReading:
         """The reading as one of the evaluation, where its step lies behind what the epoch has trained already.
@@ -130,6 +132,7 @@ class DrawnEvaluation:
             series: of the loss of the reading, if it has had losses in this run.
         """
         if reading.bar:
+            reading = self._of_bar(reading)
             self._is_newest = reading.phase is Phase.EVAL
         step, trained = reading.counters.shown_step, series.counters if series is not None else NOWHERE
         if not self._is_newest or reading.bar or reading.phase is Phase.EVAL or step is None:
@@ -142,6 +145,18 @@ class DrawnEvaluation:
             return reading
         steps = reading.counters.shown_steps
         return _as_evaluation(reading, NOWHERE, (step, math.inf if steps is None else steps))
+
+    def _of_bar(self, reading: LineReading) -> LineReading:
+        """A bar of another length than that of the epoch's training is an evaluation's, where it shows values of one
+        and no loss of training. Both may be described by the epoch alone; training's may show the last evaluation."""
+        if reading.loss is not None:
+            self._trained = reading.counters
+        now, trained = reading.counters, self._trained
+        if reading.loss is not None or reading.phase is Phase.EVAL or not reading.eval_metrics:
+            return reading
+        if now.epoch is None or now.epoch != trained.epoch or now.epoch_steps in (None, trained.epoch_steps):
+            return reading
+        return _as_evaluation(reading, NOWHERE, (or_zero(now.epoch_step), or_zero(now.epoch_steps)))
 
 
 def _as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:

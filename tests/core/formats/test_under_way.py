@@ -115,3 +115,36 @@ def test_how_long_an_evaluation_took_is_no_metric() -> None:
     reader = LogReader()
     reader.feed(b"".join(b"(Validation) ppl: 9.%d, elapse: 0.11%d min\n" % (n, n) for n in (1, 2, 3)))
     assert reader.summary().metrics == ("Validation ppl",)
+
+
+def _bar(done: int, total: int, shown: str) -> str:
+    return f"{100 * done // total:3d}%|{'█' * done:4}| {done}/{total} [00:01<00:02, 2.0it/s, {shown}]\r"
+
+
+def test_the_second_bar_of_an_epoch_is_its_evaluations_where_it_shows_values_of_one() -> None:
+    """Both have the epoch for a description, and tell of a measure that training has too."""
+    reader = LogReader()
+    text = ""
+    for epoch in (1, 2):
+        title = f"Epoch {epoch}/2: "
+        text += "".join(title + _bar(done, 4, f"f_score=0.{done}, loss=2.{epoch}{done}") for done in range(1, 5))
+        text += "\nStart Validation\n" + title + "  0%|    | 0/2 [00:00<?, ?it/s<class 'dict'>]\r"
+        text += (
+            title + _bar(1, 2, "f_score=0.9, val_loss=0.1") + title + _bar(2, 2, f"f_score=0.7, val_loss=0.4{epoch}")
+        )
+        text += "\nFinish Validation\n"
+    points = [*reader.feed(text.encode()), *reader.close()]
+    evaluated = [(point.eval_metrics, point.counters.epoch) for point in points if point.eval_metrics]
+    assert evaluated == [({"val f_score": 0.7, "val_loss": 0.41}, 1), ({"val f_score": 0.7, "val_loss": 0.42}, 2)]
+    assert [point.metrics["f_score"] for point in points if point.metrics] == [0.1, 0.2, 0.3, 0.4] * 2
+
+
+def test_the_bar_of_training_may_show_what_the_last_evaluation_measured() -> None:
+    """Lightning's does, alone or beside the loss: it is as long in every epoch."""
+    reader = LogReader()
+    shown = ("v_num=0", "v_num=0, val_loss=0.41", "v_num=0, val_loss=0.42")
+    text = "".join(f"Epoch {epoch}: " + _bar(done, 4, shown[epoch]) for epoch in range(3) for done in range(1, 5))
+    reader.feed(text.encode())
+    reader.close()
+    summary = reader.summary()
+    assert (summary.epoch, summary.step, summary.steps) == (2, 4, 4)
