@@ -44,6 +44,8 @@ _EPISODES = frozenset(("episode", "episodes"))
 """Beside the number of one the values are those of training."""
 _OF_A_SPLIT = ("train/", "training/", "val/", "valid/", "validation/", "eval/", "test/")
 """In front of whatever is measured on these data: ``eval/ctc``."""
+_OF_THE_PLAN = frozenset(("initial", "init", "base", "start"))
+"""In the name of a learning rate: where its schedule begins has no curve."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
@@ -163,7 +165,7 @@ class MetricNames:
             return ""
         kind, what = quantity(name)
         if what == "lr":
-            return "" if phase or name.lower().startswith("initial") else _CURRENT.sub("", name)
+            return "" if phase or not _OF_THE_PLAN.isdisjoint(words_of(name)) else _CURRENT.sub("", name)
         meant = (kind or phase, what)
         shown = self._given.get((name, bool(phase))) or self._names.get(meant, name)
         if shown != name and (shown in self._alone or self._sums_up(name, shown, what, phase)):

@@ -353,8 +353,11 @@ def test_chinese_totals_are_the_loss_and_counts_of_parameters_no_metric() -> Non
     assert "平均LR损失" in found.metrics
 
 
-def test_the_initial_learning_rate_has_no_curve() -> None:
-    assert read("initial learning rate: 0.01\n" + lines("epoch {n} loss 1.{n}")).metrics == ("loss",)
+@pytest.mark.parametrize(
+    "setting", ["initial learning rate: 0.01\n", f"| {'Init_lr':>24} | {0.0001:>40}|\n{'-' * 70}\n"]
+)
+def test_the_initial_learning_rate_has_no_curve(setting: str) -> None:
+    assert read(setting + lines("epoch {n} loss 1.{n}")).metrics == ("loss",)
 
 
 def test_the_first_record_below_testing_is_no_loss_of_training_and_the_next_one_is() -> None:
