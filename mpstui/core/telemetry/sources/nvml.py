@@ -110,7 +110,7 @@ class _Card:
 
     def sample(self) -> GpuSample:
         nvml = self._nvml
-        memory = self._ask("nvmlDeviceGetMemoryInfo", "memory_used_bytes", "memory_total_bytes")
+        memory = self._memory()
         utilization = self._ask("nvmlDeviceGetUtilizationRates", "busy_percent")
         throttling = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", "throttle_reasons", "is_throttled")
         return GpuSample(
@@ -134,12 +134,24 @@ class _Card:
             is_throttled=None if throttling is None else bool(throttling & _HURTING_BITS),
         )
 
+    def _memory(self) -> Any:
+        """What the card's own memory holds; None of one that shares the host's, which refuses or tells zeros."""
+        names = ("memory_used_bytes", "memory_total_bytes")
+        memory = self._ask("nvmlDeviceGetMemoryInfo", *names)
+        if memory is None or memory.total:
+            return memory
+        self._refuse("nvmlDeviceGetMemoryInfo", "the card has no memory of its own", names)
+        return None
+
+    def _refuse(self, function: str, why: object, names: Sequence[str]) -> None:
+        self._reasons.update((f"gpu{self._index}.{name}", f"{function}: {why}") for name in names)
+
     def _ask(self, function: str, *names: str, arguments: tuple[Any, ...] = ()) -> Any:
         try:
             return getattr(self._nvml, function)(self._handle, *arguments)
         except (self._nvml.NVMLError, AttributeError, TypeError, UnicodeDecodeError) as error:
             # Beside the driver's own refusals: a binding of another age, a name that is no text.
-            self._reasons.update((f"gpu{self._index}.{name}", f"{function}: {error}") for name in names)
+            self._refuse(function, error, names)
             return None
 
 

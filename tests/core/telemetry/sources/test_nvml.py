@@ -147,9 +147,12 @@ def test_a_card_that_fell_off_the_bus_does_not_hide_the_others() -> None:
     assert Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 0)).read(SourceRequest()).gpus == ()
 
 
-def test_a_card_that_shares_the_hosts_memory_tells_no_total() -> None:
-    facts = Nvml(lambda: binding(nvmlDeviceGetMemoryInfo=fail, nvmlDeviceGetPowerUsage=fail)).read(SourceRequest())
-    assert (facts.gpus[0].memory_total_bytes, facts.gpus[0].power_watts, facts.gpus[0].busy_percent) == (None, None, 88)
+@pytest.mark.parametrize("told", [fail, lambda handle: SimpleNamespace(total=0, used=0, free=0)])
+def test_a_card_that_shares_the_hosts_memory_tells_no_total(told: Callable[..., Any]) -> None:
+    facts = Nvml(lambda: binding(nvmlDeviceGetMemoryInfo=told, nvmlDeviceGetPowerUsage=fail)).read(SourceRequest())
+    (gpu,) = facts.gpus
+    assert (gpu.memory_used_bytes, gpu.memory_total_bytes, gpu.power_watts, gpu.busy_percent) == (None, None, None, 88)
+    assert facts.reasons["gpu0.memory_total_bytes"].startswith("nvmlDeviceGetMemoryInfo: ")
 
 
 def test_a_name_that_is_no_text_costs_the_name_alone() -> None:
