@@ -1,4 +1,4 @@
-"""Memory of the machine itself."""
+"""Memory of the machine itself, and models that do not fit."""
 
 from ..model import SMALLER_BATCH, Remedy, Rule
 
@@ -38,5 +38,22 @@ RULES = (
         clues={"memory_near_limit": 0.02, "memory_growing": 0.02},
         signals=(6,),
         outranks=("dl_worker_signal", "segfault", "ckpt_corrupt", "compile_mps"),
+    ),
+    Rule(
+        id="model_left_out",
+        title="Part of the model was not loaded",
+        cause="Some weights hold no data, so that they cannot be moved or trained. Most often `device_map` spread the "
+        "model over GPU, RAM and disk because it does not fit what was free; else the checkpoint lacks them.",
+        remedy=Remedy(
+            text="Load it without `device_map` where it fits, else free memory first or take a smaller model or fewer "
+            "bits (torch_dtype, quantization); an `offload_folder` is enough to predict, not to train."
+        ),
+        sources=("yuanzhoulvpi2017/zero_nlp#153", "openlm-research/open_llama#37", "Sreyan88/GAMA#15"),
+        patterns=(
+            r"Cannot copy out of meta tensor",
+            r"`?device_map`? had weights offloaded to the disk",
+            r"need an `?offload_(?:dir|folder)`? to dispatch this model",
+        ),
+        confidence=0.92,
     ),
 )

@@ -225,4 +225,21 @@ RULES = (
         confidence=0.88,
         outranks=("module_missing", "omp_segfault"),
     ),
+    Rule(
+        id="extension_build",
+        title="An extension of C++ or CUDA could not be built",
+        cause="A package compiles a part of itself when that is first used (DeepSpeed its optimizers), and a compiler "
+        "refused. Why is said above, in the first line with `error:`.",
+        remedy=Remedy(
+            text="Install the CUDA toolkit that torch was built with (`torch.version.cuda`, CUDA_HOME its folder) "
+            "and a C++ compiler that it accepts; or do without (DeepSpeed: an optimizer of torch)."
+        ),
+        sources=("torch/utils/cpp_extension.py", "deepspeedai/DeepSpeed#6912"),
+        patterns=(
+            r"Error building extension \W",
+            r"Command \W{1,4}ninja\W{1,6}v\W{1,4} returned non-zero",
+            r"ninja: build stopped: subcommand failed",
+        ),
+        confidence=0.85,
+    ),
 )

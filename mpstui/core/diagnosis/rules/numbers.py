@@ -53,7 +53,8 @@ RULES = (
             r"(?<!best )(?<!min )\b(?!\w*best|\w*min)\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?-?inf\b",
             r"grad_?norm\W{1,5}(?:nan|inf)\b",
             r"\bnan\b.{0,10}\bloss",
-            r"tensor\((?:nan|-?inf)\b",
+            # In a list it may be the score of a class that does not occur.
+            r"(?<![,\[] )(?<!\[)tensor\((?:nan|-?inf)\b",
         ),
         confidence=0.88,
         clues={"nonfinite_loss": 0.06, "precision:fp16": 0.03},
