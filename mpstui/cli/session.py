@@ -166,12 +166,13 @@ def rest(seconds: float) -> None:
         BrokenPipeError: the reader of our output has gone. While nothing is written, nothing else would show that.
     """
     output, happened = select.poll(), list[tuple[int, int]]()
+    until = time.monotonic() + seconds
     with contextlib.suppress(ValueError, AttributeError, OSError):  # no descriptor, or a system that cannot poll it
         output.register(sys.stdout.fileno(), 0)
-        happened = output.poll(0)
+        happened = output.poll(seconds * 1000)
     if any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
         raise BrokenPipeError
-    time.sleep(seconds)
+    time.sleep(max(0.0, until - time.monotonic()))  # where the poll said something else, or nothing could be polled
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:

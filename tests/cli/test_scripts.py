@@ -76,6 +76,17 @@ def test_a_pipe_gets_a_line_a_change_and_ends_when_nobody_reads(home: Home) -> N
         assert watched.wait(60) == 0
 
 
+def test_a_long_wait_ends_when_nobody_reads(home: Home) -> None:
+    with subprocess.Popen([*MPSTUI, "ps", "--watch", "--every", "600"], stdout=subprocess.PIPE) as watched:
+        assert watched.stdout is not None
+        assert watched.stdout.readline().startswith(b"no runs yet")
+        watched.stdout.close()
+        try:
+            assert watched.wait(60) == 0
+        finally:
+            watched.kill()
+
+
 def test_closed_streams_are_no_error(home: Home) -> None:
     ended(home, "one", 0)
     done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&-', "sh", *MPSTUI, "wait", "one"], stderr=subprocess.PIPE)
