@@ -22,10 +22,10 @@ from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import resolve_home
 from ..core.present import size as written
 from ..core.settings import HostsSettings, load_settings
-from ..wire import rundir, storage
+from ..wire import rundir
 from .conversation import Conversation
 from .relay import BROUGHT, ERR, OUT
-from .session import say, warn
+from .session import warn
 
 HERE_ALONE = {
     "completion": "it completes words of this machine",
@@ -88,8 +88,10 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
 
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
     """Run `report` or `export` there and write its files here, named as here; with ``--follow``, at each rewrite."""
-    from .share import HERE, picture_of, told_run, write_tracked
+    from ..core.sharing.export import write_file
+    from .share import HERE, picture_of, require_place, say_where, told_run, write_tracked
 
+    require_place(args)
     made_here = getattr(args, "to", "") in HERE
     if made_here:
         words = [words[0], "--undrawn", *words[1:]]
@@ -102,7 +104,9 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
             if made_here and args.to not in ("svg", "png"):
                 written[name], _ = write_tracked(told_run(content), args)
             else:
-                storage.write_bytes(path, picture_of(told_run(content), args) if made_here else content)
+                write_file(path, picture_of(told_run(content), args) if made_here else content)
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise OperationError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -119,7 +123,7 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
     for name, content in brought:
         write(name, content)
     for path in written.values():
-        say(str(path))
+        say_where(path)
     return code
 
 

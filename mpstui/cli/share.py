@@ -14,7 +14,8 @@ from ..wire import storage
 from .session import RUN_OR_PATH_HELP, Session, keys_of, one_run, say, warn
 
 FOLLOW_SECONDS = 10.0
-HERE = ("tensorboard", "wandb", "mlflow", "trackio", "svg", "png")
+FOLDERS = ("tensorboard", "wandb", "mlflow", "trackio")
+HERE = (*FOLDERS, "svg", "png")
 """What is made on this machine of a run of any: folders of several files, and pictures."""
 _TO = ("csv", "parquet", *HERE)
 
@@ -27,7 +28,7 @@ can stand in place of a run. Arguments and environment are shown with their secr
   mpstui report RUN OTHER -o both.html     two runs, their curves over each other
   mpstui report RUN -o live.html --follow  rewrites it until the run has ended; an open page follows"""
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_OR_PATH_HELP)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: NAME.html)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: NAME.html); - prints it")
     parser.add_argument("--title", default="", help="its heading (default: the names)")
     parser.add_argument("--follow", action="store_true", help="keep rewriting it until the runs have ended")
     parser.add_argument(
@@ -36,10 +37,12 @@ can stand in place of a run. Arguments and environment are shown with their secr
 
 
 def run_report(args: argparse.Namespace) -> int:
+    from ..core.sharing.export import write_file
     from ..core.sharing.page import MOST_RUNS, columns_for, page
 
     if len(args.runs) > MOST_RUNS:
         raise UsageError(f"{len(args.runs)} runs on one page", f"it holds {MOST_RUNS}; `mpstui results` tabulates more")
+    require_place(args)
     if not args.every >= 1:
         raise UsageError(f"--every {args.every:g} is too short", "a page is rewritten every second at most")
     session = Session()
@@ -57,7 +60,9 @@ def run_report(args: argparse.Namespace) -> int:
         live = [one for one in snapshots if one.state.active]
         text = page(snapshots, reload_seconds=reload, title=args.title)
         try:
-            storage.write_bytes(target, text.encode("utf-8", "replace"))
+            write_file(target, text.encode("utf-8", "replace"))
+        except BrokenPipeError:
+            raise
         except OSError as error:
             if not (args.follow and live):
                 raise OperationError(f"{target} cannot be written: {error.strerror or error}") from error
@@ -66,7 +71,7 @@ def run_report(args: argparse.Namespace) -> int:
             break
         time.sleep(args.every)
         snapshots = [monitor.snapshot(key) for key in keys]
-    say(str(target))
+    say_where(target)
     return 0
 
 
@@ -79,6 +84,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 A table has a row for each moment at which something was measured: step, epoch, time (Unix seconds), then a column for
 each metric. What a restarted attempt measured again counts once. Examples:
   mpstui export RUN --to csv
+  mpstui export RUN --to csv -o - | column -s, -t
   mpstui export RUN --to tensorboard -o logs/    then: tensorboard --logdir logs
   mpstui export RUN --to wandb                   then: wandb sync wandb/offline-run-*
   mpstui export RUN --to mlflow                  then: mlflow ui --backend-store-uri ./mlruns
@@ -86,7 +92,9 @@ each metric. What a restarted attempt measured again counts once. Examples:
   mpstui export RUN --to svg --metric val_loss   the chart as a picture"""
     parser.add_argument("run", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("--to", required=True, choices=_TO, help="what to write")
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file, or folder (default: named as the run)")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="file, or folder (default: named as the run); - prints a file"
+    )
     parser.add_argument("--metric", default="loss", help="which chart, for svg and png (default: loss)")
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="of a picture (default: light)")
     parser.add_argument("--undrawn", action="store_true", help=argparse.SUPPRESS)  # what another machine draws it from
@@ -95,6 +103,7 @@ each metric. What a restarted attempt measured again counts once. Examples:
 def run_export(args: argparse.Namespace) -> int:
     from ..core.sharing import export
 
+    require_place(args)
     session = Session()
     pictured = args.to in ("svg", "png")
     monitor = Monitor(session.home, columns=None if pictured else export.MOST_POINTS)
@@ -105,9 +114,9 @@ def run_export(args: argparse.Namespace) -> int:
     target = _target(args.output, [snapshot], args.to)
     try:
         if args.undrawn:
-            storage.write_bytes(target, _told(snapshot))
+            export.write_file(target, _told(snapshot))
         elif pictured:
-            storage.write_bytes(target, picture_of(snapshot, args))
+            export.write_file(target, picture_of(snapshot, args))
         elif args.to in export.TABLES:
             table = export.table_of(snapshot)
             export.TABLES[args.to](table, target)
@@ -116,10 +125,30 @@ def run_export(args: argparse.Namespace) -> int:
             target, thinned = write_tracked(snapshot, args)
         for name in thinned:
             warn(f"{name} has more points than {export.MOST_POINTS:,}: every few of them are one row")
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise OperationError(f"{error.filename or target} cannot be written: {error.strerror or error}") from error
-    say(str(target))
+    say_where(target)
     return 0
+
+
+def say_where(target: Path) -> None:
+    """Say what was written, unless that would be in it."""
+    from ..core.sharing.export import is_standard_output
+
+    if not is_standard_output(target):
+        say(str(target))
+
+
+def require_place(args: argparse.Namespace) -> None:
+    """Refuse to send to the standard output what is no single file, or one that is rewritten."""
+    if str(args.output) != "-":
+        return
+    if getattr(args, "to", None) in FOLDERS:
+        raise UsageError(f"--to {args.to} makes a folder, which the standard output cannot take", "name it: -o FOLDER")
+    if getattr(args, "follow", False):
+        raise UsageError("--follow rewrites a file, which the standard output is not", "name it: -o FILE")
 
 
 def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) -> Path:

@@ -383,6 +383,12 @@ def test_what_is_written_is_written_here(
     assert capfd.readouterr().out == f"{folder_here}\n"
     assert list(folder_here.glob("run-*.wandb"))
     assert main(["export", "with-points", "--to", "svg", "--metric", "none", "--host", elsewhere]) == 2
+    before = {*Path().iterdir()}
+    capfd.readouterr()
+    assert main(["export", "with-points", "--to", "csv", "-o", "-", "--host", elsewhere]) == 0
+    assert capfd.readouterr().out.startswith("step,")
+    assert main(["export", "with-points", "--to", "wandb", "-o", "-", "--host", elsewhere]) == 2
+    assert {*Path().iterdir()} == before
 
 
 def test_the_screen_opens_on_the_hosts_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
@@ -69,6 +71,47 @@ def test_exports_name_what_they_wrote(run: str, capsys: pytest.CaptureFixture[st
     assert "digits · loss" in texts
     assert "✗" in texts, "the NaN of step 20 is an event"
     assert len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))) > 3
+
+
+@pytest.mark.parametrize("words", [["report"], ["export", "--to", "csv"], ["export", "--to", "svg"]])
+def test_what_is_no_plain_file_is_written_to_and_stays_what_it_is(run: str, words: list[str]) -> None:
+    command = [sys.executable, "-m", "mpstui", *words, run, "-o"]
+    Path("kept").write_text("old")
+    Path("link").symlink_to("kept")
+    assert subprocess.run([*command, "link"], stdout=-1).returncode == 0
+    assert Path("link").is_symlink()
+    whole = Path("kept").read_bytes()
+    assert len(whole) > 100
+    os.mkfifo("pipe")
+    with subprocess.Popen(["cat", "pipe"], stdout=-1) as reader:
+        assert subprocess.run([*command, "pipe"], stdout=-1).returncode == 0
+        assert reader.communicate(timeout=60)[0][:20] == whole[:20]
+    assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
+    assert {one.name for one in Path().iterdir()} == {"kept", "link", "pipe"}
+
+
+@pytest.mark.parametrize("place", ["-", "out"])
+def test_a_file_can_go_to_the_standard_output(run: str, tmp_path: Path, place: str) -> None:
+    """By a link of our own: were the device's name used, root could lose the device to a fault in what is tested."""
+    Path("out").symlink_to("/dev/fd/1")
+    command = [sys.executable, "-m", "mpstui", "export", run, "--to", "csv", "-o", place]
+    with subprocess.Popen(command, stdout=-1) as piped:
+        assert (piped.communicate(timeout=60)[0] or b"").startswith(b"step,epoch,time,"), "and no path behind it"
+    with (tmp_path / "all.csv").open("ab") as file:
+        file.write(b"before\n")
+        file.flush()
+        assert subprocess.run(command, stdout=file).returncode == 0
+    assert (tmp_path / "all.csv").read_bytes().startswith(b"before\nstep,epoch,time,")
+    assert [one.name for one in Path().iterdir() if one.is_symlink()] == ["out"]
+
+
+def test_what_cannot_go_to_the_standard_output_says_so(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", run, "--to", "wandb", "-o", "-"]) == 2
+    assert main(["report", run, "--follow", "-o", "-"]) == 2
+    said = capsys.readouterr().err
+    assert "a folder" in said
+    assert "--follow" in said
+    assert not list(Path().iterdir())
 
 
 def test_a_picture_of_hostile_words_is_still_a_picture(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,26 +58,52 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+def is_standard_output(path: Path) -> bool:
+    """Whether the path is ``-``, or names what the standard output is, as ``/dev/stdout`` does."""
+    found = storage.stat_of(path)
+    try:
+        return str(path) == "-" or (found is not None and os.path.samestat(found, os.fstat(sys.stdout.fileno())))
+    except (OSError, ValueError, AttributeError):  # it is closed, or has no descriptor
+        return False
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file that appears once all of it has been written: a full disk leaves no partial file.
 
+    The standard output, a pipe and a device are written to; what a link leads to is replaced, not the link.
+
     Raises:
         OSError: it cannot be written; includes its name.
     """
-    found, part = storage.stat_of(path), path.with_name(f".{path.name}.part")
+    part: Path | None = None
     try:
-        if found is not None and not stat.S_ISREG(found.st_mode):  # a pipe, say, in which nothing can be replaced
+        if is_standard_output(path):
+            sys.stdout.flush()
+            with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as file:
+                yield file
+            return
+        found = storage.stat_of(path)
+        if found is not None and not stat.S_ISREG(found.st_mode):
             with path.open("wb") as file:
                 yield file
             return
+        target = Path(os.path.realpath(path))
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
         with storage.create_file(part) as file:
             yield file
-        part.replace(path)
+        part.replace(target)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        part.unlink(missing_ok=True)
+        if part is not None:
+            part.unlink(missing_ok=True)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write all of it, as :func:`whole_file` does."""
+    with whole_file(path) as file:
+        file.write(data)
 
 
 def write_csv(table: Table, path: Path) -> None:
