@@ -128,7 +128,7 @@ def _make_batch_smaller(launch: KnownLaunch, found: RemediedLaunch) -> None:
     if accumulate is not None and steps is not None:
         _set(accumulate, steps * divisor, steps, found)
     before, after = batch * (steps or 1), smaller * (steps * divisor if steps else 1)
-    if before != after:
+    if before != after and "whole_batch" not in launch.roles:  # the program accumulates up to its whole batch
         why = "" if accumulate else ": no argument is known that accumulates gradients ([roles] accumulate)"
         found.risks.append(f"The effective batch changes from {before} to {after}{why}.")
 

@@ -13,7 +13,7 @@ from ...wire import heartbeat, storage
 from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
 from ..diagnosis.evidence import failed_attempt
-from ..diagnosis.model import EAGER_GRAPH, Finding
+from ..diagnosis.model import EAGER_GRAPH, Finding, whole_number
 from ..diagnosis.remedy import Change, KnownLaunch, apply_remedy
 from ..profiles.model import DIAGNOSIS_ROLES, RECIPES, Profile
 from ..profiles.written import NAMES_FOR_REMEDIES, folded
@@ -178,6 +178,13 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
         key = next((key for key in (*arguments, *told) if folded(key) in names), None)
         key = nested[0] if key is None and len(nested) == 1 else key  # Hydra's `data.num_workers=8`
         roles |= {} if key is None or role in roles else {role: key, DIAGNOSIS_ROLES.get(role, role): key}
+    part = roles.get("part_of_batch", "")
+    size = arguments.get(part, told[part].default if part in told else None)
+    # 0 and -1 are words for a batch that is not divided.
+    divided = part not in ("", roles.get("batch_size")) and (size is None or bool(whole_number(size)))
+    if divided:
+        whole = {"whole_batch": roles["batch_size"]} if "batch_size" in roles else {}
+        roles |= {**whole, "batch_size": part}
     for role, name in roles.items():
         own = told[name].default if name in told else None
         default = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name, own))
@@ -185,7 +192,7 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
     if beat is not None:  # its own word is more reliable
         said: dict[str, object] = {
             "precision": beat.device.precision,
-            "batch_size": beat.batch_size,
+            "batch_size": None if divided else beat.batch_size,  # of the loader: what is divided
             "gradient_accumulation": beat.accumulate,
         }
         usual |= {role: value for role, value in said.items() if value is not None}

@@ -36,7 +36,12 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
 
 NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
     **USUAL_NAMES,
-    "batch_size": (*USUAL_NAMES["batch_size"], "batch", "device_batch_size", "per_gpu_train_batch_size"),
+    "batch_size": (*USUAL_NAMES["batch_size"], "batch", "per_gpu_train_batch_size"),
+    "part_of_batch": (
+        *("micro_batch_size", "microbatch_size", "micro_batch", "microbatch", "micro_bs"),
+        *("train_micro_batch_size_per_gpu", "device_batch_size"),
+    ),
+    "whole_batch": ("global_batch_size", "total_batch_size", "effective_batch_size"),
     "precision": ("precision", "mixed_precision", "dtype", "amp_dtype"),
     "fp16": ("fp16", "use_fp16"),
     "bf16": ("bf16", "use_bf16"),

@@ -185,6 +185,43 @@ def test_names_of_a_batch_that_only_remedies_take_for_one(written: str, changed:
     ) == [changed]
 
 
+@pytest.mark.parametrize(
+    ("written", "changed", "risky"),
+    [
+        ("--batch-size 64 --micro-batch-size 8", ["micro-batch-size 8 -> 4"], False),
+        ("--global_batch_size=64 --micro_batch_size=8", ["micro_batch_size 8 -> 4"], False),
+        ("--device-batch-size=32 --total-batch-size=524288", ["device-batch-size 32 -> 16"], False),
+        (
+            "--micro_batch_size=8 --gradient_accumulation_steps=2",
+            ["micro_batch_size 8 -> 4", "gradient_accumulation_steps 2 -> 4"],
+            False,
+        ),
+        ("--micro_batch_size=8", ["micro_batch_size 8 -> 4"], True),
+        ("--batch_size=64 --microbatch=-1", ["batch_size 64 -> 32"], True),
+    ],
+)
+def test_parts_of_a_batch_are_made_smaller_where_the_program_divides_it(
+    written: str, changed: list[str], risky: bool, tmp_path: Path
+) -> None:
+    profile = profile_of_command((sys.executable, "train.py", *written.split()), cwd=tmp_path)
+    found = cured(crashed(LaunchChoice(profile), tmp_path, text=OUT_OF_MEMORY))
+    assert said(found) == changed
+    assert (found.risk is not None) == risky
+
+
+def test_what_a_loader_yields_is_not_the_size_of_the_parts(tmp_path: Path) -> None:
+    """The agent tells the batch of the loader: a part was made four times as large."""
+    (tmp_path / "train.py").write_text(PARSER.replace("gradient_accumulation_steps", "micro_batch_size"))
+    run = crashed(
+        LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path)), tmp_path, text=OUT_OF_MEMORY
+    )
+    beat = Heartbeat(1.0, 1, device=DeviceReading("mps"), batch_size=64)
+    storage.write_json(run.attempt(1).heartbeat(), to_json(beat))
+    asked = cure_of(run, diagnose_run(run.path), ENVIRON, run.path / "kept", ask=True)
+    assert asked is not None
+    assert said(asked) == ["micro_batch_size 2 -> 1"]
+
+
 def test_a_key_within_a_configuration_plays_its_role_where_it_is_the_only_one(tmp_path: Path) -> None:
     words = (sys.executable, "train.py", "train.batch_size=64", "trainer.accumulate_grad_batches=1", "data.workers=8")
     found = cured(crashed(LaunchChoice(profile_of_command(words, cwd=tmp_path)), tmp_path, text=OUT_OF_MEMORY))
