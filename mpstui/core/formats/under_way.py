@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from .points import LineReading, MetricPoint, Number, Phase
+from .points import Counters, LineReading, MetricPoint, Number, Phase
 
 
 @dataclass(slots=True)
@@ -59,8 +59,10 @@ class UnderWay:
             rest = {n: v for n, v in self._pass.newest.eval_metrics.items() if n not in reading.eval_metrics}
             self._pass.alone = self._pass.alone and len(rest) == len(self._pass.newest.eval_metrics)
             self._pass.newest = replace(self._pass.newest, eval_metrics=rest)
-        trains = reading.phase is Phase.TRAIN and (reading.loss is not None or reading.counters.positioned)
-        return self.end() if trains else None
+        # A line may name the epoch that was evaluated again, above the result.
+        again = reading.counters == Counters(epoch=self._pass.newest.counters.epoch, epochs=reading.counters.epochs)
+        moves = reading.loss is not None or (reading.counters.positioned and not again)
+        return self.end() if moves and reading.phase is Phase.TRAIN else None
 
     def end(self) -> MetricPoint | None:
         """The values of the evaluation that no summary has told."""

@@ -27,6 +27,13 @@ SUMMED_UP = [
         "Epoch {e} | Iter 11 | Loss 0.6\nValid Summary | End of Epoch {e} | Valid Loss 0.4{e}\n",
         "Loss",
     ),
+    # A line that names the epoch again ends nothing.
+    (
+        "Validation:  50%|█████     | 1/2 [00:01<00:01, 2.0it/s, val_loss=0.1]\r"
+        "Validation: 100%|██████████| 2/2 [00:02<00:00, 2.0it/s, val_loss=0.4{e}]\n"
+        "Epoch:{e}/3\nTotal Loss: 1.5 || Val Loss: 0.4{e}\n",
+        "val_loss",
+    ),
 ]
 UNSUMMED = [
     (
