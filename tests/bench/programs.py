@@ -267,9 +267,9 @@ def _rate_at(steps_at: Sequence[tuple[float, int, float]], moment: float) -> flo
 
 
 def _points(names: str, view: Seen | None, true: Any, ran: Ran) -> Verdict:
-    """The chart: as many points as were printed; the agent's own may be more."""
+    """The chart: as many points as were printed; of the loss the agent's own may be more."""
     shown = view and view["count"]
-    by_agent = any(
+    by_agent = "loss" in names.split("|") and any(
         one["kind"] == "point" and one["source"] == "agent" and "loss" in one["values"] for one in ran.events
     )
     if not shown and not true:
