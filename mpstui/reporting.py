@@ -457,10 +457,13 @@ class _Run:
         """The counters as they were said last, or as the agent has gone on with them, where it counts the same."""
         step = (self._counted_alike and beside.get("step")) or 0
         epoch = (self._counted_alike and self._epochs_alike and self._epoch_beside(beside)) or 0
-        newer = {
-            name: value for name, value in (("step", step), ("epoch", epoch)) if value > self.counts.get(name, value)
-        }
+        newer = {name: one for name, one in (("step", step), ("epoch", epoch)) if one > self.counts.get(name, one)}
         return {**self.counts, **newer} if newer else self.counts
+
+    def _step_or(self, said: int | None) -> int | None:
+        """The step that was said with something, else the newest one, also if only the agent has counted it yet."""
+        now = {"step": self.count_beside() if said is None and self.count_beside is not None else None}
+        return self.counts_now(now).get("step") if said is None else int(said)
 
     def turn_to(self, name: str, expect_seconds: float | None) -> None:
         """See :meth:`Report.phase`."""
@@ -473,10 +476,9 @@ class _Run:
 
     def saved(self, path: str | os.PathLike[str], step: int | None, best: bool) -> None:
         """See :meth:`Report.checkpoint`."""
-        path, step = os.path.abspath(os.fspath(path)), self.counts.get("step") if step is None else int(step)
-        note = {"path": path, "step": step, "time": time.time()}
+        path, step = os.path.abspath(os.fspath(path)), self._step_or(step)
         self.checkpoints.add(path)
-        self._facts["checkpoint"] = {name: value for name, value in note.items() if value is not None}
+        self._facts["checkpoint"] = {"path": path, **({} if step is None else {"step": step}), "time": time.time()}
         self.event("checkpoint", f"saved {path}", path=path, step=step, best=best or None)
         self.answer("save", f"saved {path}", True, {})
         if self.speaks or self._begin():
@@ -496,8 +498,7 @@ class _Run:
 
     def note(self, text: object, name: str, step: int | None) -> None:
         """See :meth:`Report.text`."""
-        step = self.counts.get("step") if step is None else int(step)
-        self.event("text" if name else "note", str(text)[:LONGEST_TEXT], name=name or None, step=step)
+        self.event("text" if name else "note", str(text)[:LONGEST_TEXT], name=name or None, step=self._step_or(step))
 
     def pictured(self, name: str, image: Any, step: int | None) -> None:
         """See :meth:`Report.image`."""
@@ -508,7 +509,7 @@ class _Run:
             self.refuse("report.image()", f"keeps images of {MOST_IMAGE_NAMES} names: what goes beyond is left out")
             return
         try:
-            self._keep(name, _picture(image), self.counts.get("step") if step is None else int(step))
+            self._keep(name, _picture(image), self._step_or(step))
         except Exception as error:  # noqa: BLE001 - anything may have been given, and a disk be full
             self.refuse(f"report.image({name[:40]!r})", f"is left out: {error}")
         # Each name has its part of the time that goes into writing.
@@ -699,9 +700,8 @@ class _Run:
         odd += [name for name, value in said.items() if value - value != 0]
         patience = FIRST_PATIENCE_SECONDS if not self._pause else PATIENCE_PAUSES * self._pause
         patience = max(LEAST_PATIENCE_SECONDS, patience, beside.get("expect_next_in", 0.0))
-        phase = _phase_of(doing) or "setup"
-        if not doing:
-            phase = beside.get("phase", "train" if told or self.counts else "setup")
+        by_agent = beside.get("phase", "train" if told or self.counts else "setup")
+        phase = (_phase_of(doing) or "setup") if doing else by_agent
         record = {
             **beside,
             **{"schema": 1, "time": time.time(), "seq": max(self._seq, beside.get("seq", 0)), "monotonic": now},

@@ -664,6 +664,22 @@ def test_an_epoch_that_is_told_at_its_end_goes_on_beside_steps_that_are_told_eac
             assert beat(tmp_path).epoch == (step - 1) // 8
 
 
+def test_a_checkpoint_between_two_reports_has_the_step_that_the_agent_counts_alike(
+    both: tuple[Report, Reporter], tmp_path: Path
+) -> None:
+    report, agent = both
+    counted = [30]
+    agent.count = lambda: counted[0]
+    agent.beat("train", now=True, step=30, epoch=1, epoch_steps=30)
+    report(accuracy=0.5, epoch=1, step=30)  # once an epoch
+    counted[0] = 40
+    report.checkpoint(tmp_path / "a.pt")
+    report(step=120)  # micro-batches, say
+    report.checkpoint(tmp_path / "b.pt")
+    events = (json.loads(line) for line in RunDir(tmp_path).events.read_text().splitlines())
+    assert [one["step"] for one in events if one["event"] == "checkpoint"] == [40, 120]
+
+
 def test_a_checkpoint_that_both_have_seen_is_told_once(both: tuple[Report, Reporter], tmp_path: Path) -> None:
     report, agent = both
     report.checkpoint(tmp_path / "a.pt", step=3)
