@@ -25,6 +25,8 @@ _NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_lo
 _NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
 """How many points may wait for the next beat."""
+_TELLING_BATCHES = 10
+"""After so many it shows how often each batch steps, unless the steps come less regularly."""
 
 Point = tuple[int, dict[str, Optional[float]]]
 """What was measured at a step."""
@@ -184,10 +186,22 @@ class _Lightning:
         self._logged: dict[str, Any] = {}
         self._loss: Any = None
         """The loss that the module logged for a step, under whatever name."""
+        self._steps_per_batch: float | None = None
+        """Of a module that steps its optimizers itself; None: nobody knows yet."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
-    def before_hook(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
+    def before_hook(self, trainer: Any, hook: str = "", *args: Any, **kwargs: Any) -> None:
         self._trainer, self._watch.trainer = trainer, self.read
+        if hook == "on_train_batch_start" and not _is_automatic(trainer):
+            self._look_at_steps(trainer)
+
+    def _look_at_steps(self, trainer: Any) -> None:
+        """After a few batches, then once an epoch: a total that changes with each batch would be read as unsteady."""
+        done, batches = trainer.fit_loop.epoch_loop.batch_progress.total.completed, trainer.num_training_batches
+        late = self._steps_per_batch is None and done > batches  # resumed within an epoch
+        if done and (done == _TELLING_BATCHES or late or done % batches == 0):
+            made = trainer.global_step / done
+            self._steps_per_batch = made if made and (done >= batches or made.is_integer()) else None
 
     def before_log(self, connector: Any, metrics: Mapping[str, Any], step: Any = None, *args: Any) -> None:
         if self._trainer is None or step is not None:  # a step of an evaluation, which has its own count
@@ -207,9 +221,9 @@ class _Lightning:
     def read(self) -> dict[str, Any]:
         trainer = self._trainer
         batches, epochs = _positive(trainer.num_training_batches), _positive(trainer.max_epochs)
-        alone = len(trainer.optimizers) < 2  # its steps include those of all optimizers
-        epoch_steps = math.ceil(batches / trainer.accumulate_grad_batches) if batches and alone else None
-        steps = epochs * epoch_steps if epochs and epoch_steps else None
+        made = (batches or 0) * (self._steps_per_batch or 0.0)
+        of_epoch = math.ceil((batches or 0) / trainer.accumulate_grad_batches) if _is_automatic(trainer) else made
+        steps, epoch_steps = round((epochs or 0) * of_epoch) or None, round(of_epoch) or None
         numbers = _numbers(self._logged, ("epoch", "step"))
         progress = getattr(getattr(trainer, "fit_loop", None), "epoch_progress", None)
         # `current_epoch` is one too low while it trains, and right once it is over: it counts those that are done.
@@ -227,6 +241,12 @@ class _Lightning:
             "metrics": numbers,
             "points": [(step, found) for step, one in waiting if (found := _numbers(one, ("epoch", "step")))],
         }
+
+
+def _is_automatic(trainer: Any) -> bool:
+    """Whether Lightning steps the optimizer; a module may do so itself, with as many and as often as it likes."""
+    module = getattr(trainer, "lightning_module", None)
+    return len(trainer.optimizers) < 2 and bool(getattr(module, "automatic_optimization", True))
 
 
 class _Keras:

@@ -201,7 +201,7 @@ class Watch:
         at = (step or 0) + 1 if told.pop("counts_behind", 0) and phase == "train" and not last else step  # of a loss
         self._pace.beat(now, step or 0, self.passes.samples, trained=self._phase == "train")
         by_trainer = "loss" in told
-        settled = (last or (at or 0) - (self.steps.before or 0) != 1) and not by_trainer
+        settled = (last or (self.steps.count or 0) - (self.steps.before or 0) != 1) and not by_trainer
         loss, further = self.losses.read() if settled else (None, {})
         points, logged = told.pop("points", None) or self.scalars.take(), told.pop("logged_loss", None)
         loss = logged if loss is None else loss

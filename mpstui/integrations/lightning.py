@@ -30,6 +30,8 @@ else:
 
 _LOSSES = ("train_loss_step", "train_loss", "loss_step", "loss", "train/loss_step", "train/loss", "training_loss")
 _NO_METRICS = frozenset(("epoch", "step"))
+_TELLING_BATCHES = 10
+"""After so many it shows how often each batch steps, unless the steps come less regularly."""
 
 
 class MpstuiLogger(Logger):
@@ -63,8 +65,12 @@ class MpstuiCallback(Callback):
     """
 
     def __init__(self) -> None:
-        self._step = self._began_step = -1
+        self._step = -1
         self._began = 0.0
+        self._batches = 0
+        """Since it began: of steps a batch may make several, or a part of one."""
+        self._steps_per_batch = 0.0
+        """Of a module that steps its optimizers itself; 0: nobody knows yet."""
         self._batch = 0
         self._has_loss = self._breaks_off = False
         """The newest stop came within an epoch."""
@@ -83,14 +89,24 @@ class MpstuiCallback(Callback):
             report.takes("evaluate")
         else:
             report.refuses("evaluate", "there is nothing to evaluate: no validation_step, or no data for it")
-        report(**_place(trainer), device=trainer.strategy.root_device.type)
+        report(**self._place(trainer), device=trainer.strategy.root_device.type)
         self._begin(trainer)
 
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        if _is_automatic(trainer):
+            return
+        done, batches = trainer.fit_loop.epoch_loop.batch_progress.total.completed, trainer.num_training_batches
+        late = not self._steps_per_batch and done > batches  # resumed within an epoch
+        if done and (done == _TELLING_BATCHES or late or done % batches == 0):
+            made = trainer.global_step / done
+            self._steps_per_batch = made if done >= batches or made.is_integer() else 0.0
+
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self._batches += 1
         if trainer.global_step == self._step:
             return  # gradients are accumulated
         self._step = trainer.global_step
-        report(**_place(trainer), **self._numbers(trainer, outputs), **self._speed(trainer))
+        report(**self._place(trainer), **self._numbers(trainer, outputs), **self._speed())
         clear_cache_if_asked()
         if report.requested("save"):
             trainer.save_checkpoint(_own_path(trainer))
@@ -122,7 +138,7 @@ class MpstuiCallback(Callback):
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def _begin(self, trainer: Any) -> None:
-        self._began, self._began_step = time.monotonic(), trainer.global_step
+        self._began, self._batches = time.monotonic(), 0
         report.phase("training")
 
     def _numbers(self, trainer: Any, outputs: Any) -> dict[str, Any]:
@@ -158,9 +174,25 @@ class MpstuiCallback(Callback):
         logged.tells = True  # type: ignore[attr-defined]
         connector.log_metrics = logged
 
-    def _speed(self, trainer: Any) -> dict[str, float]:
-        seconds, steps = time.monotonic() - self._began, trainer.global_step - self._began_step
-        return {"samples_per_second": self._batch * steps / seconds} if self._batch and seconds > 1 and steps else {}
+    def _place(self, trainer: Any) -> dict[str, Any]:
+        epochs, steps, batches = trainer.max_epochs, trainer.estimated_stepping_batches, trainer.num_training_batches
+        epoch, known = trainer.current_epoch + 1, isinstance(batches, int) and batches > 0
+        found = {"step": trainer.global_step, "epoch": epoch}
+        if epochs is not None and epochs > 0:
+            found |= {"epochs": epochs, "epoch": min(epoch, epochs)}
+        of_epoch = math.ceil(batches / trainer.accumulate_grad_batches) if known else 0
+        if not _is_automatic(trainer):
+            of_epoch, made = (round(batches * self._steps_per_batch), self._steps_per_batch) if known else (0, 0.0)
+            whole = round(epochs * batches * made) if known and epochs is not None and epochs > 0 else 0
+            steps = min((one for one in (whole, trainer.max_steps) if one > 0), default=0)
+        if isinstance(steps, int) and steps > 0:
+            found["steps"] = steps
+        done = trainer.global_step - (found["epoch"] - 1) * of_epoch
+        return {**found, "epoch_steps": of_epoch, "epoch_step": done} if of_epoch and 0 <= done <= of_epoch else found
+
+    def _speed(self) -> dict[str, float]:
+        seconds = time.monotonic() - self._began
+        return {"samples_per_second": self._batch * self._batches / seconds} if self._batch and seconds > 1 else {}
 
     def _saved(self, trainer: Any, result: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
         if not trainer.is_global_zero or "://" in str(filepath):
@@ -178,21 +210,9 @@ class MpstuiCallback(Callback):
             report(best_metric=score)
 
 
-def _place(trainer: Any) -> dict[str, Any]:
-    epochs, steps, batches = trainer.max_epochs, trainer.estimated_stepping_batches, trainer.num_training_batches
-    epoch = trainer.current_epoch + 1
-    found = {"step": trainer.global_step, "epoch": epoch}
-    if epochs is not None and epochs > 0:
-        found |= {"epochs": epochs, "epoch": min(epoch, epochs)}
-    if len(trainer.optimizers) > 1:  # the step is the sum of theirs
-        return {**found, "steps": trainer.max_steps} if trainer.max_steps > 0 else found
-    if isinstance(steps, int) and steps > 0:
-        found["steps"] = steps
-    if isinstance(batches, int) and batches > 0:
-        of_epoch = math.ceil(batches / trainer.accumulate_grad_batches)
-        done = trainer.global_step - (found["epoch"] - 1) * of_epoch
-        found |= {"epoch_steps": of_epoch, "epoch_step": done} if 0 <= done <= of_epoch else {}
-    return found
+def _is_automatic(trainer: Any) -> bool:
+    """Whether Lightning steps the optimizer; a module may do so itself, with as many and as often as it likes."""
+    return len(trainer.optimizers) < 2 and bool(trainer.lightning_module.automatic_optimization)
 
 
 def _named(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,7 +224,7 @@ def _named(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def _batch_size(trainer: Any) -> int:
     size = getattr(trainer.train_dataloader, "batch_size", None) or 0
-    return int(size * trainer.accumulate_grad_batches * trainer.world_size)
+    return int(size * trainer.world_size)
 
 
 def _own_path(trainer: Any) -> str:

@@ -297,6 +297,66 @@ for epoch in range(2):
     assert {name: beat[name] for name in told} == told
 
 
+MANUAL = """
+from types import SimpleNamespace as Record
+from lightning.pytorch.trainer import call
+done = Record(completed=BEHIND)
+trainer = Record(global_step=BEHIND * 2, max_steps=-1, max_epochs=5, current_epoch=BEHIND // 12, optimizers=[1, 2],
+                 num_training_batches=12, accumulate_grad_batches=1,
+                 lightning_module=Record(automatic_optimization=False),
+                 fit_loop=Record(epoch_loop=Record(batch_progress=Record(total=done))))
+def train(batches, every=(1, 1)):
+    for _ in range(batches):
+        call._call_callback_hooks(trainer, 'on_train_batch_start')
+        for one in every:
+            if done.completed % one == 0:
+                step(); trainer.global_step += 1
+        done.completed += 1
+        trainer.current_epoch = (done.completed - 1) // 12
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "trained", "steps", "of_epoch"),
+    [
+        (0, "train(6)", None, None),  # nobody knows yet
+        (0, "train(11)", 120, 24),  # both step with each batch
+        (0, "train(11, (4,))", None, None),
+        (0, "train(14, (4,))", 15, 3),  # as in the epoch before
+        (0, "train(14, (1, 5))", 75, 15),
+        (30, "train(3)", 120, 24),  # resumed within an epoch
+    ],
+)
+def test_the_batches_so_far_tell_how_often_a_module_of_lightning_steps_its_optimizers_itself(
+    tmp_path: Path, behind: int, trained: str, steps: int | None, of_epoch: int | None
+) -> None:
+    module, source, _ = LIGHTNING
+    _written(tmp_path, module, source)
+    _, beat = ran(SCRIPT + MANUAL.replace("BEHIND", str(behind)) + trained, tmp_path)
+    assert (beat.get("steps"), beat.get("epoch_steps"), beat["epochs"]) == (steps, of_epoch, 5)
+
+
+def test_the_first_of_several_losses_is_not_the_loss_of_a_resumed_training_of_lightning(tmp_path: Path) -> None:
+    module, source, _ = LIGHTNING
+    _written(tmp_path, module, source)
+    program = """
+both = [torch.optim.Adam(net.parameters()) for _ in range(2)]
+for one in both:
+    known = {number: {"step": torch.tensor(600.0), "exp_avg": torch.zeros_like(weight),
+                      "exp_avg_sq": torch.zeros_like(weight)} for number, weight in enumerate(net.parameters())}
+    one.load_state_dict({**one.state_dict(), "state": known})
+def step():
+    generated = (net(x) - 1).pow(2).mean()
+    generated.backward(); both[0].step(); trainer.global_step += 1
+    judged = net(x).pow(2).mean()
+    judged.backward(); both[1].step(); trainer.global_step += 1
+"""
+    manual = MANUAL.replace("BEHIND", "600").replace("step(); trainer.global_step += 1", "step()")
+    _, beat = ran(SCRIPT + manual + program + "train(6, (1,))", tmp_path)
+    assert "loss" not in beat
+    assert not [one for one in _points(tmp_path) if "loss" in one]
+
+
 def test_fastai_is_asked_since_its_optimizers_are_not_those_of_torch(tmp_path: Path) -> None:
     source = "class Learner:\n    def __call__(self, event): pass\n    def save(self, file): return file\n"
     _written(tmp_path, "fastai.learner", source)
