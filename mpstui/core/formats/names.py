@@ -218,6 +218,8 @@ def _loss(words: list[str], scope: NameScope) -> Name | None:
         return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else PART)
     if words == ["l"] and scope is not NameScope.NONE:
         return Name(Role.LOSS, scope)  # ``L_train``
+    if [word for word in words if word not in TRAIN_WORDS | EVAL_WORDS] == ["cross", "entropy"]:
+        return Name(Role.LOSS, scope, 2)
     if not any(word in LOSS_WORDS for word in words):
         return None
     if any(word in NEVER_A_LOSS for word in words) and not (

@@ -39,7 +39,7 @@ _LAUNCHER = re.compile(
     r")[\s|:;,-]{0,8}"
 )
 _LEVEL = re.compile(
-    r"(?:^|[\s\[|(:\x2d])(?:INFO|WARNING|WARN|DEBUG|ERROR(?!\s?[:=]\s?[-+.\d])|CRITICAL|NOTICE|METRIC)\b[\s\]|):;\x2d]{1,12}"
+    r"(?:^|[\s\[\]|(:\x2d])(?:INFO|WARNING|WARN|DEBUG|ERROR(?!\s?[:=]\s?[-+.\d])|CRITICAL|NOTICE|METRIC)\b[\s\]|):;\x2d]{1,12}"
 )
 _ORIGIN = re.compile(
     r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?"

@@ -166,8 +166,9 @@ def _is_epoch(pair: Pair) -> bool:
 
 
 def _is_tag(pair: Pair) -> bool:
-    """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``."""
-    return pair.bracketed and pair.name.scope is not NameScope.NONE and pair.key.lower() in _SCOPE_WORDS
+    """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``, ``ctdet train: [1][0/90]``."""
+    last = pair.key.lower().rpartition(" ")[2]
+    return pair.bracketed and pair.name.role is Role.OTHER and last in _SCOPE_WORDS
 
 
 def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool) -> Counters:

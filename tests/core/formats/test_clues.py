@@ -207,3 +207,33 @@ def test_a_time_behind_the_level_is_none_of_the_record() -> None:
 @pytest.mark.parametrize("sentence", ["Found 3 images 2.5 each", "it took 3 of 4.5", "images 3 kept 2"])
 def test_names_and_numbers_of_no_measure_are_no_record(sentence: str) -> None:
     assert read(lines(sentence + "{n}")).metrics == ()
+
+
+def test_a_cost_in_seconds_at_the_end_of_a_line_is_no_loss() -> None:
+    found = read(lines("====> Epoch: {n}, cost 20.{n}1 s"))
+    assert (found.epoch, found.train_loss, found.metrics) == (4, None, ())
+
+
+def test_a_level_behind_a_stamp_in_brackets_ends_what_a_logger_puts_in_front() -> None:
+    found = read(lines("[Net][05-01 10:00:0{n}]INFO: Train|Epoch{n}/30|Iter{n}0(1/30)| loss:0.{n}5"))
+    assert (found.epoch, found.epochs, found.step) == (4, 30, 40)
+
+
+def test_a_name_that_ends_in_a_phase_says_whose_place_follows() -> None:
+    found = read(lines("detector/default train: [{n}][30/90]|loss 9.{n}5 |size_loss 1.5 |Net 0.512s"))
+    assert (found.epoch, found.step, found.steps, found.runs) == (4, 30, 90, 1)
+
+
+def test_a_cross_entropy_is_the_loss_where_nothing_else_is() -> None:
+    found = read(lines("Epoch[{n}] Batch [20]\taccuracy=0.{n}4\tcross-entropy=1.{n}5"))
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count) == (1.45, 4)
+    found = read(lines("Epoch {n} loss: 2.{n}5, cross_entropy: 1.{n}5"))
+    assert found.train_loss is not None
+    assert found.train_loss.last == 2.45
+
+
+def test_the_step_within_the_name_of_a_validation_loss_is_no_part_of_it() -> None:
+    log = "".join(f"Train loss {n}00 1.{n}50000 Grad Norm 0.5\nValidation loss {n}00:  1.{n}75000\n" for n in (1, 2, 3))
+    assert set(read(log).metrics) >= {"Validation loss"}
+    assert not any("00" in name for name in read(log).metrics)

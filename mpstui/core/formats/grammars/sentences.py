@@ -17,6 +17,10 @@ _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
 _LOSS_STEP_VALUE = re.compile(
     r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
 )
+_EVALUATED_AT = re.compile(
+    r"(?i)(?P<name>(?:valid|validation|val|test|eval) loss) \d{2,12}: {1,4}(?P<value>\d{1,9}\.\d{3,20}|nan|inf)\Z"
+)
+"""``Validation loss 500:  0.98``: the step within the name."""
 _RATE = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
 _RATE_CHANGE = re.compile(
     rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_RATE}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_RATE}"
@@ -91,6 +95,8 @@ class Sentences(LineGrammar):
             reading = LineReading(self.name, learning_rate=as_float(change[2] or change[3] or change[4]))
         if reading is None and (summary := _RUN_SUMMARY.search(line, 0, 80)):
             reading = LineReading(self.name, Counters(step=parse_count(summary[1])))
+        if reading is None and (at := _EVALUATED_AT.match(line)):
+            reading = LineReading.evaluation(self.name, {at["name"]: float(at["value"])})
         if reading is None and (reached := _REACHED.match(line)):
             evaluated = {reached["name"]: float(reached["value"])}
             reading = LineReading.evaluation(self.name, evaluated) if _is_of_evaluation(reached["name"]) else None
