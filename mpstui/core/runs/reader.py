@@ -278,18 +278,18 @@ class RunReader(RunFollower):
     def _choose_external(self) -> None:
         """Decide what to read besides our own files: the profile's file, or the output if nothing else has numbers.
 
-        With the agent, the program's own output is wanted too: it may know better, and more.
+        The agent's program may print more than it knows. Another one's output is read until its own first numbers.
         """
-        output, beat = self._output, self.heartbeats.own
-        if output is None:
+        if (output := self._output) is None:
             return
+        beat = self.heartbeats.own
+        told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
+        told = told and self.own_name not in ("agent", REPORT)
         if self.external is None:
-            told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
-            told = told and self.own_name not in ("agent", REPORT)
             if self._output_changed is not None and not told:
                 self.external = self._opened(output)
-        elif self.external.path != output and self.run.path in self.external.path.parents:
-            self.external, self._earlier = self._opened(output), []
+        elif self.run.path in self.external.path.parents and (told or self.external.path != output):
+            self.external, self._earlier = None if told else self._opened(output), []
 
     def _opened(self, path: Path) -> ExternalMetrics:
         found = ExternalMetrics(path, self.machine.clock, self._pattern, store=SeriesStore(capacity=self.capacity))

@@ -768,3 +768,18 @@ def test_where_the_agent_has_given_up_the_log_alone_tells(home: Home) -> None:
     assert (shown.numbers.epoch, shown.numbers.epochs) == (4, 4)
     run.exit(code=0)
     assert both(home, run)[1].state is State.FINISHED
+
+
+def test_what_a_trainer_prints_is_no_second_curve_where_the_screen_was_there_before_its_first_numbers(
+    home: Home,
+) -> None:
+    """Until then nobody knew that it writes its own: its output was read, and both stood in the metrics."""
+    run = run_of(home).beat(phase="setup").output("data: 2,000 images\nepoch 1/8 step 1/256 loss 2.3522\n")
+    monitor = make_monitor(home, FakeClock())
+    assert monitor.refresh(run.run.run)[0].series["loss"].last == 2.3522
+    run.beat(phase="train", epoch=2, epochs=8, step=33, steps=256, loss=1.5)
+    run.points({"time": NOW, "attempt": 1, "epoch": 2, "step": 33, "loss": 1.5, "epoch_loss": 2.1})
+    run.output("epoch 1/8 done: train_loss 2.1000 val_loss 1.4690\nepoch 2/8 step 33/256 loss 1.5000\n")
+    shown = monitor.refresh(run.run.run)[0]
+    assert {name: view.count for name, view in shown.series.items()} == {"loss": 1, "epoch_loss": 1}
+    run.release()
