@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -44,6 +44,10 @@ class FollowedFile:
         self._mark: tuple[int, int, int] | None = None
         self.witness = witness
         """The bytes before ``offset``."""
+
+    def paths(self) -> Sequence[Path]:
+        """The files that are followed."""
+        return (self.path,)
 
     @property
     def unread_bytes(self) -> int:
@@ -128,6 +132,9 @@ class FollowedFiles(FollowedFile):
         super().__init__(path)
         self._files = files
         self._marks: list[tuple[int, int, int]] = []
+
+    def paths(self) -> Sequence[Path]:
+        return tuple(self._files())
 
     def poll(self) -> bool:
         """Look at the files; True when one is not as it was. After any change there is something to be read."""

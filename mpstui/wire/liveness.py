@@ -282,10 +282,11 @@ def has_open(pid: int, *files: Path, proc: Path = Path("/proc")) -> bool:
     """
     names = {str(file) for file in files}
     with os.scandir(proc / str(pid) / "fd") as entries:
-        return any(os.readlink(entry.path) in names and _writes(proc / str(pid), entry.name) for entry in entries)  # noqa: PTH115
+        return any(os.readlink(entry.path) in names and writes(proc / str(pid), entry.name) for entry in entries)  # noqa: PTH115
 
 
-def _writes(process: Path, descriptor: str) -> bool:
+def writes(process: Path, descriptor: str) -> bool:
+    """Whether a process, by its folder in ``/proc``, has opened this for writing. Raises OSError."""
     flags = re.search(rb"^flags:\s*([0-7]+)", (process / "fdinfo" / descriptor).read_bytes(), re.MULTILINE)
     return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
 

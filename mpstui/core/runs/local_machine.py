@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
+from .open_files import OpenFiles
 
 TABLE_SECONDS = 2.0
 """How long a snapshot of the process table is used: on macOS each one starts ``ps``."""
@@ -23,6 +24,7 @@ class LocalMachine:
     monotonic: Callable[[], float] = time.monotonic
     heeds_moves: bool = True
     """False for whoever moves a run, who sees it as it would be if nobody moved it."""
+    open_files: OpenFiles = field(default_factory=OpenFiles)
     _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
 
     def process(self, identity: ProcessIdentity) -> Process | None:

@@ -20,10 +20,10 @@ from ..series.metric_words import is_evaluation
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .follower import LIST_SERIES, RunFollower
+from .foreign_reader import ForeignReader
 from .journal import Extremes
 from .local_machine import LocalMachine
 from .planned import asked_totals
-from .signs import Condition
 from .sources import MetricSource
 from .stored_best import BestReader, KeptBest, stamps_of
 from .stored_metrics import followed
@@ -52,7 +52,7 @@ class _InLists:
         return name in LIST_SERIES or (isinstance(name, str) and is_evaluation(name) and better(name) is not None)
 
 
-class StoredReader(RunFollower):
+class StoredReader(ForeignReader):
     """One run of a store. Its files are only read; it counts as ended only if the store has recorded that."""
 
     def __init__(
@@ -224,16 +224,17 @@ class StoredReader(RunFollower):
 
     def _made(self, full: bool) -> RunSnapshot:
         told, updated, external = self._told, self._updated(), self.external
-        condition = self._condition()
-        if told.state is not None or not self._pauses:
-            condition = Condition(None)  # it has ended, or nobody has seen it grow: a copy looks as new as a live file
-        numbers = self._numbers(moving=condition.health is not None)
+        condition = self._foreign_condition(ended=told.state is not None)
+        numbers = self._numbers(moving=condition.moves)
+        lost = told.state is None and self.writes is False and self.stored.records_ends
         curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended
-        if ended is None and told.state is not None:
+        if ended is None and lost:
+            ended = updated
+        elif ended is None and told.state is not None:
             ended = told.started + told.runtime if told.started and told.runtime else updated
         code = told.exit_code
         return replace(
-            self._snapshot(told.state or State.WATCHED, self._reason(updated)),
+            self._snapshot(told.state or (State.LOST if lost else State.WATCHED), self._reason(updated)),
             health=condition.health,
             health_note=condition.note,
             numbers=replace(numbers, done=True) if told.state is State.FINISHED else numbers,
@@ -256,6 +257,10 @@ class StoredReader(RunFollower):
             argv=tuple(masked_words(told.argv)),
             settings=self._settings,
         )
+
+    def _sees_writer(self) -> bool | None:
+        lives = super()._sees_writer()
+        return None if lives and self.stored.is_shared else lives
 
     def _known_extremes(self) -> Extremes:
         """Of the metrics that judge a run in a list, once all of it was read; else what was known."""
@@ -287,6 +292,7 @@ class StoredReader(RunFollower):
         if told.state is not None:
             return f"{store} has recorded its end: {told.says or told.state}"
         says = f"{store} says {told.says}" if told.says else f"{store} has recorded no end"
+        says = f"{says}; process {self._writers.gone}, which wrote it, has ended" if self.writes is False else says
         return f"{says}; {written_ago(self.machine.clock() - updated)}" if updated is not None else says
 
 
@@ -308,8 +314,6 @@ class FolderReader(WatchedReader):
             self._asked = asked_totals(self._told.argv, self._told.config)
             self._settings = masked(self._told.config)
         seen = super()._made(full)
-        if not self._pauses:  # nobody has seen it grow, as with other runs of stores
-            seen = replace(seen, health=None, health_note="")
         return replace(
             seen,
             run=self._stored.key,

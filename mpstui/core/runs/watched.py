@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...wire import storage
@@ -13,7 +13,7 @@ from ..follow import Budget
 from ..model.snapshot import RunSnapshot, State
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
-from .follower import RunFollower
+from .foreign_reader import ForeignReader
 from .local_machine import LocalMachine
 from .planned import asked_totals
 from .signs import Condition, duration
@@ -30,7 +30,7 @@ LAST_WORDS_SECONDS = 10.0
 """A program that ends writes its last heartbeat and its traceback in either order, and about the same time."""
 
 
-class WatchedReader(RunFollower):
+class WatchedReader(ForeignReader):
     """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed."""
 
     def __init__(self, path: Path, machine: LocalMachine, columns: int | None = None) -> None:
@@ -114,15 +114,16 @@ class WatchedReader(RunFollower):
         return metrics_of_run(EventRun(points), self.machine.clock, store)
 
     def _made(self, full: bool) -> RunSnapshot:
-        updated, condition, there = self._updated(), self._condition(), self.path.exists()
+        updated, there = self._updated(), self.path.exists()
         exception = self._exception(updated)
         self._was_there = self._was_there or there
         told = self.external.settings if self.external is not None else {}
         if len(told) != len(self._arguments):
             self._arguments = masked(told)
             self._asked = {**asked_totals((), told), **(self._asked or {})}
-        numbers = self._numbers(moving=exception is None and condition.moves)
-        if numbers.done or exception is not None or updated is None:
+        condition = self._foreign_condition(ended=exception is not None or updated is None)
+        numbers = self._numbers(moving=condition.moves)
+        if numbers.done:
             condition = Condition(None)  # silence after an end means nothing
         return RunSnapshot(
             run=str(self.path),
@@ -146,6 +147,9 @@ class WatchedReader(RunFollower):
             log_exception=exception,
             gone=self._was_there and not there,
         )
+
+    def _written_files(self) -> Sequence[Path]:
+        return (*super()._written_files(), *((self._log,) if self._log is not None else ()))
 
     def _exception(self, updated: float | None) -> str | None:
         """The exception at the end of the log, unless a heartbeat or a metric file shows that it was survived."""

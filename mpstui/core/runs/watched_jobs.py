@@ -86,6 +86,11 @@ class WatchedJob(WatchedReader):
                 self.path, self._found, self._find_at = Path(told), True, None
         super()._find_files()
 
+    def _sees_writer(self) -> bool | None:
+        """The scheduler knows, wherever it runs."""
+        board = board_of(self._engine.name, self._state)
+        return True if board is not None and board.view(self._job).phase is JobPhase.RUNNING else super()._sees_writer()
+
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         found, board = super()._refreshed(full, budget), board_of(self._engine.name, self._state)
         if board is None:

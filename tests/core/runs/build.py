@@ -11,7 +11,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.runs.monitor import Monitor
 from mpstui.wire import heartbeat, liveness, storage
 from mpstui.wire.heartbeat import Heartbeat
-from mpstui.wire.liveness import Process
+from mpstui.wire.liveness import Process, ProcessTable
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec, Status, Variant
 from mpstui.wire.rundir import RunDir, create_run_dir
 
@@ -72,7 +72,7 @@ def make_home(path: Path) -> Home:
     return home
 
 
-def make_monitor(home: Home, clock: FakeClock, table: FakeTable | None = None, **options: Any) -> Monitor:
+def make_monitor(home: Home, clock: FakeClock, table: ProcessTable | None = None, **options: Any) -> Monitor:
     """A monitor whose machine is all ours."""
     return Monitor(home, clock=clock, monotonic=clock.monotonic, table=table or FakeTable(), boot_id=BOOT, **options)
 

@@ -270,7 +270,7 @@ def history(steps: int, of: int = 40) -> str:
     return json.dumps({"best_metric": None, **plan, "log_history": entries, "logging_steps": 10})
 
 
-@pytest.mark.parametrize(("steps", "word"), [(25, "training"), (40, "finished")])
+@pytest.mark.parametrize(("steps", "word"), [(25, "external"), (40, "finished")])
 @pytest.mark.parametrize("what", ["trainer_state.json", "", "checkpoint-40", "checkpoint-40/trainer_state.json"])
 def test_the_output_of_the_trainer_of_transformers_is_a_metric_file(
     monitor: Monitor, tmp_path: Path, steps: int, word: str, what: str
@@ -300,6 +300,7 @@ def test_a_log_that_is_complete_is_finished_and_no_alarm(
     shown = look(monitor, log)
     assert (badge(shown).word, shown.health_note, needs_attention(shown)) == ("finished", "", False)
     assert (total_progress(shown.numbers), shown.numbers.eta_seconds) == (1.0, None)
+    clock.advance(5)
     with log.open("a") as file:
         file.write("Epoch 1/20 train_loss 2.5 val_loss 3.1\n")
     os.utime(log, (clock.wall, clock.wall))
@@ -329,7 +330,7 @@ def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor:
     assert not look(monitor, log).gone, "what never was there is not gone"
     log.write_text("step 7 loss 0.5000\n")
     os.utime(log, (NOW - 5, NOW - 5))
-    assert (look(monitor, log).gone, badge(look(monitor, log)).word) == (False, "training")
+    assert (look(monitor, log).gone, badge(look(monitor, log)).word) == (False, "external")
     log.unlink()
     gone = look(monitor, log)
     assert (gone.gone, badge(gone).word, needs_attention(gone)) == (True, "gone", True)

@@ -39,6 +39,10 @@ class StoredRun:
     """As people call it: ``W&B``."""
     is_folder: ClassVar[bool] = False
     """Whether it is read like any folder that is watched, by its newest log, heartbeat and metric file."""
+    is_shared: ClassVar[bool] = False
+    """Whether its files hold other runs too: whoever writes them need not write this one."""
+    records_ends: ClassVar[bool] = False
+    """Whether each end is recorded by the very process that has the file open: without a record it was killed."""
 
     def __init__(self, path: Path, name: str = "", key: str = "") -> None:
         self.path = path

@@ -89,6 +89,7 @@ class DatabaseRun(StoredRun):
     """A run that is rows of a database."""
 
     store = "MLflow"
+    is_shared = True
 
     def __init__(self, database: Database, run: str, name: str, experiment: str) -> None:
         super().__init__(database.path, name or run, f"{database.path}{SEPARATOR}{run}")

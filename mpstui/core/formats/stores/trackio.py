@@ -29,6 +29,7 @@ class TrackioRun(StoredRun):
     """The rows of one run."""
 
     store = "Trackio"
+    is_shared = True
 
     def __init__(self, database: Database, column: str, run: str, name: str) -> None:
         super().__init__(database.path, name or run, f"{database.path}{SEPARATOR}{run}")

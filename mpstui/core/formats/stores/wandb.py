@@ -34,6 +34,7 @@ class WandbRun(StoredRun):
     """One transaction log, and the few files beside it; those that continued it."""
 
     store = "W&B"
+    records_ends = True
 
     def __init__(self, log: Path, *, alone: bool) -> None:
         """``alone``: no other lies in its folder, which stands for it then."""

@@ -1,0 +1,73 @@
+"""Which processes of this machine write the files of a run that mpstui did not start: what alone proves that it lives.
+
+A process writes a file if it has it open for that, or if it stands in the file's name, as in those of TensorBoard. That
+nobody does proves nothing, since many programs open their file for each line; the end of one that was seen does.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from ...wire.liveness import ProcessIdentity
+from .local_machine import LocalMachine
+
+LOOK_SECONDS = 5.0
+"""How often to look for the writer of files that grow."""
+_NAMED = re.compile(r"\.tfevents\.\d{10}\.(?P<host>.+?)\.(?P<pid>\d+)\.")
+
+
+class Writers:
+    """The processes that were seen to write the files of one run."""
+
+    def __init__(self, machine: LocalMachine) -> None:
+        self._machine = machine
+        self._known: tuple[ProcessIdentity, ...] = ()
+        self._gone: tuple[ProcessIdentity, ...] = ()
+        self._gone_at = 0.0
+        self._changed_at: float | None = None
+        self._look_at = 0.0
+
+    @property
+    def gone(self) -> str:
+        """The pids of those that have ended, where all of them have."""
+        return ", ".join(str(one.pid) for one in self._gone)
+
+    def look(self, files: Sequence[Path], changed_at: float | None) -> bool | None:
+        """Whether one of them lives; None: nobody was seen to write, or somebody unseen goes on.
+
+        Args:
+            changed_at: when the files were last written to.
+        """
+        machine, first, grown = self._machine, self._changed_at is None, changed_at != self._changed_at
+        if any(map(machine.process, self._known)):
+            self._changed_at = changed_at
+            return True
+        if self._known or (changed_at is not None and grown and machine.monotonic() >= self._look_at):
+            self._look_at, self._changed_at = machine.monotonic() + LOOK_SECONDS, changed_at
+            pids = {*machine.open_files.writers(files, anew=bool(self._known))}
+            if grown and not first:  # of a file that does not grow, another process may have the pid by now
+                pids.update(_named(files))
+            found = tuple(row.identity for pid in sorted(pids) if (row := machine.table.find(pid)) and row.alive)
+            if self._known and not found:
+                self._gone, self._gone_at = self._known, machine.clock()
+            self._known = found
+            if found or (changed_at or 0.0) > self._gone_at:
+                self._gone = ()
+        return True if self._known else False if self._gone else None
+
+
+def _named(files: Sequence[Path]) -> Iterator[int]:
+    """The pid in the newest of these names, where it is one of this machine."""
+    told = [found for path in files if (found := _NAMED.search(path.name)) is not None]
+    newest = max(told, key=lambda found: found[0], default=None)
+    if newest is not None and newest["host"] == _host():
+        yield int(newest["pid"])
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()

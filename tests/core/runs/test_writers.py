@@ -1,0 +1,124 @@
+"""A run that mpstui did not start lives while a process writes its files; then nobody calls it training any more."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
+from mpstui.core.present import badge, needs_attention
+from mpstui.core.runs.monitor import Monitor
+from mpstui.wire.liveness import system_process_table
+from tests import wandb_files as w
+from tests.core.runs.build import FakeClock, make_monitor
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells which files are open")
+
+Begin = Callable[[Path, str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    """Starts processes that have a file open."""
+    begun = []
+
+    def start(file: Path, mode: str) -> subprocess.Popen[str]:
+        program = f"import sys; file = open({str(file)!r}, {mode!r}); print('open', flush=True); sys.stdin.read()"
+        one = subprocess.Popen(
+            [sys.executable, "-Sc", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert one.stdout is not None
+        assert one.stdout.readline() == "open\n"
+        begun.append(one)
+        return one
+
+    yield start
+    for one in begun:
+        end(one)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(time.time())
+
+
+@pytest.fixture
+def monitor(home: Home, clock: FakeClock) -> Monitor:
+    return make_monitor(home, clock, system_process_table())
+
+
+def row(step: int) -> bytes:
+    return w.history(step, {"train/loss": 1.0 / (step + 1)})
+
+
+def told(shown: RunSnapshot) -> tuple[str, float | None, str]:
+    return badge(shown).word, shown.numbers.steps_per_second, shown.health_note
+
+
+def test_a_run_of_wandb_whose_writer_has_ended_without_recording_it_is_lost(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock, begin: Begin
+) -> None:
+    path = w.write(tmp_path / "offline-run-a" / "run-a.wandb", [w.run("a", {}), *map(row, range(4))])
+    os.utime(path, (clock() - 20, clock() - 20))
+    writer, key = begin(path, "ab"), monitor.watch(path.parent)
+    assert monitor.snapshot(key).health is Health.TRAINING, "nobody has seen it grow, and it lives all the same"
+    clock.advance(50)
+    assert monitor.snapshot(key).health is Health.TRAINING, "an evaluation may take so long"
+    end(writer)
+    clock.advance(2)
+    dead = monitor.snapshot(key)
+    assert (*told(dead)[:2], dead.ended, needs_attention(dead)) == ("lost", None, dead.updated, True)
+    pid = writer.pid
+    assert dead.reason == f"W&B has recorded no end; process {pid}, which wrote it, has ended; last written 1 min ago"
+    w.write(path, [w.run("a", {}), *map(row, range(5)), w.exited(0)])
+    assert monitor.snapshot(key).state is State.FINISHED
+
+
+def test_whoever_reads_a_run_proves_nothing(monitor: Monitor, tmp_path: Path, clock: FakeClock, begin: Begin) -> None:
+    path = w.write(tmp_path / "offline-run-a" / "run-a.wandb", [w.run("a", {}), *map(row, range(4))])
+    reader, key = begin(path, "rb"), monitor.watch(path.parent)
+    assert told(monitor.snapshot(key)) == ("external", None, "")
+    end(reader)
+    clock.advance(9)
+    assert told(monitor.snapshot(key)) == ("external", None, "")
+
+
+@pytest.mark.parametrize(("name", "mode"), [("train.log", "ab"), ("train.log", "rb"), ("tfevents", "rb")])
+def test_a_file_that_grew_is_no_training_once_its_writer_has_ended_or_it_is_silent(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock, begin: Begin, name: str, mode: str
+) -> None:
+    """TensorBoard names the process in the file. A program that opens its log for each line is not seen to have it."""
+    log = tmp_path / "train.log"
+    log.write_text("")
+    writer = begin(log, mode)
+    file = tmp_path / f"events.out.tfevents.1800000000.{socket.gethostname()}.{writer.pid}.0"
+    monitor.watch(tmp_path)
+    for step in range(2, 8):
+        if name == "tfevents":
+            w.events(file, range(step))
+        else:
+            log.write_text("".join(f"step {at} loss 0.5\n" for at in range(step)))
+        os.utime(log if name == "train.log" else file, (clock(), clock()))
+        clock.advance(6)
+        (shown,) = monitor.refresh_whole()
+    assert shown.health is Health.TRAINING
+    end(writer)
+    unseen = (name, mode) == ("train.log", "rb")
+    for wait, silence in ((25, "31 s"), (35, "66 s"), (540, "10 min")):
+        clock.advance(wait)
+        (dead,) = monitor.refresh_whole()
+        note = f"nothing written for {silence}" if unseen else f"process {writer.pid}, which wrote it, has ended"
+        assert told(dead) == ("external", None, note)
