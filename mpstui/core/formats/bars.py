@@ -32,6 +32,11 @@ _EVALUATION = re.compile(
 _TRAINING = re.compile(
     r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮"
 )
+_EVALUATED = re.compile(
+    r"(?i)(?<![^\W\d_])(?:val|valid|validation|eval|test|dev)[ _./-](?:loss|acc\w{0,5}|f1|auc|m?iou|dice|psnr|mae|r?mse|ppl|error)\s{0,3}[:=]"
+)
+"""A measure that is an evaluation's by its own name: a bar of training may show the last one beside its loss."""
+_OWN_LOSS = re.compile(r"(?i)(?<![\w./-])loss\s{0,3}[:=]")
 _EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
 _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|ba|ex|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
 
@@ -100,8 +105,10 @@ def rank_of(description: str, unit: str) -> int:
     """How far a bar's description shows that it is the training loop's."""
     if _BYTES.match(unit) and not _EPOCH_NUMBER.search(description):
         return 0
-    # Metrics may be part of the description: the words before the first number tell what the loop does.
-    if _EVALUATION.search(description) and not re.search(r"(?i)train", description):
+    # Metrics may be part of the description: what is not the name of one tells what the loop does.
+    beside = _EVALUATED.sub("", description)
+    words = beside if _OWN_LOSS.search(beside) else description
+    if _EVALUATION.search(words) and not re.search(r"(?i)train", description):
         return -1
     if _OTHER_WORK.search(description) and not _EPOCH_NUMBER.search(description):
         return 0

@@ -115,6 +115,16 @@ class Banner(NamedTuple):
         return _as_evaluation(reading, held, own_count), self._replace(told=self.told or not (trained or step))
 
 
+def as_validation(reading: LineReading) -> LineReading:
+    """The record of an epoch, where the program has said that it reports its errors on the validation set."""
+    name = reading.loss_name
+    is_of_steps = reading.bar or reading.counters.shown_step is not None
+    if reading.loss is None or is_of_steps or not TRAIN_WORDS.isdisjoint(words_of(name)):
+        return reading
+    measures = {("val_loss" if told == name else told): value for told, value in reading.metrics.items()}
+    return _as_evaluation(replace(reading, metrics={**measures, "val_loss": reading.loss}), reading.counters, None)
+
+
 class DrawnEvaluation:
     """The bar of an evaluation, below which a loop for both prints what it prints below that of training."""
 

@@ -229,6 +229,10 @@ _VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
 _OF_EPOCH = re.compile(r"(?i)\W{0,8}[a-z]{2,12}[ _-]epoch\s?[:#]?\s?\[?\d{1,6}(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z")
 """``Eval epoch: 4``, above what that has measured."""
 _BEFORE_TRAINING = re.compile(r"(?i)\b(?:before|prior to|ahead of)(?: the)? (?:any )?(?:fine.?tun|train)\w{0,4}")
+_REPORTS_VALIDATION = re.compile(
+    r"(?i)\breport(?:ing|ed|s)\b[\w ,]{0,40}\b(?:on|of|over)(?: the)? (?:validation|valid|val|test|dev|held.?out)\b"
+)
+"""``Started training, reporting errors on validation set``: of the records of epochs below it."""
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _MAX_LENGTH = 90
 
@@ -238,6 +242,8 @@ class Announcement(NamedTuple):
 
     phase: Phase
     sure: bool
+    lasting: bool = False
+    """Whether the records of all epochs that follow are meant."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -252,6 +258,8 @@ def announced(line: str) -> Announcement | None:
         return None
     if line.endswith(("{", "[")):
         return None  # ``"eval": {`` heads options
+    if "eport" in line and _REPORTS_VALIDATION.search(line):
+        return Announcement(Phase.EVAL, sure=True, lasting=True)
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
     words, of_epoch = words_of(line), _OF_EPOCH.match(line) is not None
     is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``

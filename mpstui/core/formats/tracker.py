@@ -14,7 +14,7 @@ from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
 from .epoch_steps import EpochSteps
-from .evaluations import Banner, DrawnEvaluation, Evaluated
+from .evaluations import Banner, DrawnEvaluation, Evaluated, as_validation
 from .facts import Fact
 from .launches import Launches
 from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
@@ -49,7 +49,7 @@ class Tracker:
         self._passes, self._bare = EpochPasses(), BareValues()
         self._epoch_steps = EpochSteps(steps, epoch_length)
         self._epochs_announced = 0
-        self._trained = self._of_samples = False
+        self._trained = self._of_samples = self._reports_validation = False
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
@@ -59,6 +59,7 @@ class Tracker:
         return self._place(reading)
 
     def _place(self, reading: LineReading) -> MetricPoint | None:
+        reading = as_validation(reading) if self._reports_validation else reading
         series = self._losses.begun(reading.series)
         reading = self._drawn.of(reading, series)
         below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
@@ -121,7 +122,12 @@ class Tracker:
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
         series = self._losses.begun(first.series)
-        if series is None or self._banner.phase is Phase.EVAL or self._evaluated.is_behind_training:
+        if (
+            series is None
+            or self._banner.phase is Phase.EVAL
+            or self._evaluated.is_behind_training
+            or self._reports_validation
+        ):
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._begins_run(first) or not follows(first.counters, series.counters):
@@ -140,7 +146,9 @@ class Tracker:
 
     def banner(self, announcement: Announcement) -> None:
         """A line of its own has announced an evaluation, or training again."""
-        self._banner = Banner(announcement.phase, announcement.sure)
+        self._reports_validation = self._reports_validation or announcement.lasting
+        if not announcement.lasting:
+            self._banner = Banner(announcement.phase, announcement.sure)
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
@@ -244,6 +252,7 @@ class Tracker:
     def _begin_run(self, reading: LineReading) -> None:
         self.current, self._line = self._launches.begin(reading, self.current), Counters()
         self._rate = None
+        self._reports_validation = False
         for part in (self._ends, self._bars, self._passes, self._plan):
             part.begin_run()
         self._epoch_steps.forget_place()

@@ -55,6 +55,33 @@ def test_a_sentence_about_an_evaluation_is_none(line: str) -> None:
     assert not any(point.eval_metrics for point in points)
 
 
+def test_a_program_that_reports_on_the_validation_set_prints_no_loss_of_training() -> None:
+    reader = LogReader()
+    log = "Started training, reporting errors on validation set\nInitial: head: a, loss=9.5, RMSE=3.5 meV\n"
+    points = reader.feed(
+        (log + "".join(f"Epoch {e}: head: a, loss={8 - e}.5, RMSE=3.{e} meV\n" for e in range(3))).encode()
+    )
+    assert [point.loss for point in points] == [None] * len(points)
+    assert [point.eval_metrics.get("val_loss") for point in points if point.epoch is not None] == [8.5, 7.5, 6.5]
+    assert (reader.summary().train_loss, reader.summary().epoch) == (None, 2)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ", val_loss: {val}:  40%|###  | {n}/30 [00:05<00:07,  2.29it/s]",
+        ":  40%|###  | {n}/30 [00:05<00:07,  2.29it/s, val_loss={val}]",
+    ],
+)
+def test_a_bar_of_training_may_show_the_last_evaluation(form: str) -> None:
+    frames = "".join(f"\r {e}/6 loss: {40 - e}.{n}" + form.format(n=n, val=f"3{e}.5") for e in (1, 2) for n in (12, 15))
+    reader = LogReader()
+    reader.feed(f"{frames}\nval loss: 3.5:  40%|###  | 2/5 [00:05<00:07,  2.29it/s]\n".encode())
+    found = reader.summary()
+    assert found.train_loss is not None and (found.train_loss.count, found.train_loss.last) == (4, 38.15)
+    assert (found.epoch, found.epochs, found.step, found.steps) == (2, 6, 15, 30)
+
+
 def test_training_goes_on_below_an_evaluation() -> None:
     points = LogReader().feed(b"step 1 loss 1.5\nval_loss 9.5\nstep 2 loss 1.25\nstep 3 loss 1.0\n")
     assert [point.loss for point in points] == [1.5, None, 1.25, 1.0]
