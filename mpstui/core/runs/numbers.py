@@ -311,6 +311,8 @@ def timed(
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
+    if numbers.steps is None and not counted_anew and not one_of_many and _has_done_all_epochs(numbers):
+        numbers = replace(numbers, steps=numbers.step, told_by={**numbers.told_by, "steps": "epochs"})
     if not moving:
         known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
         return replace(numbers, samples_per_second=None, steps_per_second=None) if known else numbers
@@ -353,6 +355,13 @@ def _ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -
         # Step and epoch may be from two moments; more steps were made if an attempt repeated an epoch.
         end = whole if whole >= step else end
     return end, epoch_end
+
+
+def _has_done_all_epochs(numbers: Numbers) -> bool:
+    """Whether no epoch that was planned is left: then there were as many steps as were made, whatever an epoch has."""
+    if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):
+        return False
+    return (numbers.epoch or 0) - numbers.first_epoch + 1 >= (numbers.epochs or 0)
 
 
 def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:

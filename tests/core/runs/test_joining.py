@@ -783,3 +783,16 @@ def test_what_a_trainer_prints_is_no_second_curve_where_the_screen_was_there_bef
     shown = monitor.refresh(run.run.run)[0]
     assert {name: view.count for name, view in shown.series.items()} == {"loss": 1, "epoch_loss": 1}
     run.release()
+
+
+@pytest.mark.parametrize(("epoch", "phase", "steps"), [(5, "done", 100), (5, "train", None), (4, "done", None)])
+def test_a_training_that_has_done_its_epochs_has_as_many_steps_as_were_made(
+    home: Home, epoch: int, phase: str, steps: int | None
+) -> None:
+    """Its loader is one of its own: nobody can tell how many batches an epoch has."""
+    run = run_of(home, ["python", "t.py", "--epochs", "5"])
+    run.beat(step=20 * epoch, loss=0.5, loss_seen="backward", phase=phase)
+    run.output("".join(f"Epoch: {e:03d}, Train Loss: {3 / e:.3f}, Valid Loss: 2.5\n" for e in range(1, epoch + 1)))
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (20 * epoch, steps)
+    run.release()
