@@ -33,7 +33,8 @@ _TRAINING = re.compile(
     r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮"
 )
 _EVALUATED = re.compile(
-    r"(?i)(?<![^\W\d_])(?:val|valid|validation|eval|test|dev)[ _./-](?:loss|acc\w{0,5}|f1|auc|m?iou|dice|psnr|mae|r?mse|ppl|error)\s{0,3}[:=]"
+    r"(?i)(?<![^\W\d_])(?:val|valid|validation|eval|test|dev)[ _./-]"
+    r"(?:loss|acc\w{0,5}|f1|auc|m?iou|dice|psnr|mae|r?mse|ppl|error)\s{0,3}[:=]"
 )
 """A measure that is an evaluation's by its own name: a bar of training may show the last one beside its loss."""
 _OWN_LOSS = re.compile(r"(?i)(?<![\w./-])loss\s{0,3}[:=]")
