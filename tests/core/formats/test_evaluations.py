@@ -78,7 +78,8 @@ def test_a_bar_of_training_may_show_the_last_evaluation(form: str) -> None:
     reader = LogReader()
     reader.feed(f"{frames}\nval loss: 3.5:  40%|###  | 2/5 [00:05<00:07,  2.29it/s]\n".encode())
     found = reader.summary()
-    assert found.train_loss is not None and (found.train_loss.count, found.train_loss.last) == (4, 38.15)
+    assert found.train_loss is not None
+    assert (found.train_loss.count, found.train_loss.last) == (4, 38.15)
     assert (found.epoch, found.epochs, found.step, found.steps) == (2, 6, 15, 30)
 
 
