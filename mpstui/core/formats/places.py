@@ -183,6 +183,8 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
     elsewhere = pair.key.lower().startswith(("at ", "in ", "from ", "since "))  # ``best: 0.5 at epoch 2``
     if role is Role.EPOCH and (counters.epoch is None or (len(pair.key) > 2 and not elsewhere)):
         return counters._replace(epoch=count, epochs=first_known(planned, counters.epochs))
+    if role is Role.STEP and planned is None and counters.epoch_steps is not None and pair.unit in ("k", "K"):
+        return counters  # ``Epoch: 1/5 (14/20) | Step: 0k``: the same in thousands
     if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         bare = planned is None and counters.epoch is None and not has_loss and not any(map(_is_epoch, pairs))
         if bare and pair.key.lower().endswith(_PLURALS):

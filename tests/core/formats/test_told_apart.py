@@ -450,3 +450,11 @@ def test_the_iterations_of_a_test_are_none_of_training() -> None:
 def test_where_a_program_starts_is_a_setting() -> None:
     assert read("SOLVER:\n  START_EPOCH: 1\n  MAX_EPOCH: 200\n" + lines("loss: 0.{n}5")).epoch is None
     assert read("Start epoch 4 ====\n").epoch == 4
+
+
+def test_steps_in_thousands_beside_the_batch_of_an_epoch_are_no_better_count() -> None:
+    form = "\r| Epoch: {}/5 ({}/20) | Loss: 11.{}{} | 0.3 steps/s | Step: 0k | "
+    reader = LogReader()
+    points = reader.feed("".join(form.format(e, b, 9 - e, 9 - b) for e in (1, 2) for b in (1, 2, 3)).encode() + b"\n")
+    assert [(point.epoch, point.counters.epoch_step, point.counters.step) for point in points][-1] == (2, 3, None)
+    assert (reader.summary().step, reader.summary().steps) == (3, 20)
