@@ -190,7 +190,8 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
 
 
 def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
-    return f"{unsaved(snapshot).subject} lost unless it saves first." if snapshot.state in HAS_PROCESSES else ""
+    unless = "" if (work := unsaved(snapshot)).none else " unless it saves first"
+    return f"{work.subject} lost{unless}." if snapshot.state in HAS_PROCESSES else ""
 
 
 def pasted(action: Action, snapshot: RunSnapshot) -> Question:

@@ -24,6 +24,8 @@ class Unsaved(NamedTuple):
     """None: unknown how much."""
     subject: str
     """The beginning of a sentence that says so: ``20 steps (40s) since the checkpoint at step 300 are``."""
+    none: bool = False
+    """Whether the newest checkpoint is of the newest step."""
 
     @property
     def matters(self) -> bool:
@@ -52,6 +54,8 @@ def unsaved(snapshot: RunSnapshot) -> Unsaved:
     seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
     if step is not None and snapshot.numbers.step is not None:
         lost = max(0, snapshot.numbers.step - step)
+        if not lost:
+            return Unsaved(0.0, f"Nothing since the checkpoint at step {whole(step)} is", none=True)
         spent = lost / pace if pace else seconds
         return Unsaved(spent, f"{_steps(lost)} ({time_text(spent)}) since the checkpoint at step {whole(step)} are")
     if seconds is None:
@@ -67,8 +71,9 @@ def cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
     of_nan = "" if caution else _of_nan(snapshot)
     if caution or (of_nan and not has_checkpoint(snapshot)):
         return f"{of_nan}Everything since the start ({time_text(lasted_seconds(snapshot))}) is done again."
-    unless = " unless it saves first" if snapshot.state.active and not of_nan else ""
-    return f"{of_nan}{unsaved(snapshot).subject} done again{unless}."
+    work = unsaved(snapshot)
+    unless = " unless it saves first" if snapshot.state.active and not of_nan and not work.none else ""
+    return f"{of_nan}{work.subject} done again{unless}."
 
 
 def _of_nan(snapshot: RunSnapshot) -> str:
@@ -113,6 +118,12 @@ def has_checkpoint(snapshot: RunSnapshot) -> bool:
     What the trainer told of may lie where nobody looks for it: only a brief snapshot, without its files, rests on that.
     """
     return bool(own_checkpoints(snapshot)) or (snapshot.brief and snapshot.numbers.checkpoint is not None)
+
+
+def goes_on_from(snapshot: RunSnapshot) -> str | None:
+    """The checkpoint that a new attempt resumes from; while its files are unknown, the word that stands for one."""
+    own = own_checkpoints(snapshot)
+    return str(own[0].path) if own else "{checkpoint}" if has_checkpoint(snapshot) else None
 
 
 def saves_when_stopped(snapshot: RunSnapshot) -> bool:

@@ -418,6 +418,9 @@ def test_what_is_not_asked_says_what_it_costs() -> None:
     }
     ended = replace(run, state=State.FAILED)
     assert BY_ID["fix"].cost(ended, "") == "20 steps (40s) since the checkpoint at step 300 are done again."
+    saved_just_now = replace(run, numbers=replace(numbers, step=300))
+    assert BY_ID["stop"].cost(saved_just_now, "") == "Nothing since the checkpoint at step 300 is lost."
+    assert BY_ID["restart"].cost(saved_just_now, "") == "Nothing since the checkpoint at step 300 is done again."
     assert BY_ID["restart"].cost(ended, "it will start from step 0").startswith("Everything since the start (")
     assert BY_ID["pause"].cost(run, "") == ""
     world = fakes.world((run,))

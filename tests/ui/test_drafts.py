@@ -16,8 +16,10 @@ from mpstui.core.launching.drafts import Draft, Launcher
 from mpstui.core.launching.form_fields import AFTER, ARGUMENT, COMMAND, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import Checkpoint
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import profile_of_command
+from mpstui.core.stakes import goes_on_from
 from mpstui.wire.rundir import create_run_dir
 
 from . import fakes
@@ -328,6 +330,28 @@ def test_the_command_of_a_run_can_be_written_anew_and_what_changes_is_told(launc
         with pytest.raises(UsageError) as told:
             draft.preview(shown | {COMMAND: wrong})
         assert told.value.field == COMMAND
+
+
+@pytest.mark.parametrize(
+    ("resume", "end"),
+    [
+        (
+            '[resume]\nargs = ["--resume", "{checkpoint}"]\ncheckpoints = "*.pt"\n',
+            " --device cpu --resume /runs/x/8.pt",
+        ),
+        ("", " --device cpu"),
+    ],
+)
+def test_the_command_of_a_new_attempt_says_which_checkpoint_it_goes_on_from(
+    launcher: Launcher, tmp_path: Path, resume: str, end: str
+) -> None:
+    (tmp_path / "profiles" / "toy.toml").write_text(PROFILE + resume)
+    choice = LaunchChoice(load_profile("toy", launcher.home, tmp_path))
+    whole = Checkpoint(Path("/runs/x/8.pt"), 1 << 20, fakes.NOW - 40.0, 8)
+    growing = Checkpoint(Path("/runs/x/9.pt"), 1 << 20, fakes.NOW, 9, complete=False)
+    failed = replace(fakes.running(), checkpoints=(growing, whole))
+    draft = Draft(launcher, choice, environ={}, before=choice, goes_on_from=goes_on_from(failed))
+    assert draft.preview(values(draft)).command.endswith(end)
 
 
 def test_variables_can_be_left_out_by_name(launcher: Launcher, tmp_path: Path) -> None:

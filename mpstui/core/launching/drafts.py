@@ -6,8 +6,6 @@ is imported when it is first needed.
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +21,7 @@ from ..profiles.first_run import require_own_profile
 from ..profiles.library import ProfileEntry, list_profiles, load_profile
 from ..profiles.model import RECIPES
 from ..profiles.written import folded, written_options
+from ..stakes import goes_on_from
 from .choice import (
     LaunchChoice,
     combinations,
@@ -45,9 +44,11 @@ from .form_fields import (
     Preview,
     at_field,
     command_line,
+    completed_path,
     device_field,
     named,
     read,
+    resuming,
     split,
     variables_of,
 )
@@ -62,10 +63,6 @@ if TYPE_CHECKING:
     from .arguments import Argument
     from .cure import Cure
     from .planning import LaunchPlan
-
-_A_PATH = re.compile(
-    r"(?:^|_)(?:data|dataset|dir|directory|path|file|folder|root|cache|checkpoint|fasta|bed|npz|csv)(?:_|$)"
-)
 
 
 class Launcher:
@@ -108,7 +105,8 @@ class Launcher:
 
         before = recorded_choice(run := RunDir(snapshot.dir))
         choice = cure.choice if cure is not None else before
-        return Draft(self, choice, cure, environment_of(run, self.environ, self.machine), before=before)
+        environ = environment_of(run, self.environ, self.machine)
+        return Draft(self, choice, cure, environ, before=before, goes_on_from=goes_on_from(snapshot))
 
     def branch_of(self, snapshot: RunSnapshot, step: float) -> Draft:
         """A form for a new run that branches off another one at a step.
@@ -136,6 +134,7 @@ class Draft:
         environ: Mapping[str, str] | None = None,
         known: Sequence[Argument] = (),
         before: LaunchChoice | None = None,
+        goes_on_from: str | None = None,
     ) -> None:
         """A form for one choice.
 
@@ -143,6 +142,7 @@ class Draft:
             environ: that of the run whose new attempt this is; None: a new run, or several, in the launcher's own.
             known: arguments that the program is known to take; see :meth:`asking_the_program`.
             before: the launch that this one changes.
+            goes_on_from: the checkpoint that a new attempt resumes from if its program can.
         """
         self._launcher = launcher
         self._environ = launcher.environ if environ is None else environ
@@ -152,6 +152,7 @@ class Draft:
         self._note = cure.sentence if cure else ""
         self._choice = choice
         self._before = before
+        self._goes_on_from = goes_on_from
         self._words = masked_words(choice.written_command)
         self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
@@ -227,7 +228,7 @@ class Draft:
             hint = "write them as KEY=VALUE under `more arguments`"
             raise OperationError(": ".join(["this program does not tell which arguments it takes", *why]), hint)
         of_run = None if self._starts else self._environ
-        return Draft(launcher, choice, self._cure, of_run, known, self._before)
+        return Draft(launcher, choice, self._cure, of_run, known, self._before, self._goes_on_from)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         """What these values would start; whether the device exists is only checked at the start."""
@@ -239,6 +240,7 @@ class Draft:
         return replace(
             found,
             warnings=(*([self._note] if self._note else []), *found.warnings),
+            command=found.command + resuming(choices[0].profile, self._goes_on_from),
             changes=None if self._before is None else tuple(map(str, self._changes(choices[0]))),
             profile=self._choice.profile.slug if self._choice.profile.path else None,
         )
@@ -297,20 +299,7 @@ class Draft:
 
         Reads a folder: do not call it from the thread that draws.
         """
-        named = _A_PATH.search(key.removeprefix(ARGUMENT).replace("-", "_"))
-        if not text or not (named or "/" in text or text.startswith("~")):
-            return None
-        folder, slash, begun = text.rpartition("/")
-        try:
-            with os.scandir(self._choice.profile.cwd / Path(folder + slash).expanduser()) as entries:
-                found = sorted(
-                    (entry.name.startswith("."), entry.name + ("/" if entry.is_dir() else ""))
-                    for entry in entries
-                    if entry.name.startswith(begun) and entry.name != begun and entry.name.isprintable()
-                )
-        except OSError:
-            return None
-        return folder + slash + found[0][1] if found else None
+        return completed_path(self._choice.profile.cwd, key, text)
 
     def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
         # No shell stands between the form and the program: a `~` would reach it unchanged.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...wire.secrets import HIDDEN
@@ -32,6 +35,10 @@ ENGINE, JOB, MORE_JOB = "on", "job:", "job"
 """Fields for the scheduler, for an option of it (``job:slurm:nodes``), and for any further ones."""
 MACHINE = "machine"
 """The field for where it starts."""
+
+_A_PATH = re.compile(
+    r"(?:^|_)(?:data|dataset|dir|directory|path|file|folder|root|cache|checkpoint|fasta|bed|npz|csv)(?:_|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +146,27 @@ def variables_of(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]
         if why := environment_name(name):
             raise UsageError(f"-{name} leaves out no variable: {why}", "write it as -NAME", field="env")
     return parse_environment(word for word in words if not word.startswith("-")), dropped
+
+
+def resuming(profile: Profile, checkpoint: str | None) -> str:
+    """The end of the command of a new attempt: where it goes on. The supervisor adds it when it starts one."""
+    words = profile.resume_args if checkpoint else None
+    return f" {command_line([word.replace('{checkpoint}', checkpoint or '') for word in words])}" if words else ""
+
+
+def completed_path(cwd: Path, key: str, text: str) -> str | None:
+    """``text`` completed to the file or folder it begins to name, if the field with this key may hold a path."""
+    named = _A_PATH.search(key.removeprefix(ARGUMENT).replace("-", "_"))
+    if not text or not (named or "/" in text or text.startswith("~")):
+        return None
+    folder, slash, begun = text.rpartition("/")
+    try:
+        with os.scandir(cwd / Path(folder + slash).expanduser()) as entries:
+            found = sorted(
+                (entry.name.startswith("."), entry.name + ("/" if entry.is_dir() else ""))
+                for entry in entries
+                if entry.name.startswith(begun) and entry.name != begun and entry.name.isprintable()
+            )
+    except OSError:
+        return None
+    return folder + slash + found[0][1] if found else None

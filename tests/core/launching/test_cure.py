@@ -165,7 +165,7 @@ def test_usual_names_of_a_bare_script_are_enough_to_keep_its_effective_batch(tmp
     halved = cured(crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY))
     assert said(halved) == ["batch_size 8 -> 4"]
     assert "The effective batch changes from 8 to 4" in (halved.risk or "")
-    assert halved.sentence.endswith("It was not asked for its arguments yet: `mpstui restart RUN --fix` does that.")
+    assert halved.sentence.endswith("^l in the form does that, or `mpstui restart RUN --fix`.")
     run = crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY)
     asked = cure_of(run, diagnose_run(run.path), ENVIRON, run.path / "kept", ask=True)
     assert asked is not None
@@ -236,7 +236,7 @@ def test_nothing_is_offered_for_a_bare_script_that_has_no_such_argument(text: st
     choice = LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path))
     found = cured(crashed(choice, tmp_path, "auto", text))
     assert (found.works, found.could_ask) == (False, True)
-    assert found.sentence.endswith("It was not asked for its arguments yet: `mpstui restart RUN --fix` does that.")
+    assert found.sentence.endswith("^l in the form does that, or `mpstui restart RUN --fix`.")
     assert "Which argument sets" in found.sentence
 
 
