@@ -22,6 +22,7 @@ from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 from rich.console import Console
 from rich.style import Style
+from rich.text import Text
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.geometry import Region
@@ -362,6 +363,16 @@ class PaintedApp(App[None]):
         if self.paint.graphics is not None:
             self.paint.pictures = getattr(screen, "pictures", ())
         super()._display(screen, self.paint.of(renderable))
+
+    def _fatal_error(self) -> None:
+        """Textual's own would draw every local value: minutes in which no key is taken, and a run's variables."""
+        import traceback
+
+        told = "".join(traceback.format_exception(self._exception)) if self._exception is not None else ""
+        after = "mpstui: the screen has failed, by a mistake of its own. No training is affected: open it again."
+        self.bell()
+        self._exit_renderables.append(Text(f"{told}{after}"))
+        self._close_messages_no_wait()
 
     def write(self, sequences: str) -> None:
         """Send the terminal what no cell shows: a title, a bell."""

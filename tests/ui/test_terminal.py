@@ -54,6 +54,32 @@ def test_no_color_leaves_a_terminals_own_colours_alone(colours: str) -> None:
         assert terminal.wait_exit() == 0
 
 
+FAILS = """
+import sys
+from mpstui.cli.main import main
+from mpstui.ui.screens.runs import RunsScreen
+
+def fail(self):
+    token = "hidden" + "-value"
+    raise AttributeError("a mistake of ours")
+
+RunsScreen.action_compare = fail
+sys.exit(main([]))
+"""
+
+
+def test_a_mistake_of_ours_ends_the_screen_at_once_and_prints_no_values() -> None:
+    with Terminal([sys.executable, "-c", FAILS], columns=80, rows=24) as terminal:
+        terminal.wait_text("no runs yet")
+        terminal.press("C")
+        assert terminal.wait_exit() == 1
+        assert given_back(terminal)
+        left = bytes(terminal.raw).rpartition(LEAVES_THE_ALTERNATE_SCREEN)[2]
+        assert b"AttributeError: a mistake of ours" in left
+        assert b"No training is affected" in left
+        assert b"hidden-value" not in left
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
     with Terminal(MPSTUI, columns=80, rows=24) as terminal:

@@ -21,9 +21,11 @@ from zlib import crc32
 from ... import __version__
 from ...wire import heartbeat, storage
 from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from ...wire.records import Branch
 from ...wire.rundir import RunDir
 from ..model.exits import ExitSummary
 from ..model.jobs import JobPhase, JobView
+from ..model.moves import Moving
 from ..model.snapshot import Numbers, Piece, RunSnapshot, SeriesView, State
 
 MOST_BYTES = 1 << 26
@@ -34,6 +36,9 @@ _IN_FULL_ALONE = frozenset({"events", "checkpoints", "images", "kept", "outputs"
 _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequence[float]", "Sequence[Moment]"))
 _PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
+"""Of the numbers, those that JSON makes lists of."""
+_OF_RUN: Mapping[str, Any] = {"branch": Branch, "moving": Moving}
+"""The same of the run."""
 _OF_ATTEMPT = ("launch.json", "config.json", "output.log", "heartbeat.json", "exit.json")
 _FIELDS = [[spec.name for spec in fields(kind)] for kind in (RunSnapshot, Numbers, SeriesView)]
 _FIELDS += [[*ExitSummary._fields], [*JobView._fields]]
@@ -171,6 +176,7 @@ def _decoded(found: dict[str, Any], run: RunDir, seen: float) -> RunSnapshot:
         "extremes": {name: tuple(ends) for name, ends in found["extremes"].items()},
     }
     found |= {name: tuple(found[name]) for name in ("argv", "survivors")}
+    found |= {name: kind(*found[name]) for name, kind in _OF_RUN.items() if found[name] is not None}
     return RunSnapshot(run=run.run, dir=run.path, seen=seen, brief=True, **found)
 
 

@@ -7,18 +7,20 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
+from mpstui.core.model.moves import Moving
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.runs.labelling import rename, tag
 from mpstui.core.runs.monitor import NO_TIME, REFRESH_SECONDS, Monitor
 from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.summaries import Summaries
 from mpstui.wire.heartbeat import MemoryReading
+from mpstui.wire.records import Branch
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
 
@@ -78,6 +80,16 @@ def test_the_first_refresh_has_all_that_was_read_before_and_looks_into_nothing(
     assert list(map(shown, after)) == list(map(shown, before))
     assert {len(one.series["loss"].x) for one in after} == {50, 99}
     assert [one.exit.cause for one in after if one.exit is not None] == ["mps_oom", None]
+
+
+def test_the_records_in_what_was_kept_are_records_again(home: Home) -> None:
+    run = reported(home)
+    [one] = read(monitor(home))
+    whole = replace(one, branch=Branch("earlier", 300, "/runs/earlier/300.pt"), moving=Moving("gpu1", "send", NOW))
+    kept(home).keep(run.run, one.name, {}, whole)
+    found = kept(home).find(run.run, NOW)
+    assert found is not None
+    assert (found[0].branch, found[0].moving) == (whole.branch, whole.moving)
 
 
 def test_what_was_kept_needs_nothing_that_reads_runs(home: Home) -> None:
