@@ -40,7 +40,7 @@ def unsaved(snapshot: RunSnapshot) -> Unsaved:
         told = None
     if told is None and not files:
         began = snapshot.attempt_started or snapshot.started
-        seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
+        seconds = max(0.0, _worked_until(snapshot) - began) if began is not None else None
         work = "Work of unknown length" if seconds is None else f"{duration(seconds)} of work"
         if snapshot.brief:
             return Unsaved(seconds, f"{work} may be in no checkpoint, which is not known yet: perhaps everything is")
@@ -51,7 +51,7 @@ def unsaved(snapshot: RunSnapshot) -> Unsaved:
         moment, step = file.time, file.step
     pace = snapshot.numbers.steps_per_second
     began = max(moment, snapshot.attempt_started or 0.0) if moment is not None else None
-    seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
+    seconds = max(0.0, _worked_until(snapshot) - began) if began is not None else None
     if step is not None and snapshot.numbers.step is not None:
         lost = max(0, snapshot.numbers.step - step)
         if not lost:
@@ -85,8 +85,14 @@ def _of_nan(snapshot: RunSnapshot) -> str:
 
 
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
-    """From the start of a run to its last sign of life; None: it was not started."""
-    return (snapshot.updated or snapshot.seen) - snapshot.started if snapshot.started else None
+    """From the start of a run to its end, or the last sign of its life; None: it was not started."""
+    return _worked_until(snapshot) - snapshot.started if snapshot.started else None
+
+
+def _worked_until(snapshot: RunSnapshot) -> float:
+    """Until now while it has processes, however silent they are: nobody knows that they do nothing."""
+    told = snapshot.updated or snapshot.seen
+    return max(told, snapshot.seen) if snapshot.state in HAS_PROCESSES else told
 
 
 def time_text(seconds: float | None) -> str:

@@ -22,7 +22,6 @@ from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 from rich.console import Console
 from rich.style import Style
-from rich.text import Text
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.geometry import Region
@@ -31,6 +30,7 @@ from textual.strip import Strip
 
 from .driver import PatientDriver
 from .graphics import STRIP_CELLS, Graphics, Picture
+from .rows import visible
 
 
 class Pen(NamedTuple):
@@ -368,10 +368,10 @@ class PaintedApp(App[None]):
         """Textual's own would draw every local value: minutes in which no key is taken, and a run's variables."""
         import traceback
 
-        told = "".join(traceback.format_exception(self._exception)) if self._exception is not None else ""
+        told = "" if self._exception is None else "".join(traceback.format_exception(self._exception))
         after = "mpstui: the screen has failed, by a mistake of its own. No training is affected: open it again."
         self.bell()
-        self._exit_renderables.append(Text(f"{told}{after}"))
+        self._exit_renderables.append("\n".join([*map(visible, told.splitlines()), after]))
         self._close_messages_no_wait()
 
     def write(self, sequences: str) -> None:

@@ -139,7 +139,7 @@ def test_work_that_is_in_no_checkpoint_is_not_lost_without_a_question(key: str, 
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        await driver.sees("43m 09s" if key in "sK" else "from step 0")
+        await driver.sees("43m 10s" if key in "sK" else "from step 0")
         assert not world.actions.asked
         await driver.press("y")
         await driver.until(lambda: world.actions.asked, "the request")
@@ -299,8 +299,8 @@ def test_any_other_failure_of_a_job_is_told_too() -> None:
     [
         (fakes.running(step=25_900, steps_per_second=None, updated=NOW + 900), "kill", "since the checkpoint at step"),
         (fakes.unsaved(), "kill", "Nothing is saved."),
-        (fakes.unsaved(), "kill", "43m 09s of work is in no checkpoint: everything since the start is lost."),
-        (fakes.unsaved(), "stop", "43m 09s of work is in no checkpoint"),
+        (fakes.unsaved(), "kill", "43m 10s of work is in no checkpoint: everything since the start is lost."),
+        (fakes.unsaved(), "stop", "43m 10s of work is in no checkpoint"),
         (fakes.unsaved(), "stop", "Whether this program saves when it is asked to end is not known."),
         (fakes.running(checkpoint=None, checkpoints=()), "restart_cpu", "stopped first"),
         (fakes.finished(), "restart", "It has finished: 10 of 10 epochs."),
@@ -320,6 +320,15 @@ def test_questions_spell_out_the_consequences(snapshot: RunSnapshot, action: str
     asked = BY_ID[action].question(snapshot, "")
     assert asked is not None
     assert words in " ".join(asked.lines)
+
+
+def test_a_program_that_says_nothing_has_worked_since_its_start() -> None:
+    silent = replace(fakes.unsaved(), numbers=Numbers(), updated=NOW - 3600, attempt_started=NOW - 3600)
+    silent = replace(silent, started=NOW - 3600, checkpoints=())
+    for action in ("kill", "stop", "restart"):
+        asked = BY_ID[action].question(silent, "")
+        assert asked is not None
+        assert "1h 00m" in " ".join(asked.lines)
 
 
 def saved(path: str, seconds_ago: float, step: int | None = None) -> Checkpoint:
