@@ -169,7 +169,8 @@ def test_watch_opens_a_log_that_mpstui_did_not_start(tmp_path: Path) -> None:
         terminal.wait_text("epoch 29 loss 0.0345")
         with log.open("a") as file:
             file.write("epoch 30 loss 0.0111\n")
-        terminal.wait_text("epoch 30 loss 0.0111", "training")
+            file.flush()
+            terminal.wait_text("epoch 30 loss 0.0111", "training")  # as long as somebody has it open for writing
         os.write(terminal.descriptor, b"/epoch 7\r")  # in one piece, as over a slow line
         terminal.wait_text("scrolled", "/epoch 7  1 of 1", "epoch 7 loss 0.1429")
         terminal.press("s")
