@@ -19,6 +19,11 @@ _SEEN_ANYWAY = frozenset(("loss", "lr", "step", "steps", "epoch", "epochs", "tim
 _COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
 _TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
 """``--total-timesteps 20000``: environment steps are counted if the program logs by such steps."""
+_FRAMES = re.compile(
+    r"(?:--)?(?:[\w-]+\.)*"
+    r"(?:(?:(?:total|num|n)[-_])?frames|(?:total|num|n|max)[-_]env[-_]steps)(?:=(.*))?"
+)
+"""The same in a program that acts in environments; elsewhere frames are those of a clip."""
 
 
 class Scalars:
@@ -28,7 +33,8 @@ class Scalars:
         self._watch = watch
         self._names: set[str] = set()
         self._waiting: deque[tuple[Optional[int], dict[str, float]]] = deque(maxlen=_MOST_POINTS)
-        self._step = 0
+        self._step = self._before = 0
+        """The newest step that was written, and the one before it."""
         self._planned = 0
         self.acts = False
         """The steps that the program counts are those of its environments."""
@@ -48,9 +54,12 @@ class Scalars:
             return  # the framework reports it
         step = int(global_step) if global_step is not None else None
         if step is not None and step > self._step and watch.trainer is None and not self._planned:
-            self._planned = _asked_timesteps(sys.argv) or -1
+            asked = _asked_timesteps(sys.argv, frames=self.acts)
+            self._planned = asked if asked >= step else -1
         if self._planned > 0 and step is not None:
-            self._step, watch.trainer = max(self._step, step), self.read
+            if step > self._step:
+                self._before, self._step = self._step, step
+            watch.trainer = self.read
         else:
             counted = watch.steps.count if watch.trainer is None else _counted_by_script()
             step = counted if counted is not None else step
@@ -66,7 +75,9 @@ class Scalars:
     def read(self) -> dict[str, Any]:
         """Heartbeat fields of a program that counts the steps of its environments."""
         self._step = max(self._step, _counted_by_script())
-        planned = self._planned if self._planned >= self._step else None
+        planned = self._planned if self._planned > self._before else None
+        if planned is not None and self._step > planned:
+            planned = self._step  # the last rollout goes beyond what was asked for
         return {"step": self._step, "steps": planned, "points": self.take()}
 
 
@@ -77,10 +88,10 @@ def _counted_by_script() -> int:
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
-def _asked_timesteps(argv: list[str]) -> int:
+def _asked_timesteps(argv: list[str], *, frames: bool) -> int:
     """How many environment steps the arguments ask for; 0: they do not say."""
     for place, word in enumerate(argv):
-        found = _TIMESTEPS.fullmatch(word)
+        found = _TIMESTEPS.fullmatch(word) or (_FRAMES.fullmatch(word) if frames else None)
         if found is not None:
             value = found[1] if found[1] is not None else "".join(argv[place + 1 : place + 2])
             try:

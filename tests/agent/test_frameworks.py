@@ -539,6 +539,26 @@ def test_a_program_that_asks_for_timesteps_counts_those_that_it_writes(tmp_path:
     assert {one["step"] for one in points} <= {0, 1, 100, 200, 300}  # the first beat comes before the first line
 
 
+@pytest.mark.parametrize(
+    ("acts", "argument", "step", "steps"),
+    [
+        (True, "--frames 400", 300, 400),
+        (True, "--num-env-steps=250", 300, 300),  # the last rollout goes beyond what was asked for
+        (True, "--num_frames 150", 300, None),
+        (True, "--frames 4", 3, None),  # of an observation
+        (False, "--num-frames 400", 3, None),  # of a clip
+    ],
+)
+def test_frames_are_steps_of_a_program_that_acts_in_an_environment(
+    tmp_path: Path, acts: bool, argument: str, step: int, steps: int | None
+) -> None:
+    _written(tmp_path, "tensorboardX.writer", WRITER)
+    _written(tmp_path, "gymnasium.core", "class Env:\n    def reset(self): pass\n")
+    asked = f"import sys, gymnasium.core; sys.argv += {argument.split()}\n"
+    _, beat = ran(asked + SCRIPT + ("gymnasium.core.Env().reset()\n" if acts else "") + WRITES, tmp_path)
+    assert (beat["step"], beat.get("steps")) == (step, steps)
+
+
 def _points(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in RunDir(run).metrics.read_text().splitlines()]
 

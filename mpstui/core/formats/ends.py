@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .facts import Fact
 from .loss_series import first_known, or_zero
-from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Standing
+from .notices import is_heading
+from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Phase, Standing
 
 _LATE = 0.8
 """From this share of an epoch on, an evaluation is the one behind it: the last batches are seldom printed."""
@@ -72,6 +73,8 @@ class Ends:
         """The epoch that is over, and no other has begun."""
         self.zeroth_epoch = from_zero
         """Whether the first epoch is called 0 (else it is 1: most count so, and the beginning may be cut)."""
+        self._zeroth_evaluated = False
+        """Whether only evaluations have told of an epoch 0: it may be the network as it began."""
         self._zeroth_step = False
         self._measured: Number | None = None
         """The newest epoch whose loss was told as a whole."""
@@ -90,7 +93,7 @@ class Ends:
     def begin_run(self) -> None:
         """Another run in the same log; its device is known until it says another."""
         self.epoch = self._measured = self._evaluated = None
-        self.zeroth_epoch = self._evaluates = self._each_epoch = False
+        self.zeroth_epoch = self._zeroth_evaluated = self._evaluates = self._each_epoch = False
         self._told = self._told._replace(done=False, failure=None)
 
     def learn(self, fact: Fact, current: Counters, at_end: bool | None) -> None:
@@ -120,6 +123,17 @@ class Ends:
         """Something was trained or evaluated: what looked like a failure was none."""
         if self._told.failure:
             self._told = self._told._replace(failure=None)
+
+    def learn_first_epoch(self, epoch: Number | None, reading: LineReading) -> None:
+        """A reading was placed in ``epoch``."""
+        if epoch is None:
+            return
+        if epoch < 1:
+            only_evaluated = self._zeroth_evaluated or not self.zeroth_epoch
+            self._zeroth_evaluated = only_evaluated and (reading.phase is Phase.EVAL or is_heading(reading))
+            self.zeroth_epoch = True
+        elif self._zeroth_evaluated and reading.loss is not None:
+            self.zeroth_epoch = self._zeroth_evaluated = False
 
     def evaluate(self, epoch: Number | None, place: Counters, own: Counters) -> None:
         """An evaluation while training stood at ``place``; it tells ``own`` counters."""

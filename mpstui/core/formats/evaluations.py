@@ -73,6 +73,8 @@ class Banner(NamedTuple):
     phase: Phase = Phase.TRAIN
     sure: bool = False
     """Whether it says that the phase is under way; a bare "eval:" may head a list of settings."""
+    epoch: Number | None = None
+    """The number behind it: a record of that epoch is its own."""
     told: bool = False
     """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
 
@@ -102,7 +104,8 @@ class Banner(NamedTuple):
         goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
         over = self.told and reading.loss is not None and step is not None
         # Before any training the first record of an epoch is the evaluation's, the next one is not.
-        first = self.sure and not trained and reading.loss is not None and epoch is not None and step is None
+        ours = epoch is not None and (self.sure or epoch == self.epoch)
+        first = ours and not trained and reading.loss is not None and step is None
         over = over or (first and self.told)
         if unsure or reading.certain or (new_epoch and not first) or goes_on or over:
             return reading, Banner()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .names import NameScope, Role, classify, words_of
 from .pairs import Pair
-from .points import NOWHERE, Counters, LineReading, Phase, parse_count
+from .points import NOWHERE, Counters, LineReading, Number, Phase, parse_count
 from .spelling import spell_ordinals
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
@@ -226,8 +226,10 @@ _DATA = re.compile(r"(?i)\b(?:set|samples|dataset|data|loader|images?)\b")
 _EVALUATING = re.compile(r"(?i)\b(?:evaluat|validat|test)ing\b")
 _SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
 _VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
-_OF_EPOCH = re.compile(r"(?i)\W{0,8}[a-z]{2,12}[ _-]epoch\s?[:#]?\s?\[?\d{1,6}(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z")
-"""``Eval epoch: 4``, above what that has measured."""
+_OF_EPOCH = re.compile(
+    r"(?i)\W{0,8}[a-z]{2,12}\]?(?P<called>[ _-]epoch\s?[:#]?)?\s?\[?(?P<epoch>\d{1,6})(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z"
+)
+"""``Eval epoch: 4``, above what that has measured; ``Val 4`` may be a number of samples."""
 _BEFORE_TRAINING = re.compile(r"(?i)\b(?:before|prior to|ahead of)(?: the)? (?:any )?(?:fine.?tun|train)\w{0,4}")
 _REPORTS_VALIDATION = re.compile(
     r"(?i)\breport(?:ing|ed|s)\b[\w ,]{0,40}\b(?:on|of|over)(?: the)? (?:validation|valid|val|test|dev|held.?out)\b"
@@ -244,6 +246,8 @@ class Announcement(NamedTuple):
     sure: bool
     lasting: bool = False
     """Whether the records of all epochs that follow are meant."""
+    epoch: Number | None = None
+    """The epoch of which it is, or else another number that stands behind it."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -261,7 +265,8 @@ def announced(line: str) -> Announcement | None:
     if "eport" in line and _REPORTS_VALIDATION.search(line):
         return Announcement(Phase.EVAL, sure=True, lasting=True)
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
-    words, of_epoch = words_of(line), _OF_EPOCH.match(line) is not None
+    words, numbered = words_of(line), _OF_EPOCH.match(line)
+    of_epoch = numbered is not None and numbered["called"] is not None
     is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``
     if is_setting and not of_epoch:
         return None
@@ -272,7 +277,8 @@ def announced(line: str) -> Announcement | None:
     evaluation, training = not EVAL_WORDS.isdisjoint(words), not TRAIN_WORDS.isdisjoint(words)
     if evaluation == training:
         return None
-    return Announcement(Phase.EVAL if evaluation else Phase.TRAIN, of_epoch or _UNDER_WAY.search(line) is not None)
+    phase, epoch = Phase.EVAL if evaluation else Phase.TRAIN, parse_count(numbered["epoch"]) if numbered else None
+    return Announcement(phase, of_epoch or _UNDER_WAY.search(line) is not None, epoch)
 
 
 _END_HINTS = ("poch", "POCH", "poc", "ép", "Ép", "пох", "ПОХ", "ep ", "Ep ", "[ep", "轮", "輪", "エポック", "에폭")

@@ -23,7 +23,7 @@ PLANNED = frozenset((Role.EPOCHS, Role.STEPS))
 _MAY_COUNT = (Role.OTHER, Role.STEP, Role.BATCH)
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
-_PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数", "шагов")
+_PLURALS = ("steps", "iters", "itrs", "iterations", "updates", "batches", "timesteps", "次数", "步数", "шагов")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"

@@ -148,7 +148,7 @@ class Tracker:
         """A line of its own has announced an evaluation, or training again."""
         self._reports_validation = self._reports_validation or announcement.lasting
         if not announcement.lasting:
-            self._banner = Banner(announcement.phase, announcement.sure)
+            self._banner = Banner(announcement.phase, announcement.sure, announcement.epoch)
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
@@ -352,7 +352,7 @@ class Tracker:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
         counters = self._epoch_steps.beyond_doubt(self._plan.at(own.or_else(held)))
         counters = counters._replace(step=first_known(reading.told_step, counters.step))
-        self._ends.zeroth_epoch = self._ends.zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
+        self._ends.learn_first_epoch(counters.epoch, reading)
         return MetricPoint(
             run=self._losses.run,
             counters=counters,

@@ -15,9 +15,9 @@ from ..profiles.written import USUAL_NAMES
 from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
-_LIKELY = ("epoch", "step", "iter", "update")
+_LIKELY = ("epoch", "step", "iter", "itrs", "update")
 _COUNT_OF = re.compile(
-    r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations|iters))"
+    r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations|iters|itrs))"
 )
 """Names that say no more than "so many epochs", of which there are too many for a list: ``max_num_epochs``."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")

@@ -119,6 +119,7 @@ def log(line: str, *, lines: int = 4) -> ParsedLog:
         ("Start Training 9 EPOCHs\nEpoch {n} loss: 0.{n}5", 4, 9, None, None, 0.45),
         ("Epoch {n} tloss: 0.{n}5 vloss: 0.75", 4, None, None, None, 0.45),
         ("# step loss lr\n{n}0 0.{n}5 1e-3", None, None, 40, None, 0.45),
+        ("Epoch {n}, Itrs {n}0/150, Loss=0.{n}5", 4, None, 40, 150, 0.45),
     ],
 )
 def test_counters_and_losses_as_programs_print_them(

@@ -181,3 +181,31 @@ def test_a_heading_in_brackets_names_the_set_of_an_evaluation() -> None:
     points = LogReader().feed(log.encode())
     assert [point.loss for point in points if point.loss is not None] == [1.5, 2.5, 3.5]
     assert [*points[-1].eval_metrics.values()] == [3.75]
+
+
+@pytest.mark.parametrize("heading", ["Val {e}", "Validation epoch {e}", "[test] {e}", "Evaluating epoch {e} ..."])
+def test_an_evaluation_before_all_training_is_none_of_an_epoch(heading: str) -> None:
+    def evaluated(epoch: int) -> list[str]:
+        return [heading.format(e=epoch), f"Epoch {epoch} loss {4 - epoch}.25 acc@1 0.{epoch + 1}", "Elapsed 3.5"]
+
+    lines = evaluated(0)
+    for epoch in (1, 2, 3):
+        lines += [f"Train {epoch} {62 * (epoch - 1)}"]
+        lines += [f"Epoch {epoch} Step {s}/62 loss 2.{s} acc@1 0.{s}" for s in (10, 62)] + evaluated(epoch)
+    points = LogReader().feed("\n".join([*lines, ""]).encode())
+    trained = [point for point in points if point.loss is not None]
+    assert [(point.loss, point.run_step) for point in trained[:3]] == [(2.1, 10), (2.62, 62), (2.1, 72)]
+    assert [(point.epoch, point.eval_metrics["val loss"]) for point in points if point.eval_metrics] == [
+        (epoch, 4.25 - epoch) for epoch in range(4)
+    ]
+    assert trained[-1].first_epoch == 1
+
+
+def test_a_number_of_samples_heads_no_evaluation() -> None:
+    points = LogReader().feed(b"train 2000\nval 500\nEpoch 0 loss 2.5 acc 0.1\nEpoch 1 loss 2.25 acc 0.2\n")
+    assert [(point.epoch, point.loss, point.first_epoch) for point in points] == [(0, 2.5, 0), (1, 2.25, 0)]
+
+
+def test_epochs_that_are_evaluated_from_0_are_counted_from_there() -> None:
+    points = LogReader().feed(b"".join(b"Epoch %d | val_loss 0.5 | val_acc 0.%d\n" % (e, e) for e in range(3)))
+    assert [point.first_epoch for point in points] == [0, 0, 0]

@@ -576,6 +576,7 @@ def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: H
         ("python t.py --max_iters=1e3", {"steps": 1000}),
         ("python t.py --train_epochs 10 --itr 2", {"epochs": 10}),
         ("python t.py --num-train-steps 500", {"steps": 500}),
+        ("python t.py --total_itrs 150 --val_itrs 9", {"steps": 150}),
         ("python t.py --epochs many --batch 5", {}),
         ("python t.py --step-size 5 --iterator x", {}),
         ("", {}),
