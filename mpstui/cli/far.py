@@ -89,7 +89,7 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
     """Run `report` or `export` there and write its files here, named as here; with ``--follow``, at each rewrite."""
     from ..core.sharing.export import write_file
-    from .share import HERE, picture_of, require_place, say_where, told_run, write_tracked
+    from .share import HERE, picture_of, require_folder, require_place, say_where, told_run, write_tracked
 
     require_place(args)
     made_here = getattr(args, "to", "") in HERE
@@ -120,6 +120,7 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
                 write(*brought.pop())
 
     code = _carried(host, settings, words, args, take, bring=True)
+    require_folder(args, len(brought))
     for name, content in brought:
         write(name, content)
     for path in written.values():

@@ -55,7 +55,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "report": Command("share:report", "write runs as one self-contained HTML page"),
         "export": Command(
             "share:export",
-            "write a run as CSV or Parquet, for TensorBoard, W&B, MLflow or Trackio, a chart as SVG or PNG",
+            "write runs as CSV or Parquet, for TensorBoard, W&B, MLflow or Trackio, a chart as SVG or PNG",
         ),
     },
     "act": {

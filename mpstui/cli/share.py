@@ -15,7 +15,8 @@ from .session import RUN_OR_PATH_HELP, Session, keys_of, one_run, say, warn
 
 FOLLOW_SECONDS = 10.0
 FOLDERS = ("tensorboard", "wandb", "mlflow", "trackio")
-HERE = (*FOLDERS, "svg", "png")
+_PICTURES = ("svg", "png")
+HERE = (*FOLDERS, *_PICTURES)
 """What is made on this machine of a run of any: folders of several files, and pictures."""
 _TO = ("csv", "parquet", *HERE)
 
@@ -85,18 +86,20 @@ A table has a row for each moment at which something was measured: step, epoch, 
 each metric. What a restarted attempt measured again counts once. Examples:
   mpstui export RUN --to csv
   mpstui export RUN --to csv -o - | column -s, -t
+  mpstui export RUN OTHER --to csv -o tables/    a file for each
   mpstui export RUN --to tensorboard -o logs/    then: tensorboard --logdir logs
   mpstui export RUN --to wandb                   then: wandb sync wandb/offline-run-*
   mpstui export RUN --to mlflow                  then: mlflow ui --backend-store-uri ./mlruns
   mpstui export RUN --to trackio                 then: TRACKIO_DIR=trackio trackio show
   mpstui export RUN --to svg --metric val_loss   the chart as a picture"""
-    parser.add_argument("run", metavar="RUN", help=RUN_OR_PATH_HELP)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_OR_PATH_HELP)
     parser.add_argument("--to", required=True, choices=_TO, help="what to write")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="file, or folder (default: named as the run); - prints a file"
     )
     parser.add_argument("--metric", default="loss", help="which chart, for svg and png (default: loss)")
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="of a picture (default: light)")
+    parser.set_defaults(several=False)
     parser.add_argument("--undrawn", action="store_true", help=argparse.SUPPRESS)  # what another machine draws it from
 
 
@@ -105,17 +108,43 @@ def run_export(args: argparse.Namespace) -> int:
 
     require_place(args)
     session = Session()
-    pictured = args.to in ("svg", "png")
-    monitor = Monitor(session.home, columns=None if pictured else export.MOST_POINTS)
-    snapshot = monitor.snapshot(one_run(monitor, session.home, args.run))
-    if not snapshot.series:
-        raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
+    keys = _exported(session, args.runs)
+    require_folder(args, len(keys))
+    monitor = Monitor(session.home, columns=None if args.to in _PICTURES else export.MOST_POINTS)
+    for key in keys:
+        watched = one_run(monitor, session.home, key)
+        snapshot = monitor.snapshot(watched)
+        if not snapshot.series and len(keys) == 1:
+            raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
+        if snapshot.series:
+            _export(snapshot, args)
+        else:
+            warn(f"{snapshot.name} has no metrics to export")
+        if (reader := monitor.reader(watched)) is not None:
+            reader.rest()  # the next one may be as long
+    return 0
+
+
+def _exported(session: Session, words: Sequence[str]) -> list[str]:
+    """The keys of the runs that are meant, each once; a path that is itself a run means that one."""
+    from ..core.runs.stored_once import meant
+
+    monitor = Monitor(session.home)
+    found = [key for word in words for key in meant(Path(word), keys_of(monitor, session.home, word))]
+    if not found:
+        one_run(monitor, session.home, words[0])
+    return list(dict.fromkeys(found))
+
+
+def _export(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
+    from ..core.sharing import export
+
     thinned: Sequence[str] = ()
     target = _target(args.output, [snapshot], args.to)
     try:
         if args.undrawn:
             export.write_file(target, _told(snapshot))
-        elif pictured:
+        elif args.to in _PICTURES:
             export.write_file(target, picture_of(snapshot, args))
         elif args.to in export.TABLES:
             table = export.table_of(snapshot)
@@ -130,7 +159,24 @@ def run_export(args: argparse.Namespace) -> int:
     except OSError as error:
         raise OperationError(f"{error.filename or target} cannot be written: {error.strerror or error}") from error
     say_where(target)
-    return 0
+
+
+def require_folder(args: argparse.Namespace, count: int) -> None:
+    """See to it that several files go to a folder, and that TensorBoard finds each run in one of its own.
+
+    Raises:
+        UsageError: they cannot. OperationError: the folder cannot be made.
+    """
+    if count < 2:
+        return
+    if args.output is not None and (str(args.output) == "-" or (args.output.exists() and not args.output.is_dir())):
+        raise UsageError(f"{count} runs are {count} files, which {args.output} cannot take", "name a folder: -o FOLDER")
+    args.several = True
+    if args.output is not None:
+        try:
+            args.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OperationError(f"{args.output} cannot be made: {error.strerror or error}") from error
 
 
 def say_where(target: Path) -> None:
@@ -161,11 +207,12 @@ def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) 
     return unused_path(chosen or Path(), snapshots[0].name + more, ending)
 
 
-def _event_file(chosen: Path | None, snapshot: RunSnapshot) -> Path:
+def _event_file(chosen: Path | None, snapshot: RunSnapshot, *, several: bool) -> Path:
     """TensorBoard takes each folder for a run, and a file for events by its name."""
     from ..core.sharing.export import file_stem, run_stem
 
-    folder = chosen or Path(f"{file_stem(snapshot.name)}-tensorboard")
+    folder = chosen or Path("tensorboard" if several else f"{file_stem(snapshot.name)}-tensorboard")
+    folder = folder / run_stem(snapshot) if several else folder
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"events.out.tfevents.{int(snapshot.started or 0)}.{run_stem(snapshot)}"
 
@@ -193,7 +240,7 @@ def write_tracked(snapshot: RunSnapshot, args: argparse.Namespace) -> tuple[Path
     if args.to == "tensorboard":
         from ..core.sharing.event_file import write_event_file
 
-        target = _event_file(args.output, snapshot)
+        target = _event_file(args.output, snapshot, several=args.several)
         write_event_file(snapshot, run, target)
     else:
         target = trackers.write(run, args.to, args.output or Path(trackers.FOLDERS[args.to]))

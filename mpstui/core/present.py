@@ -266,9 +266,9 @@ def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]
 
 
 def epoch_text(numbers: Numbers) -> str:
-    """``57/200``, ``57/?`` if the total is not known, n/a if no epochs are counted."""
-    epoch, epochs = epoch_shown(numbers), numbers.epochs
-    return UNKNOWN if epoch is None else f"{short_count(epoch)}/{short_count(epochs) if epochs is not None else '?'}"
+    """``57/200``, ``57/?`` if the total is not known, ``?/200`` if it alone is; n/a if neither."""
+    epoch, epochs = ("?" if count is None else short_count(count) for count in (epoch_shown(numbers), numbers.epochs))
+    return UNKNOWN if epoch == epochs == "?" else f"{epoch}/{epochs}"
 
 
 def epoch_shown(numbers: Numbers) -> float | None:

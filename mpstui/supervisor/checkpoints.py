@@ -107,11 +107,19 @@ def pick(run: RunDir, template: LaunchTemplate, clock: Clock, *, best: bool = Fa
     picked = Picked(str(chosen.path) if chosen else None, not_finite=tuple(map(str, passed)))
     words = picked.not_finite_words
     if chosen is None:
-        none = f"no checkpoint is finite ({words})" if words else "there is no complete checkpoint yet"
+        none = (
+            f"no checkpoint is finite ({words})" if words else f"there is no complete checkpoint yet{_torn(found.own)}"
+        )
         note = f"from step 0: {none}"
     else:
         note = f"the newer {words}" if words else ""
     return picked._replace(note="; ".join(filter(None, (note, found.remark(chosen, best=best)))))
+
+
+def _torn(found: Sequence[Found]) -> str:
+    """The newest of those of which none is complete, and how many others there are."""
+    others = f" and {len(found) - 1} other{'' if len(found) == 2 else 's'}" if len(found) > 1 else ""
+    return f" ({found[0].path.name}{others} {'is' if len(found) == 1 else 'are'} incomplete)" if found else ""
 
 
 def measure(path: Path) -> Found | None:

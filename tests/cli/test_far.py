@@ -382,6 +382,11 @@ def test_what_is_written_is_written_here(
     (folder_here,) = Path("wandb").iterdir()
     assert capfd.readouterr().out == f"{folder_here}\n"
     assert list(folder_here.glob("run-*.wandb"))
+    RunBuilder(Home(folder, folder), "other points").status("done").exit().points({"step": 1, "loss": 0.25})
+    for to, written in (("csv", "*.csv"), ("tensorboard", "*/events*")):
+        assert main(["export", "with-points", "other-points", "--to", to, "-o", "both", "--host", elsewhere]) == 0
+        assert sorted(map(str, Path("both").glob(written))) == sorted(capfd.readouterr().out.split())
+        assert len([*Path("both").glob(written)]) == 2
     assert main(["export", "with-points", "--to", "svg", "--metric", "none", "--host", elsewhere]) == 2
     before = {*Path().iterdir()}
     capfd.readouterr()

@@ -73,6 +73,28 @@ def test_exports_name_what_they_wrote(run: str, capsys: pytest.CaptureFixture[st
     assert len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))) > 3
 
 
+def test_several_runs_are_several_files_in_a_folder(
+    run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = poisoned_run(home_in(tmp_path / "home"))
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {at} loss {1 / at:.4f}\n" for at in range(1, 9)))
+    (tmp_path / "empty.log").write_text("")
+    words = [run, other, run, str(log), str(tmp_path / "empty.log")]
+    assert main(["export", *words, "--to", "csv", "-o", "tables/new"]) == 0
+    said = capsys.readouterr()
+    assert "empty.log has no metrics to export" in said.err
+    assert sorted(map(str, Path().rglob("*.csv"))) == sorted(said.out.splitlines())
+    assert {"digits.csv", "train.log.csv"} < {one.name for one in Path("tables/new").iterdir()}
+    assert len(said.out.splitlines()) == 3
+    assert main(["export", run, other, "--to", "tensorboard", "-o", "logs"]) == 0
+    assert len({Path(one).parent for one in capsys.readouterr().out.splitlines()}) == 2, "each folder is a run there"
+    Path("a.csv").write_text("old")
+    for place in ("-", "a.csv"):
+        assert main(["export", run, other, "--to", "csv", "-o", place]) == 2
+    assert Path("a.csv").read_text() == "old"
+
+
 @pytest.mark.parametrize("words", [["report"], ["export", "--to", "csv"], ["export", "--to", "svg"]])
 def test_what_is_no_plain_file_is_written_to_and_stays_what_it_is(run: str, words: list[str]) -> None:
     command = [sys.executable, "-m", "mpstui", *words, run, "-o"]

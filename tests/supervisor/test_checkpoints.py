@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 
 from mpstui.supervisor import checkpoints
-from mpstui.supervisor.checkpoints import Found, candidates, choose, is_complete, is_temporary, measure, split_by_owner
+from mpstui.supervisor.checkpoints import (
+    Found,
+    candidates,
+    choose,
+    is_complete,
+    is_temporary,
+    measure,
+    pick,
+    split_by_owner,
+)
+from mpstui.supervisor.machine import Clock
 from mpstui.wire.records import LaunchTemplate
 from mpstui.wire.rundir import RunDir, event
 from mpstui.wire.storage import append_line, append_text
@@ -55,6 +65,17 @@ def test_the_newest_whole_one_wins_over_newer_torn_ones(tmp_path: Path) -> None:
     aged(archive(run.checkpoints / "epoch-4.pt"), 50).write_bytes(b"")
     assert chosen(run, tmp_path) == whole
     assert [item.path.name for item in candidates(template(tmp_path), run)[0]][-2:] == ["epoch-2.pt", "epoch-1.pt"]
+
+
+def test_where_none_is_whole_the_torn_one_is_named(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    none = "from step 0: there is no complete checkpoint yet"
+    assert pick(run, template(tmp_path), Clock()).note == none
+    for name, words in (("last.pt", "last.pt is incomplete"), ("new.pt", "new.pt and 1 other are incomplete")):
+        torn = archive(run.checkpoints / name)
+        aged(torn, 100 if name == "last.pt" else 50).write_bytes(torn.read_bytes()[:-30])
+        aged(torn, 100 if name == "last.pt" else 50)
+        assert pick(run, template(tmp_path), Clock()).note == f"{none} ({words})"
 
 
 def test_what_the_training_tells_counts_where_no_pattern_finds_any(tmp_path: Path) -> None:

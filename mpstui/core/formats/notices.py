@@ -244,10 +244,10 @@ class Announcement(NamedTuple):
 
     phase: Phase
     sure: bool
-    lasting: bool = False
-    """Whether the records of all epochs that follow are meant."""
     epoch: Number | None = None
     """The epoch of which it is, or else another number that stands behind it."""
+    lasting: bool = False
+    """Whether the records of all epochs that follow are meant."""
 
 
 def is_heading(reading: LineReading) -> bool:

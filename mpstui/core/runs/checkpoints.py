@@ -133,7 +133,7 @@ class CheckpointScanner:
                 size_bytes=size,
                 time=found.st_mtime,
                 step=steps.get(str(path), of_name.get(path.name, step_of(path.name, folder=counts_steps))),
-                best=is_best(path.stem) or said.get(path, False),
+                best=whole and (is_best(path.stem) or said.get(path, False)),
                 complete=whole,
                 owner=owner,
             )

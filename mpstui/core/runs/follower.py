@@ -218,6 +218,9 @@ class RunFollower:
             seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
             numbers = replace(numbers, told_by={**numbers.told_by, **seen})
         numbers = with_facts(numbers, own, program, printed)
+        ended = {self.own_name: self.pace, beats.program_name: self.program_pace}.get(numbers.told_by.get("epoch", ""))
+        if ended is not None and numbers.step is numbers.epoch_step is None and numbers.epoch == ended.ended_epoch:
+            numbers = replace(numbers, epoch_done=numbers.epoch is not None)
         numbers = timed(numbers, self.pace, self.program_pace, by_program=by_program, alike=alike, moving=moving)
         return numbers if own is beats.own else replace(numbers, beat=beats.own)
 

@@ -185,6 +185,10 @@ class ProgressPace:
         self.steps = StepRate()
         self.epochs = StepRate()
         self._beaten: list[tuple[float, float, float]] = []
+        self._last_epoch: float | None = None
+        """The one whose loss was told last."""
+        self._is_told_within = False
+        """An epoch has had several losses: none of them marks its end."""
         self._attempt: int | None = None
         """What was added last is of this one."""
 
@@ -211,13 +215,28 @@ class ProgressPace:
             self._go_on_to(attempt and (integer(record.get("attempt")) or attempt))
             if counts and step is not None:
                 self.steps.add(float(moment), float(step))
-            done = epochs_done(record, alone=self.steps.step is None)
+            self._note_epoch(record)
+            done = epochs_done(record, alone=self.steps.step is None, ends=not self._is_told_within)
             if done is not None and ("loss" in record or done >= (self.epochs.step or 0.0)):
                 self.epochs.add(float(moment), done)
         self._go_on_to(attempt)
         for moment, step, slept in self._beaten:
             self.steps.add(moment, step, idle_seconds=slept)
         self._beaten.clear()
+
+    @property
+    def ended_epoch(self) -> float | None:
+        """The newest epoch, where each is told once, with its loss and no step: at its end."""
+        return self._last_epoch if self.steps.step is None and not self._is_told_within else None
+
+    def _note_epoch(self, record: Mapping[str, Any]) -> None:
+        epoch = number(record.get("epoch"))
+        if epoch is None or "loss" not in record or number(record.get("epoch_step")) is not None:
+            return
+        if epoch == self._last_epoch and not self._is_told_within:
+            self._is_told_within = True
+            self.epochs.cut()
+        self._last_epoch = epoch
 
     def _go_on_to(self, attempt: int | None) -> None:
         if attempt != self._attempt:
@@ -227,13 +246,15 @@ class ProgressPace:
     def _cut(self) -> None:
         self.steps.cut()
         self.epochs.cut()
+        self._last_epoch, self._is_told_within = None, False
 
 
-def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
+def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) -> float | None:
     """Completed epochs, including the share of the current one; None if the record does not tell.
 
     Args:
         alone: nothing else is counted; a line with an epoch's loss then marks its end, otherwise its beginning.
+        ends: each epoch has one such line.
     """
     epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
     if epoch is None:
@@ -246,4 +267,4 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
         return behind + 1.0
     if step is not None and steps:
         return behind + min(1.0, step / steps)
-    return behind + float("loss" in record) if alone and step is None else None
+    return behind + float(ends and "loss" in record) if alone and step is None else None

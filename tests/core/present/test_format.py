@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import mpstui
 from mpstui.core import present as shown
+from mpstui.core.model.snapshot import Numbers
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,13 @@ from mpstui.core import present as shown
 )
 def test_numbers_keep_four_digits(value: float | None, text: str) -> None:
     assert shown.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("epoch", "epochs", "text"), [(57, 200, "57/200"), (57, None, "57/?"), (None, 200, "?/200"), (None, None, "n/a")]
+)
+def test_an_epoch_and_how_many_there_are(epoch: int | None, epochs: int | None, text: str) -> None:
+    assert shown.epoch_text(Numbers(epoch=epoch, epochs=epochs)) == text
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))

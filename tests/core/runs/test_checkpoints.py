@@ -68,6 +68,11 @@ def test_the_first_folder_with_a_match_counts(tmp_path: Path) -> None:
     assert [(one.step, one.complete) for one in found] == [(50, True)]
     (cwd / "out" / "step_6.pt").write_bytes(zipped())
     assert len(scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50})) == 2
+    best = cwd / "out" / "best.pt"
+    for content, is_one in ((zipped(), True), (zipped()[:-30], False)):
+        best.write_bytes(content)
+        found = scanner.scan("out/best.pt", (run, cwd), {}, {best: True})
+        assert [(one.best, one.complete) for one in found] == [(is_one, is_one)], "nothing can resume from a torn one"
 
 
 def test_those_that_the_training_tells_of_are_there_wherever_they_lie(tmp_path: Path) -> None:

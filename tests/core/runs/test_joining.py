@@ -11,7 +11,7 @@ import pytest
 
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
-from mpstui.core.present import epoch_text
+from mpstui.core.present import epoch_text, total_progress
 from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
@@ -796,4 +796,19 @@ def test_a_training_that_has_done_its_epochs_has_as_many_steps_as_were_made(
     run.output("".join(f"Epoch: {e:03d}, Train Loss: {3 / e:.3f}, Valid Loss: 2.5\n" for e in range(1, epoch + 1)))
     for shown in both(home, run):
         assert (shown.numbers.step, shown.numbers.steps) == (20 * epoch, steps)
+    run.release()
+
+
+@pytest.mark.parametrize(("often", "done", "left"), [(1, 0.4, 60.0), (3, 0.3, 70.0)])
+def test_an_epoch_that_is_reported_once_with_its_loss_is_done(home: Home, often: int, done: float, left: float) -> None:
+    """Without steps nobody tells where in an epoch it is; of several losses in one, none is its end."""
+    run = run_of(home)
+    for at in range(4 * often):
+        epoch, moment = at // often + 1, NOW - 40 + 10 * at / often
+        run.points({"time": moment, "attempt": 1, "epoch": epoch, "loss": 1 / (at + 1)})
+    run.beat(epoch=4, epochs=10, loss=0.1, reported=("epoch", "epochs", "loss"))
+    for shown in both(home, run):
+        numbers = shown.numbers
+        assert (epoch_text(numbers), numbers.epoch_done, total_progress(numbers)) == ("4/10", often == 1, done)
+        assert numbers.eta_seconds == pytest.approx(left, rel=0.15), "the first epoch is seen from its first loss on"
     run.release()

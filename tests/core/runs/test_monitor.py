@@ -484,7 +484,7 @@ def test_checkpoints_are_found_named_and_checked(home: Home) -> None:
     found = make_monitor(home, FakeClock()).snapshot(run.run.run).checkpoints
     assert [(c.path.name, c.step, c.best, c.complete) for c in found] == [
         ("last.pt", 19, False, True),
-        ("best.pt", None, True, False),
+        ("best.pt", None, False, False),
         ("step_10.pt", 10, False, True),
     ]
     run.release()
