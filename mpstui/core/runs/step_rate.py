@@ -22,7 +22,7 @@ LEAST_SECONDS = 1.0
 """Shorter intervals are joined: a training may report a hundred steps a second."""
 GAP_TIMES = 5.0
 """An interval whose time per step exceeds this many medians contained a pause, an evaluation or a sleep."""
-LEAST_GAP_SECONDS = 2.0
+LEAST_GAP_SECONDS = 1.0
 OFF_SECONDS = 300.0
 """A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it predicts nothing."""
 NEWEST_RECORDS = 240
@@ -143,11 +143,12 @@ class StepRate:
         gaps = [*self._gaps, *self._gaps_within(usual)]
         longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2].seconds) if len(gaps) > 1 else OFF_SECONDS
         begun = LEAST_GAP_SECONDS / usual  # what comes sooner (a warm-up, a first evaluation) does not tell how often
+        forgotten = max([self._forgotten, *(gap.at for gap in gaps if gap.at < begun)])
         gaps = [gap for gap in gaps if gap.seconds <= longest and gap.at >= begun]
         if not gaps:
             return self._before, self._made
         since = self._made - gaps[-1].at
-        return sum(gap.seconds for gap in gaps) / max(since, gaps[-1].at - self._forgotten), since
+        return sum(gap.seconds for gap in gaps) / max(since, gaps[-1].at - forgotten), since
 
     def _gaps_within(self, usual: float) -> Iterator[_Gap]:
         at = self._made - sum(item.steps for item in self._intervals)

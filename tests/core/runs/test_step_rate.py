@@ -75,6 +75,19 @@ def test_an_evaluation_after_each_epoch_counts_as_often_as_it_comes(reported: in
     assert progress.remaining_seconds(5 * of_epoch) == pytest.approx(lasts, abs=2.0)
 
 
+@pytest.mark.parametrize(("of_epoch", "pace", "lasts"), [(30, 0.1, 1.5), (150, 0.02, 1.9), (20, 0.05, 3.0)])
+def test_short_evaluations_count_and_those_of_short_epochs(of_epoch: int, pace: float, lasts: float) -> None:
+    """The remaining time was low by up to a seventh beside the first two, and at times by half beside the last."""
+    progress = StepRate()
+    for epoch in range(16):
+        for step in range(1, of_epoch + 1):
+            now = epoch * (of_epoch * pace + lasts) + step * pace
+            progress.add(now, epoch * of_epoch + step)
+            if epoch > 1 and step % 7 == 4:
+                whole = 20 * (of_epoch * pace + lasts)
+                assert progress.remaining_seconds(20 * of_epoch) == pytest.approx(whole - now, rel=0.03)
+
+
 def test_an_evaluation_an_hour_is_remembered() -> None:
     progress = StepRate()
     now, step = 0.0, 0
