@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.end_to_end.conftest import CommandLine
+from tests.end_to_end.conftest import STANDIN, CommandLine
 
 pytestmark = pytest.mark.end_to_end
 
@@ -83,7 +83,8 @@ def test_what_torch_refuses_goes_on_with_its_remedy(mpstui: CommandLine) -> None
     given = ("--workers", "2", "--batch-size", "8", "--accumulate", "1", "--precision", "fp16")
     runs = {}
     for kind in REMEDIED:
-        done = mpstui.call("run", "--name", kind, "--json", "--", sys.executable, "fit.py", kind, *given)
+        words = ("--name", kind, "--env", f"PYTHONPATH={STANDIN}", "--json")
+        done = mpstui.call("run", *words, "--", sys.executable, "fit.py", kind, *given)
         assert done.returncode == 0, done.stderr
         runs[kind] = str(json.loads(done.stdout)["run"])
     for kind, (rule_id, changed) in REMEDIED.items():
