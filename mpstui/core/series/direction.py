@@ -36,6 +36,8 @@ _HIGHER = _these(
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
+_OF_RIVALS = _these("actor critic policy generator discriminator gen disc gan adv adversarial g d")
+"""Whose loss falls and rises with that of another network: the lowest is not the best."""
 _HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b")
 """``Rank-5``, of retrieval: the share of queries with a match among so many; a mean rank is better if lower."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -62,6 +64,8 @@ def better(name: str) -> Better | None:
                 break
     if found is None and _HIT_RATE.search(name) is not None:
         return Better.HIGHER
+    if "loss" in name.lower() and not _OF_RIVALS.isdisjoint(words):
+        return None
     return Better.LOWER if "negative" in words else found
 
 

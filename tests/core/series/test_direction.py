@@ -27,7 +27,6 @@ from mpstui.core.series.series import Points, Series
             "negative_log_likelihood",
             "loss (agent)",
             "cross-entropy",
-            "policy_loss",
             "L1Loss",
             "test_err",
         ),
@@ -36,6 +35,11 @@ from mpstui.core.series.series import Points, Series
 )
 def test_less_is_better(name: str) -> None:
     assert better(name) is Better.LOWER
+
+
+@pytest.mark.parametrize("name", ["policy_loss", "Actor loss", "loss_G", "D loss", "train/critic_loss", "adv_loss"])
+def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
+    assert better(name) is None
 
 
 @pytest.mark.parametrize(
