@@ -25,6 +25,7 @@ from .vocabulary import (
     RANKED,
     SETTING_WORDS,
     SPELLINGS,
+    SPELT_OUT,
     STEP_WORDS,
     TEST_WORDS,
     TRAIN_WORDS,
@@ -170,12 +171,19 @@ def _bare(words: list[str]) -> frozenset[str]:
 
 
 def _in_one_spelling(words: list[str]) -> list[str]:
-    """``acc1``, ``Acc@1`` and ``top-1 accuracy`` are one, as are ``loss`` and ``cost``."""
-    known = [SPELLINGS.get(word, word) for word in words]
+    """``acc1``, ``Acc@1`` and ``top-1 accuracy`` are one, as are ``loss`` and ``cost``, ``loss_G`` and ``G loss``."""
+    text = f" {' '.join(words)} "
+    for spelt_out, short in SPELT_OUT:
+        text = text.replace(f" {spelt_out} ", f" {short} ")
     parts = list[str]()
-    for word in known:
+    for word in (SPELLINGS.get(word, word) for word in text.split()):
         base = _without_number(word)
-        parts += (SPELLINGS.get(base, base), word[len(base) :]) if base in MEASURES and base != word else (word,)
+        numbered = base != word and (base in MEASURES or base in RANKED)
+        parts += (SPELLINGS.get(base, base), word[len(base) :]) if numbered else (word,)
+    if parts[:1] == ["loss"]:
+        parts = [*parts[1:], "loss"]
+    if parts[-2:] in (["0", "5"], ["0", "75"]) and parts[0] in RANKED:
+        parts[-2:] = [f"{parts[-1]:0<2}"]  # ``mAP@0.5`` is ``mAP50``
     if "top" in parts and "acc" in parts:
         ranks = [word for word in parts if word.isdigit()]
         return [word for word in parts if word != "top" and not word.isdigit()] + ranks

@@ -97,6 +97,8 @@ _ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _SO_MANY = ("数", "數", "수")
 """Behind what is counted, where other languages say "number of" in front of it."""
+_OF_CLASSES = frozenset(("weighted", "category", "categorical", "sparse", "softmax"))
+"""In front of a cross entropy: that of all classes."""
 _TIMES = frozenset(("time", "seconds", "sec", "s", "ms"))
 _JOINING = ("d", "de", "di", "do", "der", "des")
 _MAX_NAME = 80
@@ -218,7 +220,8 @@ def _loss(words: list[str], scope: NameScope) -> Name | None:
         return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else PART)
     if words == ["l"] and scope is not NameScope.NONE:
         return Name(Role.LOSS, scope)  # ``L_train``
-    if [word for word in words if word not in TRAIN_WORDS | EVAL_WORDS] == ["cross", "entropy"]:
+    own = [word for word in words if word not in TRAIN_WORDS | EVAL_WORDS]
+    if own[-2:] == ["cross", "entropy"] and _OF_CLASSES.issuperset(own[:-2]):
         return Name(Role.LOSS, scope, 2)
     if not any(word in LOSS_WORDS for word in words):
         return None

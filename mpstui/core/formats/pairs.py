@@ -57,6 +57,7 @@ _REACH = 100
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
 _COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
 """Behind a whole number: what there are so many of."""
+_DECIMALS_BEHIND = re.compile(r" {1,3}-?\d{1,12}\.\d")
 _VALUES_BEHIND = re.compile(r":\s{1,4}[^\W\d][\w@ ]{0,40}[:=]\s{0,4}[-+]?\.?\d")
 _VALUE_OF_NAME = re.compile(r"(?: [a-z]{3,12}\)|[)\]]?)\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
 _LABELLED = re.compile(
@@ -134,7 +135,11 @@ class Pair(NamedTuple):
 
 def read_pairs(line: str) -> list[Pair]:
     """Every number of ``line`` with its name and scope."""
-    line = respelt(line)
+    return pairs_of(respelt(line))
+
+
+def pairs_of(line: str) -> list[Pair]:
+    """Those of a line that is spelt as most programs would print it: where they stand is where they do in that."""
     scopes = scopes_of(line)
     pairs: list[Pair] = []
     end, part = 0, ""
@@ -163,8 +168,8 @@ def read_pairs(line: str) -> list[Pair]:
                 pairs.append(pair)
                 end = pair.end
                 continue
-            if pair.name.role is Role.LOSS and not pair.unit and pair.text.isdigit() and _COUNTED.match(line, pair.end):
-                continue  # ``Softmax loss: 3 vectors concatenated``
+            if pair.name.role is Role.LOSS and not pair.unit and pair.text.isdigit() and _counts(line, pair):
+                continue
             if pair.text[-1] in "nNfFyY" and not pair.marked and pair.name.role is Role.OTHER:
                 continue  # the word "nan" or "inf" within a name: "number of nan iterations"
             pairs.append(pair)
@@ -207,6 +212,13 @@ def _is_in_name(line: str, pair: Pair) -> bool:
     if pair.name.role is Role.LOSS and "." in pair.text:
         return False  # ``loss 6.8 = 6.5 + 0.3``: the value, and what it is the sum of
     return line[pair.start - 1] == "#" or _VALUE_OF_NAME.match(line, pair.end) is not None
+
+
+def _counts(line: str, pair: Pair) -> bool:
+    """Whether a whole number behind the name of a loss is none: ``Softmax loss: 3 vectors``, ``train loss 1 0.25``."""
+    return _COUNTED.match(line, pair.end) is not None or (
+        not pair.marked and _DECIMALS_BEHIND.match(line, pair.end) is not None
+    )
 
 
 def _is_index(line: str, pair: Pair) -> bool:

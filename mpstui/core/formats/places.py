@@ -23,7 +23,20 @@ PLANNED = frozenset((Role.EPOCHS, Role.STEPS))
 _MAY_COUNT = (Role.OTHER, Role.STEP, Role.BATCH)
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
-_PLURALS = ("steps", "iters", "itrs", "iterations", "updates", "batches", "timesteps", "次数", "步数", "шагов")
+_OPENED = len("[  ")
+_PLURALS = (
+    "steps",
+    "iters",
+    "itrs",
+    "iterations",
+    "updates",
+    "batches",
+    "timesteps",
+    "numsteps",
+    "次数",
+    "步数",
+    "шагов",
+)
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
@@ -56,8 +69,8 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             if getattr(counters, field) is None and or_zero(pair.counted) <= (pair.planned or math.inf):
                 counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
             continue
-        if index and pair.key.lower() in _PLURALS and not pair.total and pairs[0].key.lower() == "episode":
-            continue  # how long the episode was
+        if index and not pair.total and pairs[0].key.lower() == "episode" and _is_length(pair):
+            continue
         trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
         so_far = pair.key.lower().endswith(_SO_FAR) or trained
         so_far = so_far and bool(pair.total) and not counters.positioned
@@ -89,6 +102,12 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     counters = _epochs_beside_a_loss(counters, pairs) if has_loss and counters.epoch is None else counters
     return counters, plan and not counters.positioned
+
+
+def _is_length(pair: Pair) -> bool:
+    """Whether the steps behind an episode are its own: ``Steps: 6``, ``Number of Steps: 6``; of all it is the total."""
+    words = words_of(pair.key)
+    return words[-1:] != [] and words[-1] in _PLURALS and not {"total", "global"} & set(words)
 
 
 def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
@@ -244,6 +263,8 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     has_loss = has_loss or (pair.bracketed and measured)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
+    if planned is not None and pair.bracketed and pair.start <= _OPENED and has_loss and _tells_both(pairs):
+        return Counters(epoch=count, epochs=planned)  # ``[01/20] train_loss=0.5 | val_loss=0.6``
     heads = pair.bracketed and not any(p.marked for p in pairs) and _is_heading_of_part(line[pair.end :])
     return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 and not heads else counters
 

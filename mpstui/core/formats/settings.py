@@ -24,7 +24,7 @@ _WORDS_SIDE_BY_SIDE = 5
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _RATES = RATE_WORDS | {"learning", "rate"}
 _OPTION = re.compile(
-    r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t)\s{0,40}"
+    r"\W{0,8}(?P<name>[A-Za-z_][\w./ \x2d]{0,60}?)['\"]?\s{0,40}(?:[:=]|\t|(?<= )\.{3,120}(?= ))\s{0,40}"
     r"(?P<value>[^\s:=]\S{0,160}+|['\"][^\n]{0,160}['\"]|[\[({][^\n]{0,160}[\])}]|[^\d:=]{1,80})\s{0,40}"
 )
 _NUMBER = re.compile(r"[-+]?[\d.][\d.,_]{0,24}(?:e[-+]?\d{1,4})?\s?%?,?|[-+]?(?:nan|inf)", re.IGNORECASE)
@@ -128,7 +128,7 @@ class Options:
             if placed or _LONG_OPTION.match(line) is None:
                 self.interrupt()
             return
-        values = _options(line) if ":" in line or "=" in line or "\t" in line else ()
+        values = _options(line) if ":" in line or "=" in line or "\t" in line or " ..." in line else ()
         if not values or any(map(_RECORD.search, values)):
             if self._lines and _BETWEEN.fullmatch(line) is None:
                 self.interrupt()

@@ -31,9 +31,21 @@ _COCO = re.compile(
     r"(?:all|([sml])[a-z]{4,5}) \| maxDets= {0,4}(\d{1,4}) ?\] ?= ?(?=\d)"
 )
 """A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
+_SPREAD = re.compile(rf"(?<=[\d%]) ?(?:(?:±|\+/-|\+-) ?{NUMBER}%?|\((?:±|\+/-|\+-) ?{NUMBER}%?\))(?![\w.])")
+"""``0.25 ± 0.05``, ``84.5% (+/- 1.2%)``: how far a value is from others is none."""
+_THREE_COUNTS = re.compile(r"(?i)\b((?:iteration|step) )\d{1,12}/(\d{1,12})/\d{1,12}(?![\w/.])")
+"""``At iteration 98/100/101``, as Tesseract counts what it has learnt from, trained on and looked at."""
+_LOADED_EPOCH = re.compile(r"\AEpoch loaded: (?=\d{1,9} - )")
+"""In front of what an evaluation of SpeechBrain has measured."""
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
 """As timm's train.py has it."""
 _OF_EPOCH = re.compile(r"\A\[(\d{1,6})[:,] {1,8}(\d{1,9})/ {0,8}(\d{1,9})\]")  # ``[3: 7/12] train loss: 0.5``
+_RATE_TAG = re.compile(r"\A\[(LR|lr)\] (?:current|now|new): (?=\d)")  # ``[LR] current: 5.00e-04``
+_OF_TASK = re.compile(r"\A\[\(\d{1,6}(?:, ?\d{1,6}){1,4}\)\]:? ")
+"""``[(0, 0, 17)]: Epoch 3``: of which of several trainings a line is, no place in it."""
+_DOTTED = re.compile(r"(?<=\w) \.{3,120} (?=\S)")  # ``epochs ........ 20``
+_BEHIND_A_RULE = re.compile(r"\A(Step {1,12}\d{1,12}: (?:train|eval) {1,40}\w{1,80}) \| {1,4}(?=-?\d)")
+"""``Step    500: eval  WeightedCategoryAccuracy |  0.809``, as Trax has it."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _VALUE_FIRST = re.compile(
     r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
@@ -66,8 +78,8 @@ _COUNTERS = re.compile(
 )
 """``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
 _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch: [1 | 600]``
-_MANY_BATCHES = re.compile(r"(?<=Batch )\[0-(\d{1,9})\]")
-"""``Epoch[5] Batch [0-1300]``, as MXNet has it."""
+_MANY_BATCHES = re.compile(r"(?<=Batch )\[\d{1,9}-(\d{1,9})\]")
+"""``Epoch[5] Batch [1280-1300]``, as MXNet has it: what is told is of the batches since the line before."""
 _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
 _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch.3 Val MSE: 0.5``
 _TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
@@ -81,7 +93,11 @@ _TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
 """As PointNet's and DGCNN's programs in PyTorch print an epoch."""
 _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
 _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
-_WINDOW = re.compile(r" (?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})(?=\s?[:=]\s?[-+.\d])")
+_WINDOW = re.compile(
+    r" (?:(?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})|"
+    r"over (\d{1,6} (?:episodes|games|trials)))"
+    r"(?=\s?[:=]\s?[-+.\d])"
+)
 """``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch|loss(?=\d{1,9}\.\d))[_-]?(?=\d)")
@@ -103,17 +119,17 @@ _COUNTER = r"(?:epoch|step|iter[a-z]{0,8}|(?:mini)?batch)s?(?: ?#| ?:)? ?\d{1,12
 _EPOCH_OF = re.compile(r"(?i)\Aep(?:och)?[_-]?(\d{1,6})[_-](train(?:ing)?|val(?:id(?:ation)?)?|test|eval)(?=[,: ])")
 """``EP3_test, avg_loss= 0.5``."""
 _NAMED_PLACE = re.compile(
-    rf"(?i)(?:\A|(?<=, ))(?!(?:the )?(?:new )?best\b)"
+    rf"(?i)(?:\A|(?<=, )|(?<= : ))(?!(?:the )?(?:new )?best\b)"
     rf"(?P<name>[a-z_][\w@/-]{{0,30}}(?: (?!best )[a-z_(][\w@/()-]{{0,30}}){{0,5}}) "
-    rf"(?:at|after|for|in|on|of) (?:the )?(?:(?P<place>{_COUNTER})(?:(?:,? (?:and )?|, ?|/)(?P<inner>{_COUNTER}))?"
+    rf"(?:at|@|after|for|in|on|of) (?:the )?(?:(?P<place>{_COUNTER})(?:(?:,? (?:and )?|, ?|/)(?P<inner>{_COUNTER}))?"
     rf"|(?P<count>\d{{1,12}}) (?P<unit>epoch|step|iteration|iter|(?:mini)?batch)(?:e?s)?)"
-    rf"(?=\s?(?P<sign>[:=]|is |was |- )?\s{{0,4}}(?P<value>-?\d{{0,12}}(?P<point>\.?)\d|nan|inf))"
+    rf"(?=\s?(?P<sign>[:=]|(?:is|was):? |- )?\s{{0,4}}(?P<value>-?\d{{0,12}}(?P<point>\.?)\d|nan|inf))"
 )
 """``loss in epoch 3 iteration 20: 0.5``: where it was stands between the name and the value. That of the best is not
 where training stands."""
 _MAY_BE_WHOLE = ("loss", "cost", "score")
 """How a name ends whose value behind a place needs neither a sign nor decimals."""
-_PLACES_BEHIND = (" at ", " after ", " for ", " in ", " on ", " of ")
+_PLACES_BEHIND = (" at ", " @ ", " after ", " for ", " in ", " on ", " of ")
 _HEADED_PLACE = re.compile(
     rf"(?i)\A\s?((?:validation|test|train(?:ing)?) )loss at ({_COUNTER})(?: on [\w -]{{1,40}})?(?=\s?\|)"
 )
@@ -158,6 +174,23 @@ def _listed(line: str) -> str:
     return line
 
 
+def _signed(line: str) -> str:
+    """A line with the signs between names and values, in brackets and behind values that most programs print."""
+    if "±" in line or "+/-" in line or "+-" in line:
+        line = _SPREAD.sub("", line)
+    if " ..." in line:
+        line = _DOTTED.sub(": ", line)
+    if line.startswith("Step ") and " | " in line:
+        line = _BEHIND_A_RULE.sub(r"\1: ", line)
+    if "@" in line:
+        line = _HITS.sub(r"\1@\3\2", line)
+    if "oss, " in line or "etric, " in line:
+        line = _GROUPED.sub(r"\1 ", line)
+    if "][" in line:
+        line = _BY_COLON.sub(r"[\1/\2]", line)
+    return line
+
+
 def respelt(line: str) -> str:
     """A line as most programs would print it."""
     if not line.isascii():
@@ -171,22 +204,17 @@ def respelt(line: str) -> str:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if "maxDets=" in line:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
+    line = _signed(line)
     if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
-    if "Batch [0-" in line:
+    if "Batch [" in line:
         line = _MANY_BATCHES.sub(r"[\1]", line)
     if "E=" in line:
         line = _SOCKEYE.sub(r"epoch \1 step \2", line)
-    if "@" in line:
-        line = _HITS.sub(r"\1@\3\2", line)
     if "poch." in line:
         line = _EPOCH_POINT.sub(r"\1 \2:", line)
-    if "oss, " in line or "etric, " in line:
-        line = _GROUPED.sub(r"\1 ", line)
-    if "][" in line:
-        line = _BY_COLON.sub(r"[\1/\2]", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
     if ", " in line:
@@ -201,8 +229,8 @@ def respelt(line: str) -> str:
         line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
     if "top" in line or "Top" in line:
         line = _RANKED.sub(r"\1_\2_\3", line)
-    if "ast " in line:
-        line = _WINDOW.sub(r" (\1)", line)
+    if "ast " in line or " over " in line:
+        line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
     line = _HYPHENED.sub(" ", line) if "-" in line else line
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
@@ -230,6 +258,8 @@ def _place_first(match: re.Match[str]) -> str:
 def _around_strokes(line: str) -> str:
     """A count and its total, each with its name in front of both or behind it, as ``name 3/20``."""
     line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line) if "]/[" in line else line
+    if line.count("/") > 1:
+        line = _THREE_COUNTS.sub(r"\1\2", line)
     if "it/" in line:
         return _COUNTED_UNIT.sub(r"\1/\2", line)
     if _BEHIND_A_WORD.search(line) is None:
@@ -242,12 +272,16 @@ def _place_in_front(line: str) -> str:
     if line.startswith("[Pass "):
         return _PASS.sub("epoch ", line, count=1)
     if line[:1] in "Ee":
+        line = _LOADED_EPOCH.sub("epoch ", line)
         return _EPOCH_OF.sub(r"epoch \1 \2", line)
     if line.startswith("("):
         return _IN_TUPLE.sub(r" \1: ", line)[:-1] if _TUPLE.match(line) else line
     if line.startswith("Train"):
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
         return _TRAINED.sub(r"epoch \1", line) if ", loss: " in line else line
+    if line.startswith("[("):
+        return _OF_TASK.sub("", line)
+    line = _RATE_TAG.sub(r"\1: ", line)
     line = _OF_EPOCH.sub(r"epoch \1 [\2/\3]", line) if "]" in line[:32] else line
     return _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line) if "|" in line[:20] else line
 

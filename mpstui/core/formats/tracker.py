@@ -91,6 +91,10 @@ class Tracker:
         self._evaluated.is_new(reading)
         if said is not reading and reading.says_nothing:
             return None
+        once = self._under_way.without_repeated(reading)
+        if once is not reading and replace(once, counters=Counters()).says_nothing:
+            return None
+        reading = once
         point = self.point(reading)
         if reading.phase is Phase.EVAL and reading.under_way is not None and reading.eval_metrics:
             self._late += filter(None, [self._under_way.keep(reading, point)])
@@ -262,6 +266,8 @@ class Tracker:
         """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
         if reading.plan or reading.phase is Phase.EVAL or (reading.bar and reading.rank < 1):
             return reading
+        if self._ends_epoch(reading):
+            return replace(reading, counters=Counters(reading.counters.step, reading.counters.steps))
         if reading.counters.epoch is None and reading.counters.shown_step is not None:
             now, place = reading.counters, "bar" if reading.bar else reading.series
             counters, restart = self._passes.as_meant(now, self._plan.steps, place, self._epochs_announced)
@@ -277,6 +283,14 @@ class Tracker:
             reading.counters if of_record and not self._epoch_steps.anew else self._epoch_steps.read(reading.counters)
         )
         return reading if meant is reading.counters else replace(reading, counters=meant)
+
+    def _ends_epoch(self, reading: LineReading) -> bool:
+        """Whether ``[2/3] mean total = 0.5`` is of the epoch whose bar is full: it counts the same."""
+        now, held = reading.counters, self.current
+        if reading.bar or now.step is None or not now.steps or now != Counters(step=now.step, steps=now.steps):
+            return False
+        full = held.epoch_step is not None and held.epoch_step == held.epoch_steps
+        return full and held.epoch == now.step and held.epochs in (None, now.steps)
 
     def _remember(self, reading: LineReading) -> None:
         self._moves += reading.loss is not None or reading.counters.positioned
@@ -298,6 +312,7 @@ class Tracker:
                 epochs = first_known(now.epochs, self.current.epochs)
                 self._epochs_announced += now.epoch != self.current.epoch
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
+            self._rate = first_known(reading.learning_rate, self._rate)  # told among the results
             return
         self._ends.train(reading, self.current)
         self._of_samples = reading.of_samples or (self._of_samples and reading.counters.shown_step is None)

@@ -35,6 +35,16 @@ class UnderWay:
 
     def __init__(self) -> None:
         self._pass: _Pass | None = None
+        self._told: MetricPoint | None = None
+        """What the newest evaluation came to, as long as no training has followed."""
+
+    def without_repeated(self, reading: LineReading) -> LineReading:
+        """The reading without what its evaluation has told already: a bar of other work may stand between the two."""
+        told = {} if self._told is None else self._told.eval_metrics
+        if not told or not reading.eval_metrics or reading.bar:
+            return reading
+        rest = {n: v for n, v in reading.eval_metrics.items() if n not in told or f"{v:.3g}" != f"{told[n]:.3g}"}
+        return reading if len(rest) == len(reading.eval_metrics) else replace(reading, eval_metrics=rest)
 
     def keep(self, reading: LineReading, point: MetricPoint) -> MetricPoint | None:
         """Keep what a line of an evaluation tells; the end of the evaluation before, if it is the first of another."""
@@ -53,6 +63,10 @@ class UnderWay:
 
     def hear(self, reading: LineReading) -> MetricPoint | None:
         """Another line: what it tells of the evaluation is the result, and a line of training ends that."""
+        if self._told is not None and (
+            reading.loss is not None or reading.counters.epoch not in (None, self._told.counters.epoch)
+        ):
+            self._told = None
         if self._pass is None:
             return None
         if reading.eval_metrics:
@@ -67,7 +81,10 @@ class UnderWay:
     def end(self) -> MetricPoint | None:
         """The values of the evaluation that no summary has told."""
         over, self._pass = self._pass, None
-        return over.newest if over is not None and over.has_ended and over.newest.eval_metrics else None
+        if over is None or not over.has_ended or not over.newest.eval_metrics:
+            return None
+        self._told = over.newest
+        return over.newest
 
 
 def _goes_on(now: _Pass, reading: LineReading, point: MetricPoint) -> bool:

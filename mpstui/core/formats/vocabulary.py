@@ -37,8 +37,8 @@ EPOCH_PLURALS = word_set("epochs épocas epocas époques epoques epochen эпо�
 """Name how many epochs are planned."""
 STEP_WORDS = word_set(
     """
-    step steps iter iters iteration iterations it itr itrs update updates timestep timesteps num_updates шаг ステップ 步
-    次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
+    step steps iter iters iteration iterations it itr itrs update updates timestep timesteps numsteps num_updates шаг ステップ
+    步 次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
     шагов шаги passos pasos schritte étapes nupdates iterazione iterazioni iteração iterações iterationen
     итерация итерации
     """
@@ -146,7 +146,7 @@ _ERRORS_AND_SCORES = """
     accu accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
     specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
     kendall brier srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95 jaccard auprc epe pesq stoi sdr nsdr
-    rse rae corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe mpjve mr pck oks logp logprob
+    rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe mpjve mr pck oks logp logprob
     loglik rmsle hmean
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
@@ -241,9 +241,24 @@ PLAIN_WORDS = (
 SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "accu", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),
+    **dict.fromkeys(("average", "averaged", "avr", "mean"), "avg"),
     **dict.fromkeys(LOSS_WORDS, "loss"),
 }
 """Words for the same, and how it is called in comparisons."""
+SPELT_OUT = (
+    ("root mean squared error", "rmse"),
+    ("mean squared error", "mse"),
+    ("mean absolute error", "mae"),
+    ("mean average precision", "map"),
+    ("mean iou", "miou"),
+    *((f"{measure} score", measure) for measure in ("accuracy", "f1", "dice", "bleu", "auc")),
+    ("dice coefficient", "dice"),
+    ("roc auc", "auroc"),
+    ("gradient norm", "grad norm"),
+    ("gnorm", "grad norm"),
+    ("reconstruction loss", "recon loss"),
+)
+"""Names of several words for the same, in the order in which they are looked for."""
 TEST_WORDS = word_set("test testing tst 测试 測試 テスト 테스트 тест prueba teste testverlust")
 """Of `EVAL_WORDS`, those that say it is a test, not a validation."""
 BESIDE_A_MEASURE = LABEL_WORDS | word_set("avg average averaged avr mean moyenne 平均 평균 средний средняя")

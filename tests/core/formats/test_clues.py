@@ -237,3 +237,35 @@ def test_the_step_within_the_name_of_a_validation_loss_is_no_part_of_it() -> Non
     log = "".join(f"Train loss {n}00 1.{n}50000 Grad Norm 0.5\nValidation loss {n}00:  1.{n}75000\n" for n in (1, 2, 3))
     assert set(read(log).metrics) >= {"Validation loss"}
     assert not any("00" in name for name in read(log).metrics)
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("Epoch[0] Batch [{n}0-{n}5]\tSpeed: 5.1 samples/sec\tloss=0.5{n}", ("loss", 0, 45)),
+        ("Episode: {n}, total numsteps: {n}00, episode steps: 100, reward: -1{n}.5", (None, None, 400)),
+        ("[0{n}/20] train_loss=0.5{n} | val_loss=0.7{n}", ("loss", 4, None)),
+        ("\rEpoch 2 L: 22.1{n}: {n}0%|██        | {n}/10 [00:01<00:04,  1.2it/s]", ("loss", 2, 4)),
+        ("train loss 1 0.5{n}, overall train average 0.7{n}", (None, None, None)),
+    ],
+)
+def test_what_counts_and_what_is_counted(form: str, shown: tuple[str | None, int | None, int | None]) -> None:
+    found = read(lines(form))
+    assert ("loss" if found.train_loss else None, found.epoch, found.step) == shown
+
+
+def test_a_count_alone_behind_the_full_bar_of_an_epoch_is_that_of_the_epochs() -> None:
+    bar = "Epoch {n}: 100%|██████████| 9/9 [00:01<00:00,  1.2it/s, loss=0.5{n}]\n[{n}/7] mean total = 0.5{n}1"
+    found = read(lines(bar))
+    assert (found.epoch, found.epochs, found.step, found.steps) == (4, 7, 9, 9)
+
+
+def test_settings_may_be_joined_to_their_values_by_dots() -> None:
+    told = "batch_size ........ 32\nepochs ........ 20\nhidden_dim ........ 128.5\nlr ................ 0.001\n"
+    found = read(told + lines("Epoch {n}: loss 0.5{n}"))
+    assert (found.epochs, found.learning_rate, found.metrics) == (20, 0.001, ("loss",))
+
+
+@pytest.mark.parametrize("line", ["[LR] current: 5.00e-04", "Validation Results\nCurrent Learning Rate: 0.00050"])
+def test_a_rate_behind_its_tag_or_among_results_is_the_one_in_use(line: str) -> None:
+    assert read(lines("Epoch {n}: loss 0.5{n} lr 0.001") + line + "\n").learning_rate == 0.0005

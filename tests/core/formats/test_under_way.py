@@ -34,6 +34,13 @@ SUMMED_UP = [
         "Epoch:{e}/3\nTotal Loss: 1.5 || Val Loss: 0.4{e}\n",
         "val_loss",
     ),
+    # Nor does the bar of other work between the two.
+    (
+        "Val: 100%|██████████| 2/2 [00:02<00:00, 2.0it/s, val_loss=0.4{e}]\n"
+        " 33%|███       | 2/6 [00:02<00:04,  1.0it/s]\r100%|██████████| 6/6 [00:06<00:00,  1.0it/s]\n"
+        "Epoch {e} val_loss: 0.4{e}00\n",
+        "val_loss",
+    ),
 ]
 UNSUMMED = [
     (

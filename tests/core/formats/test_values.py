@@ -134,6 +134,28 @@ def read(text: str) -> MetricPoint:
         ("Rank-5  : 86.5%", {}, {"Rank-5": 86.5}),
         ("  Val cosine: 0.25 ± 0.05", {}, {"Val cosine": 0.25}),
         ("Episode 7\tLast reward: 18.00\tAverage reward: 10.50", {"Last reward": 18.0, "Average reward": 10.5}, {}),
+        ("Final test loss 3.5e-02 +/- 1.8e-03", {}, {"Final test loss": 0.035}),
+        ("Test accuracy: 84.5% (± 1.2%)", {}, {"Test accuracy": 84.5}),
+        ("Evaluation over 10 episodes: -1237.5", {}, {"Evaluation reward": -1237.5}),
+        ("Epoch loaded: 3 - test loss: 0.75, test error: 2.5e-01", {}, {"test loss": 0.75, "test error": 0.25}),
+        (
+            "At iteration 98/100/101, Mean rms=2.5%, delta=6.25%, char train=31.5%, skip ratio=0%,  New best char "
+            "error = 31.5 wrote checkpoint.",
+            {"Mean rms": 2.5, "delta": 6.25, "char train": 31.5, "best char error": 31.5},
+            {},
+        ),
+        ("Train Loss @ epoch 0003 iteration 00000120 = 0.5", {"Train Loss": 0.5}, {}),
+        ("[01/20] train_loss=0.5 | val_loss=0.75 | TF=0.25", {"train_loss": 0.5, "TF": 0.25}, {"val_loss": 0.75}),
+        ("Episode: 3, Number of Steps: 640, Cumulative reward: 54.25", {"Cumulative reward": 54.25}, {}),
+        ("Mean cumulative reward over 100 episodes:90.25", {"Mean cumulative reward": 90.25}, {}),
+        ("Test accuracy after 3 epochs is: 0.75", {}, {"Test accuracy": 0.75}),
+        ("[(0,0,17)]: Epoch 3, loss 0.5, accuracy 0.25", {"loss": 0.5, "accuracy": 0.25}, {}),
+        (
+            "Step    500: train WeightedCategoryCrossEntropy |  0.5",
+            {"train WeightedCategoryCrossEntropy": 0.5},
+            {},
+        ),
+        ("Step    500: eval      WeightedCategoryAccuracy |  0.25", {}, {"eval WeightedCategoryAccuracy": 0.25}),
         ("Epoch 3 @ 10:27 PM : 0.25 C.E. Loss, 94.5% Accuracy", {"Loss": 0.25, "Accuracy": 94.5}, {}),
     ],
 )
@@ -469,6 +491,20 @@ def test_what_comes_again_changed_is_a_metric_from_its_first_value_on() -> None:
             ("Pair_loss", "Loss", "Avg Pair_loss"),
         ),
         ("step {i} loss 0.{i}\nmean IoU: {i}.5\nIoU: {i}.5\n", ("loss", "mean IoU", "IoU")),
+        (
+            "step {i} loss 0.{i} mAP@0.5: 0.{i}1 f1_score: 0.{i}2\nstep {i} mAP50: 0.{i}1\nstep {i} mAP_50: 0.{i}1 "
+            "F1: 0.{i}2\n",
+            ("loss", "mAP@0.5", "f1_score"),
+        ),
+        (
+            "step {i} loss 0.{i} loss_G 0.{i}1 reward: 0.{i}4 gnorm: 0.{i}3\nstep {i} G loss: 0.{i}1 grad_norm: 0.{i}3"
+            "\nstep {i} mean reward: 0.{i}4\nstep {i} Avg Reward: 0.{i}4\n",
+            ("loss", "loss_G", "reward", "gnorm", "mean reward"),
+        ),
+        (
+            "Epoch {i} Val Loss: 0.{i}\nloss/dev: 0.{i}\nFinal train loss: 0.{i}\nfinal Train Loss: 0.{i}\n",
+            ("Val Loss", "Final train loss"),
+        ),
         ("step {i} loss 0.{i}\nTrain Loss: 0.{i} Vali Loss: 0.{i}\n", ("loss", "Vali Loss")),
         ("step {i} avg_loss 0.{i}5\nstep {i} loss 0.{i} avg_loss 0.{i}5\n", ("avg_loss", "loss")),
     ],

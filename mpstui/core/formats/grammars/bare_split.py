@@ -17,6 +17,8 @@ _LLM_C = re.compile(
     r"s:(\d{1,12}) (trl|tel|eval):(-?[\d.]{1,24}(?:e[-+]?\d{1,3})?|nan|inf)"
     r"(?: lr:([\d.e+-]{1,24}))?(?: norm:([\d.e+-]{1,24}))?\Z"
 )
+_SPLIT_FIRST = re.compile(r"(train|valid|test) (\d{3,9}) (\d\.\d{6}e[-+]\d\d|nan|inf) \d{1,3}\.\d{6} \d{1,3}\.\d{6}\Z")
+"""The batch, the loss and the two accuracies so far, as programs that search for architectures print them."""
 _EVALUATION = re.compile(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+(?:\.\d+)?){1,8})\Z")
 
 
@@ -26,6 +28,7 @@ class BareSplit(LineGrammar):
     name = "step split value"
     examples = (
         Example("10 train 2.5\n10 val 2.6\n11 train 2.4\n", 2.4, losses=2, step=11),
+        Example("train 050 1.250000e+00 31.250000 80.500000\nvalid 050 1.5e+00 30.250000 80.500000\n", 1.25, step=50),
         Example("s:10 trl:4.2 lr:0.0006 norm:1.2\ns:10 tel:4.1\n", 4.2, step=10, learning_rate=0.0006),
     )
 
@@ -40,6 +43,13 @@ class BareSplit(LineGrammar):
             metrics = {} if norm is None else {"norm": norm}
             counters = Counters(step=as_number(step))
             return (LineReading.training(self.name, counters, split, value, metrics=metrics, learning_rate=rate),)
+        batch = _SPLIT_FIRST.match(line)
+        value = as_float(batch[3]) if batch is not None else None
+        if batch is not None and value is not None:
+            if batch[1] != "train":
+                return ()  # so far: the whole follows on a line of its own
+            counters = Counters(epoch_step=as_number(batch[2]))
+            return (LineReading.training(self.name, counters, "train loss", value),)
         match = _EVALUATION.match(line)
         if match is None or "train" in line:
             return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..assemble import assemble
-from ..pairs import read_pairs
+from ..pairs import pairs_of
 from ..points import LineReading, Priority
 from ..prose import is_prose
+from ..spelling import respelt
 from . import Example, LineGrammar
 
 
@@ -22,8 +23,9 @@ class General(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        pairs = read_pairs(line)
-        reading = assemble(self.name, line, pairs) if pairs and not is_prose(line) else None
+        spelt = respelt(line)
+        pairs = pairs_of(spelt)
+        reading = assemble(self.name, spelt, pairs) if pairs and not is_prose(line) else None
         return None if reading is None else (reading,)
 
 

@@ -32,6 +32,11 @@ _REACHED = re.compile(
     r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?)(?= \(best)"
 )
 """What a checkpoint of Lightning was kept for: as a rule what no other line tells."""
+_OVER_EPISODES = re.compile(
+    r"(?i)(?P<data>eval(?:uation)?|test) (?:over|on|for) \d{1,6} episodes: "
+    r"(?P<value>-?\d{1,12}(?:\.\d{1,20})?)\Z"
+)
+"""The reward of an agent, as TD3 and what came of it print it."""
 _RUN_SUMMARY = re.compile(r"global_step = (\d{1,12}), average loss = ")
 """What the examples of transformers print when all is done: the loss is the mean over the run, no reading of it."""
 _PLANNED = re.compile(
@@ -58,7 +63,9 @@ _NOT_A_PLAN = re.compile(
     r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|(?:eval|validat|infer)\w{0,8}|testing|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4}|completed|finished|performed)\b|loss"
 )
 _LONGEST_PLAN = 240
-_NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|POCH|poca|poque|step|iter|updates|轮|エポック|에폭"
+_NEEDLES = (
+    "oss |oss: |OSS |ost |core at|earning rate|lr |LR |pisode|poch|POCH|poca|poque|step|iter|updates|轮|エポック|에폭"
+)
 
 
 class Sentences(LineGrammar):
@@ -97,6 +104,8 @@ class Sentences(LineGrammar):
             reading = LineReading(self.name, Counters(step=parse_count(summary[1])))
         if reading is None and (at := _EVALUATED_AT.match(line)):
             reading = LineReading.evaluation(self.name, {at["name"]: float(at["value"])})
+        if reading is None and (got := _OVER_EPISODES.search(line, 0, 200)):
+            reading = LineReading.evaluation(self.name, {f"{got['data']} reward": float(got["value"])})
         if reading is None and (reached := _REACHED.match(line)):
             evaluated = {reached["name"]: float(reached["value"])}
             reading = LineReading.evaluation(self.name, evaluated) if _is_of_evaluation(reached["name"]) else None

@@ -13,7 +13,7 @@ from ..measures import is_measure
 from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
 from ..records import read_record
-from ..vocabulary import SUBJECT_WORDS
+from ..vocabulary import EVAL_WORDS, SUBJECT_WORDS, TRAIN_WORDS
 from . import Example, LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
@@ -23,6 +23,9 @@ _LIST = re.compile(r"\[[-+\d.][-+\d.,eE\s]{0,200}\]")
 """``[0.116 0.227]``: several values of one column, which have no common one."""
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
+_RULED = ("|", "│", "┃")
+_SPLITS = frozenset(("split", "phase", "set", "subset", "mode", "stage", "data", "dataset"))
+"""Head the column that says whose values a row holds."""
 _DRAWN = ("│", "┃")
 """Around the cells of a table that is drawn again with every row, as Rich does."""
 _MOST_ROWS = 4096
@@ -70,6 +73,13 @@ class Table(LineGrammar):
             epoch=0,
             step=200,
         ),
+        Example(
+            "+------ Epoch 2/3 ------+\n| split | loss  | acc   |\n+-------+-------+-------+\n"
+            "| train | 1.250 | 0.500 |\n| valid | 1.500 | 0.400 |\n",
+            1.25,
+            epoch=2,
+            epochs=3,
+        ),
         Example("Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", 1.125, losses=2, step=20),
         Example(
             "epoch,train_loss,val_loss,lr\n1,1.5,,0.1\n2,1.25,1.5,0.1\n",
@@ -101,10 +111,14 @@ class Table(LineGrammar):
         self._titles = ""
         self._of_total = False
         """Whether the first column is that of ``3/20``."""
+        self._measured: list[str] = []
+        """The columns of a table with a row for each split."""
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         """A row's reading, or nothing for the header itself."""
         line = line.removeprefix("copypaste: ").removeprefix("#").lstrip()
+        if line.startswith(_RULED) and (split := self._of_split(_split(line))) is not None:
+            return split
         if not (self._columns and line.lstrip(_BORDERS)[:1].isdigit()):
             columns = _header(line)
             if columns:
@@ -140,6 +154,19 @@ class Table(LineGrammar):
             return None
         metrics = {("total" if name == _TOTAL else name): value for name, value in reading.metrics.items()}
         return (replace(reading, metrics=metrics, restart=repeats, declared=True),)
+
+    def _of_split(self, cells: Sequence[str]) -> Sequence[LineReading] | None:
+        """A row ``| valid | 0.93 | 0.50 |``, or nothing for the header above it."""
+        first = cells[0].lower() if len(cells) > 1 else ""
+        if first in _SPLITS and all(map(is_measure, cells[1:])):
+            self._measured = list(cells[1:])
+            return ()
+        values = [as_float(cell.rstrip("%")) for cell in cells[1:]]
+        if first not in TRAIN_WORDS | EVAL_WORDS or len(values) != len(self._measured) or None in values:
+            return None
+        told = {f"{cells[0]} {name}": value for name, value in zip(self._measured, values, strict=True)}
+        reading = read_record(told, self.name)
+        return None if reading is None else (replace(reading, declared=True),)
 
     def _align(self, row: str) -> None:
         """Part the header where the cells of its first row begin: its names may be only one space apart."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from ..assemble import assemble
 from ..bars import BarFrame
-from ..names import NameScope
-from ..pairs import read_pairs
+from ..names import NameScope, Role, classify
+from ..pairs import Pair, read_pairs
 from ..points import Counters, LineReading, Number, Priority, series_name
 from . import Example, LineGrammar
 
@@ -58,6 +58,8 @@ class Tqdm(LineGrammar):
         if frame.n is None or frame.total is None or frame.rank == 0 or (frame.total <= 1 and not frame.postfix):
             return None  # a bar over one thing counts nothing
         values = read_pairs(f"{frame.description} , {frame.postfix}")
+        if frame.rank > 0 and not any(pair.name.role is Role.LOSS for pair in values):
+            values = [pair._replace(name=classify("loss")) if _is_short(pair) else pair for pair in values]
         if frame.rank < 0:
             values = [pair._replace(scope=NameScope.EVAL) for pair in values]
         shown = assemble(self.name, "", values, strict=False) or LineReading(self.name)
@@ -80,6 +82,11 @@ class Tqdm(LineGrammar):
             of_samples=frame.counts_samples and counters.shown_step is not None,
             series=series if shown.loss is not None else "",
         )
+
+
+def _is_short(pair: Pair) -> bool:
+    """Whether a value is a loss by its letter: ``Epoch 1 L: 22.14``; without decimals it is a length."""
+    return pair.key in ("L", "l") and pair.marked and "." in pair.text
 
 
 def _told_step(named: Counters, counted: Counters) -> Number | None:
