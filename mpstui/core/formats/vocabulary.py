@@ -37,9 +37,9 @@ EPOCH_PLURALS = word_set("epochs épocas epocas époques epoques epochen эпо�
 """Name how many epochs are planned."""
 STEP_WORDS = word_set(
     """
-    step steps iter iters iteration iterations it itr itrs update updates timestep timesteps numsteps num_updates шаг ステップ
-    步 次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
-    шагов шаги passos pasos schritte étapes nupdates iterazione iterazioni iteração iterações iterationen
+    step steps iter iters iteration iterations it itr itrs update updates timestep timesteps numsteps num_updates шаг
+    ステップ 步 次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération
+    itérations шагов шаги passos pasos schritte étapes nupdates iterazione iterazioni iteração iterações iterationen
     итерация итерации
     """
 )

@@ -317,8 +317,10 @@ def test_the_commands_take_a_path(
     assert "val/acc" in told
     run_of(tmp_path / "wandb", "second", 0.5)
     code = main([command, str(tmp_path / "wandb"), *words[command]])
-    told = {"show": (2, "holds 2 runs"), "export": (2, "2 runs are 2 files"), "report": (0, "")}[command]
-    assert (code, told[1] in capsys.readouterr().err) == (told[0], True)
+    answer, words_of_error = {"show": (2, "holds 2 runs"), "export": (2, "2 runs are 2 files"), "report": (0, "")}[
+        command
+    ]
+    assert (code, words_of_error in capsys.readouterr().err) == (answer, True)
     assert main([command, str(tmp_path / "none"), *words[command]]) == 2
 
 
