@@ -34,7 +34,8 @@ class ForeignReader(RunFollower):
 
     def _foreign_condition(self, *, ended: bool) -> Condition:
         """What it is doing. Files that nobody has seen to grow may be a copy: it looks as new as a live file."""
-        condition, self.writes = self._condition(), self._sees_writer()
+        condition = self._condition()
+        self.writes = None if ended else self._sees_writer()
         if ended or self.heartbeats.file is not None:
             return Condition(None) if ended else condition
         if self.writes is False:
