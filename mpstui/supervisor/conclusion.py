@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..wire.endings import signal_name, told_cause
 from ..wire.jobs import CANCEL
 from ..wire.records import CauseRule, ExitRecord, Request, RestartRule, Spec
 from ..wire.rundir import RunDir
@@ -70,7 +70,7 @@ def _explained(
         if found:
             cause, notes["cause"] = found
     if asked is None and ending.signal is not None:
-        notes["sender"] = f"{_name(ending.signal)} was not sent by mpstui"
+        notes["sender"] = f"{signal_name(ending.signal)} was not sent by mpstui"
     if ending.core:
         notes["core"] = "a core file was written"
     if beat is not None and ending.unknown:
@@ -89,19 +89,13 @@ def sentence(record: ExitRecord) -> str:
         return f"could not be started: {record.spawn_error}"
     if record.unknown:
         return "ended, exit code unknown"
-    how = f"ended by {_name(record.signal)}" if record.signal is not None else f"exit code {record.code}"
+    how = f"ended by {signal_name(record.signal)}" if record.signal is not None else f"exit code {record.code}"
     if record.action == CANCEL:
         return f"{how}, after its job was cancelled through {record.requested_by}"
     if record.action:
         return f"{how}, after {record.requested_by or 'somebody'} asked for a {record.action}"
-    return how + (f" ({record.cause})" if record.cause else "")
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    told = told_cause(record.cause)
+    return how if told is None or how.endswith(told) else f"{how} ({told})"
 
 
 def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple[str, str] | None:
@@ -168,7 +162,7 @@ def decide(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any]]
     recent = _recent(history, now)
     delays = rule.delays_seconds or [0.0]
     delay = float(delays[min(len(recent), len(delays) - 1)])
-    return Decision(True, f"{record.cause}: attempt {record.attempt + 1} starts in {delay:g} s", delay)
+    return Decision(True, f"{told_cause(record.cause)}: attempt {record.attempt + 1} starts in {delay:g} s", delay)
 
 
 def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any]], now: float) -> str | None:

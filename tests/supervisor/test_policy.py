@@ -44,6 +44,11 @@ def test_an_allowed_cause_starts_again_later_and_later() -> None:
     assert decided(crash(50), past(10, 20)).delay_seconds == 300.0
 
 
+def test_who_killed_a_program_that_starts_again_is_not_claimed() -> None:
+    killed = crash(code=None, signal=9, cause="killed_os")
+    assert decided(killed, rule=RestartRule(on=["killed_os"])).reason == "SIGKILL: attempt 2 starts in 10 s"
+
+
 def test_three_an_hour_are_enough() -> None:
     assert not decided(crash(50), past(10, 20, 30)).again
     assert decided(crash(50), past(10, 20, 30, age=3700.0)).delay_seconds == 10.0

@@ -22,6 +22,7 @@ import signal as signals
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...wire.endings import signal_name, told_cause
 from ...wire.jobs import CANCEL
 from ...wire.moves import Move, MoveStep
 from ...wire.records import ExitRecord, Spec, Status
@@ -166,11 +167,13 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
         )
     if record.action in ("stop", "restart", "requeue"):
         return StateVerdict(State.STOPPED, f"{_how(record)} after {asker} asked for a {record.action}")
-    cause = f" ({record.cause})" if record.cause else ""
+    named = signal_name(record.signal) if record.signal is not None else ""
+    told = told_cause(record.cause)
+    cause = f" ({told})" if told and told != named else ""
     if record.signal is not None and record.signal in SENT_SIGNALS:
-        return StateVerdict(State.KILLED, f"ended by {signal_name(record.signal)}, which mpstui did not send{cause}")
+        return StateVerdict(State.KILLED, f"ended by {named}, which mpstui did not send{cause}")
     if record.signal is not None:
-        return StateVerdict(State.FAILED, f"crashed with {signal_name(record.signal)}{cause}")
+        return StateVerdict(State.FAILED, f"crashed with {named}{cause}")
     if record.code is None:
         done = "; its last heartbeat says done" if phase == "done" else ""
         return StateVerdict(State.LOST, f"it exited, exit code unknown{done}")
@@ -180,6 +183,7 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
         return StateVerdict(State.STOPPED, f"exit code 0, but its last heartbeat says {phase}: it ended early")
     if record.code - 128 in SENT_SIGNALS:
         name = signal_name(record.code - 128)
+        cause = "" if told == name else cause
         why = f"exit code {record.code}, a shell's word for {name}, which mpstui did not send{cause}"
         return StateVerdict(State.KILLED, why)
     return StateVerdict(State.FAILED, f"exit code {record.code}{cause}")
@@ -211,14 +215,6 @@ def _never_started(why: str | None) -> StateVerdict:
     return StateVerdict(State.DEPENDENCY_FAILED, f"never started: {why or 'a run it waited for did not finish'}")
 
 
-def signal_name(number: int) -> str:
-    """``SIGKILL`` for 9; the number itself if this system has no such signal."""
-    try:
-        return signals.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def _supervised(seen: RunWitnesses) -> StateVerdict:
     """What the living supervisor's own status says."""
     status, record = seen.status, seen.exit
@@ -233,7 +229,7 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
         case "starting" if record is not None or status.trainer is None:
             return StateVerdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
         case "backing_off":
-            after = f" after {record.cause}" if record and record.cause else ""
+            after = f" after {told_cause(record.cause)}" if record and record.cause else ""
             return StateVerdict(State.BACKING_OFF, status.message or f"waits before it starts again{after}")
         case "stop_failed":
             return _stop_failed(seen, status)
@@ -256,7 +252,7 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
     just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
     if status.phase == "running" and may_restart and just_now:
         return StateVerdict(
-            State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after"
+            State.BACKING_OFF, f"it has just crashed ({told_cause(record.cause)}), which its profile restarts after"
         )
     return _outlived(seen, ended(record, seen.phase))
 

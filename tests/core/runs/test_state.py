@@ -244,5 +244,12 @@ def test_no_exit_code_but_zero_is_success(code: int, phase: str | None) -> None:
     assert (ended(exited(code=code), phase).state is State.FINISHED) == (code == 0 and phase != "train")
 
 
+@pytest.mark.parametrize("how", [{"signal": 9}, {"code": 137}])
+def test_who_sent_a_signal_that_kills_is_not_claimed(how: dict[str, int]) -> None:
+    reason = ended(exited(cause="killed_os", **how), None).reason
+    assert "SIGKILL, which mpstui did not send" in reason
+    assert "_os" not in reason
+
+
 def test_an_unknown_signal_number_is_shown_as_it_is() -> None:
     assert "signal 99" in ended(exited(signal=99), None).reason
