@@ -72,9 +72,14 @@ class Scalars:
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return list(waiting)
 
+    @property
+    def step(self) -> int:
+        """Steps of the environments that are done."""
+        return max(self._step, _counted_by_script())
+
     def read(self) -> dict[str, Any]:
         """Heartbeat fields of a program that counts the steps of its environments."""
-        self._step = max(self._step, _counted_by_script())
+        self._step = self.step
         planned = self._planned if self._planned > self._before else None
         if planned is not None and self._step > planned:
             planned = self._step  # the last rollout goes beyond what was asked for

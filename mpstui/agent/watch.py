@@ -358,10 +358,11 @@ class Watch:
         trains = self._reporter is not None or self.losses.backwards >= _FEWEST_PASSES
         if not path or not trains or self._thread not in (0, _thread.get_ident()):
             return
-        if self.trainer is None and not self.saves_folder:  # the whole checkpoint will be reported
+        acts = self.trainer == self.scalars.read
+        if (self.trainer is None or acts) and not self.saves_folder:  # the whole checkpoint will be reported
             weights, state = saving.parts_saved(obj)
             if weights or state:
-                self.written.add(path, self.steps.count, weights_only=not state)
+                self.written.add(path, self.scalars.step if acts else self.steps.count, weights_only=not state)
         self._saved_at = self._monotonic()
         if self._reporter is not None and self._phase == "save" and self._pid == os.getpid():
             with self._writing:

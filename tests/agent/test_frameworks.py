@@ -555,8 +555,9 @@ def test_frames_are_steps_of_a_program_that_acts_in_an_environment(
     _written(tmp_path, "tensorboardX.writer", WRITER)
     _written(tmp_path, "gymnasium.core", "class Env:\n    def reset(self): pass\n")
     asked = f"import sys, gymnasium.core; sys.argv += {argument.split()}\n"
-    _, beat = ran(asked + SCRIPT + ("gymnasium.core.Env().reset()\n" if acts else "") + WRITES, tmp_path)
-    assert (beat["step"], beat.get("steps")) == (step, steps)
+    saves = "torch.save({'weights': net.state_dict(), 'optimizer': optimizer.state_dict()}, 'status.pt')\n"
+    _, beat = ran(asked + SCRIPT + ("gymnasium.core.Env().reset()\n" if acts else "") + WRITES + saves, tmp_path)
+    assert (beat["step"], beat.get("steps"), beat["checkpoint"]["step"]) == (step, steps, step)
 
 
 def _points(run: Path) -> list[dict[str, Any]]:
