@@ -5,15 +5,20 @@ milliseconds. A program has a process of its own, with its own files, environmen
 torch`` goes through all finders and loaders, as in any Python, only that the module is there already, and what is left
 behind the last exit function is not taken apart. The tests of imports and starts themselves start Pythons.
 
+All workers of a test run share one of each, for as long as one of them is connected.
+
 On Linux alone: Apple's libraries do not bear a fork without a new program in it.
 
-As a program: ``python warm.py FD WHAT`` serves the socket of that number; WHAT is a folder with torch, or ``mpstui``.
+As a program: ``python warm.py NAME WHAT`` listens there; WHAT is a folder with torch, or ``mpstui``.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import errno
 import gc
+import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -40,17 +45,37 @@ class Warm:
     """One such Python. ``what`` it has loaded: the torch of a folder, without site-packages, or "mpstui"."""
 
     def __init__(self, what: str | Path) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        self._name = f"mpstui-warm-{run}-{hashlib.sha256(str(what).encode()).hexdigest()[:16]}"
+        self._what = what
+        self._started: subprocess.Popen[bytes] | None = None
+        while (met := self._connect()) is None:
+            time.sleep(0.02)
+        self._socket, self._server = met
+
+    def _connect(self) -> tuple[socket.socket, int] | None:
+        """A line to it, and the process at its other end; a start of it where nobody listens."""
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            line.connect(f"\0{self._name}")
+            if told := line.recv(64):
+                return line, int(told)
+        except (ConnectionRefusedError, ConnectionResetError):
+            ended = self._started and self._started.poll()
+            assert not ended, f"a warm Python with {self._what} ended with {ended}"
+            if self._started is None or ended == 0:
+                self._start()
+        line.close()
+        return None
+
+    def _start(self) -> None:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        options = [] if what == "mpstui" else ["-S"]
-        self._socket = ours
-        with theirs:
-            self._server = subprocess.Popen(
-                [sys.executable, *options, __file__, str(theirs.fileno()), str(what)],
-                env=environ | {"OPENBLAS_NUM_THREADS": "1"},  # a thread would not be there behind a fork
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+        options = [] if self._what == "mpstui" else ["-S"]
+        self._started = subprocess.Popen(
+            [sys.executable, *options, __file__, self._name, str(self._what)],
+            env=environ | {"OPENBLAS_NUM_THREADS": "1"},  # a thread would not be there behind a fork
+            start_new_session=True,
+        )
 
     def run(
         self, *words: str, env: Mapping[str, str], cwd: Path, timeout: float = 300
@@ -67,7 +92,7 @@ class Warm:
             try:
                 answer = self._socket.recv(64)
             except TimeoutError:
-                os.killpg(self._server.pid, signal.SIGKILL)
+                os.killpg(self._server, signal.SIGKILL)
                 warm.cache_clear()  # the next test starts another one
                 raise
             assert answer, "the warm Python is gone"
@@ -78,7 +103,6 @@ class Warm:
     def close(self) -> None:
         """No more programs."""
         self._socket.close()
-        self._server.wait(timeout=60)
 
 
 @cache
@@ -110,6 +134,40 @@ class _Again(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def _listen(name: str) -> socket.socket:
+    """Before anything is loaded, so that only one process does so."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        listener.bind(f"\0{name}")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        sys.exit(0)  # another worker's was quicker
+    listener.listen(64)
+    listener.settimeout(0.5)
+    return listener
+
+
+def _meet(listener: socket.socket) -> socket.socket:
+    """In a process of its own for each worker: the line to it. Ends this one when all of them are gone."""
+    while True:
+        try:
+            line, _ = listener.accept()
+        except TimeoutError:
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+                continue
+            os._exit(0)
+        if not os.fork():
+            os.setsid()
+            listener.close()
+            line.setblocking(True)
+            line.send(str(os.getpid()).encode())
+            return line
+        line.close()
 
 
 def _serve(channel: socket.socket) -> dict[str, Any]:
@@ -175,12 +233,13 @@ def _mpstui() -> Callable[[], None]:
     return run
 
 
-def _main(channel: int, what: str) -> None:
+def _main(name: str, what: str) -> None:
     del sys.path[0]  # this folder
+    listener = _listen(name)
     run = _mpstui() if what == "mpstui" else _torch(what)
     gc.collect()
     gc.freeze()
-    wish = _serve(socket.socket(fileno=channel))
+    wish = _serve(_meet(listener))
     _become(wish["words"], wish["env"], wish["cwd"])
     status = _status(run)
     threading._shutdown()  # type: ignore[attr-defined]
@@ -208,4 +267,4 @@ def _status(run: Callable[[], None]) -> int:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), sys.argv[2])
+    _main(sys.argv[1], sys.argv[2])
