@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
-from mpstui.core.runs.listing import ListView
+from mpstui.core.runs.listing import Group, ListView
 from mpstui.ui.widgets.run_header import header, progress
-from mpstui.ui.widgets.run_row import NameDisambiguator, heading, layout, run_row
+from mpstui.ui.widgets.run_row import NameDisambiguator, group_row, heading, layout, run_row
 from mpstui.wire.heartbeat import Heartbeat
 from tests.snapshots import changed
 
@@ -23,6 +23,16 @@ STEPS_ALONE = fakes.running(epoch=None, epochs=None, step=1234, steps=None)
 def test_a_program_without_epochs_shows_its_step_as_a_step(width: int) -> None:
     assert "step 1,234" in run_row(STEPS_ALONE, width).text
     assert "step 78.2k" in run_row(changed(STEPS_ALONE, step=78_200), width).text
+
+
+@pytest.mark.parametrize("width", range(20, 90, 5))
+def test_the_best_of_a_group_is_never_told_without_what_it_measures(width: int) -> None:
+    """It stands below the losses of runs."""
+    ends = {"val_loss": (0.1183, 2.0), "loss": (0.018, 2.0)}
+    runs = (fakes.running(f"mine-{lr}", name=f"mine lr={lr}", extremes=ends) for lr in (0.1, 0.2, 0.4))
+    row = group_row(Group("g", "mine", tuple(runs)), width, folded=True, selected=False, marked=False)
+    assert ("0.1183" in row.text) == ("val_loss" in row.text) == (width >= 40)
+    assert row.width <= width
 
 
 def test_epochs_without_an_end_leave_the_row_to_steps_that_have_one() -> None:

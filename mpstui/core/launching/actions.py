@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .choice import LaunchChoice
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NUDGE_SECONDS = 1.0
 BY_SIGNAL = "signal-"
 """Ids of requests for which no file could be written begin like this."""
@@ -185,7 +187,8 @@ class Actions:
                 self.nudged[snapshot.dir] = now
                 return Request(f"{BY_SIGNAL}{action}-{int(now * 1000)}", action, snapshot.attempt, rundir.asker(), now)
             text = f"the request for run {run.run} could not be written: {error.strerror}"
-            raise OperationError(text, "free some space or inodes, then ask again") from error
+            hint = "free some space or inodes, then ask again" if error.errno in _NO_ROOM else f"see {run.requests}"
+            raise OperationError(text, hint) from error
         self.nudged[snapshot.dir] = now
         self.supervise(run, secrets, noting=action == "restart")
         return request

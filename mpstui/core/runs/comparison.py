@@ -222,14 +222,15 @@ _SPELLED = {**dict.fromkeys(("yes", "true", "on"), True), **dict.fromkeys(("no",
 
 
 def _chosen(snapshot: RunSnapshot) -> dict[str, str]:
-    """Its settings, except those that follow from where it runs: interpreter, own folder, resumed checkpoint."""
+    """Its settings, except those that follow from where it runs: interpreter, own folder (a word
+    for it until it has begun), resumed checkpoint."""
     own = str(snapshot.dir).removeprefix(f"{snapshot.host}:")
     left = snapshot.branch.checkpoint if snapshot.branch is not None else None
     return {
         name: value
         for name, value in settings_of(snapshot).items()
         if value not in (own, left, snapshot.begun_from)
-        and not value.startswith(f"{own}/")
+        and not value.startswith((f"{own}/", "{run_dir}"))
         and not (name == "word 0" and _PYTHON.search(value))
     }
 

@@ -24,6 +24,7 @@ from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..runs.comparison import columns, full_name, metrics_of
 from ..runs.details import details
+from ..runs.lasting import lasted
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
@@ -225,7 +226,7 @@ def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
     yield "device", " · ".join(filter(None, (numbers.device.type, numbers.device.name, numbers.device.precision)))
     if one.started is not None:
         yield "started", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.started))
-        yield "lasted" if one.ended else "for", shown.duration((one.ended or now) - one.started)
+        yield "took" if one.ended else "for", shown.duration(lasted(one, one.ended or now))
     yield "attempts", str(one.attempts) if one.attempts > 1 else ""
     yield "remaining", shown.duration(numbers.eta_seconds) if numbers.eta_seconds is not None else ""
 

@@ -292,10 +292,16 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
     if best is not None:
         run, metric, value = best
         own, broken = cut(clean(what_differs(run, group)), 40), broken_since(run, metric)
-        whose = [Span("best ", "dim"), Span(f"{own} "), Span(f"{clean(metric, 24)} ", "dim")]
+        of_what = Span(f"{clean(metric, 24)} ", "dim")  # never left out: the column it stands in is the loss
+        whose = [Span("best ", "dim"), Span(f"{own} "), of_what]
         since = [Span(f"{broken} ", "bad")] if broken else []
         value_of = Span(shown.number(value) + (f" {BROKEN_MARK}" if broken else ""), "warn" if broken else "train")
-        choices: tuple[list[Span], ...] = ([*whose, *since, value_of], [*since, value_of], [value_of], [])
+        choices: tuple[list[Span], ...] = (
+            [*whose, *since, value_of],
+            [of_what, *since, value_of],
+            [of_what, value_of],
+            [],
+        )
         right = next(one for one in choices if not one or row(*parts, *one).width + 3 <= width)
     return Row(spread(parts, [*right, Span(" ")] if right else [], width).spans, "selected" if selected else "")
 

@@ -101,10 +101,12 @@ def test_a_run_that_waits_differs_by_its_settings_alone(tmp_path: Path) -> None:
     home = make_home(tmp_path)
     for lr, phase in (("0.1", "running"), ("0.2", "queued")):
         run = RunBuilder(home, "train", NOW + float(lr)).status(phase)
-        run.respec(launch=LaunchTemplate("auto", {"auto": Variant(["python", "t.py", "--lr", lr], {"A": "1"})}, "/"))
+        words = ["python", "t.py", "--lr", lr, "--out"]
+        run.respec(launch=LaunchTemplate("auto", {"auto": Variant([*words, "{run_dir}/models"], {"A": "1"})}, "/"))
         if phase == "running":
             path = run.launch(device="mps", env={"A": "1"}).run.attempt(1).launch
-            storage.write_json(path, {**json.loads(path.read_text()), "argv": ["python", "t.py", "--lr", lr]})
+            argv = [*words, f"{run.run.path}/models"]
+            storage.write_json(path, {**json.loads(path.read_text()), "argv": argv})
     waits, runs = make_monitor(home, FakeClock()).refresh()
     assert list(told_apart([waits, runs]).values()) == ["lr=0.2", "lr=0.1"]
 
