@@ -124,7 +124,7 @@ def test_a_broken_profile_says_what_is_wrong_and_cannot_be_chosen() -> None:
         await driver.press("n", "down", "down", "down")
         await driver.sees("unknown key `epoch`")
         await driver.press("enter")
-        await driver.hears("its file has mistakes")
+        await driver.hears("broken cannot be launched: /me/broken.toml:3: unknown key `epoch`")
         await driver.press("escape")
         await driver.sees("no runs yet")
 

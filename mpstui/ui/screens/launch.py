@@ -108,7 +108,9 @@ class ProfilesScreen(_LaunchingScreen):
         if entry is None:
             return
         if entry.error:
-            self.context.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes.", "warning")
+            # It covers the line of the list that says so.
+            mistake = clean(entry.error.splitlines()[0], 300)
+            self.context.say(f"{clean(entry.name, 40)} cannot be launched: {mistake}", "warning")
             return
         from .opening import open_form
 
