@@ -36,12 +36,22 @@ class _Root:
         self.divisor: float | None = None
         self.passes = 0
         self.passes_per_step = 0
+        """Of the usual step: what an epoch leaves over makes a smaller one, or swells the next epoch's first."""
+        self._is_usual = False
+        self._unlike = 0
+        """The newest steps that had other numbers of passes."""
         self.proven: set[float] = set()
 
     def stepped(self, evaluations: int) -> None:
         if self.passes:
-            self.passes_per_step, self.passes = max(1, self.passes // evaluations), 0
-            if self.divisor is not None and self.passes_per_step == self.divisor:
+            passes, self.passes = max(1, self.passes // evaluations), 0
+            if passes == self.passes_per_step:
+                self._is_usual, self._unlike = True, 0
+            else:
+                self._unlike += 1
+                if self._unlike > self._is_usual:
+                    self.passes_per_step, self._is_usual, self._unlike = passes, False, 0
+            if self.divisor is not None and passes == self.divisor:
                 self.proven.add(self.divisor)
 
     def loss(self) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import weakref
 from typing import Any
 
@@ -59,6 +58,8 @@ class Passes:
         self._begun: dict[int, int] = {}
         """Epochs by network."""
         self._are_epochs = self._are_whole = True
+        self._drops_rest = False
+        """The last batches of an epoch, too few for a step, make none, and are no part of the next epoch's first."""
         self.samples = 0
         """Of this process, as far as the batch of each step is known."""
 
@@ -115,6 +116,9 @@ class Passes:
             fed.epoch = max(fed.epoch, self._begun[network])
         if fed is before:
             return
+        if before is not None and before.length and before.length == before.batches:
+            every = max(1, passes_per_step)
+            self._drops_rest = before.steps == before.length // every and fed.batches >= every
         self._trained = fed
         self._are_epochs = self._are_epochs and not fed.is_endless
         if before is not None and before.length != before.batches:
@@ -127,7 +131,8 @@ class Passes:
         fed = self._trained
         if fed is None or not fed.length or fed.is_endless or not self._are_whole:
             return None
-        return math.ceil(fed.length / max(1, passes_per_step))
+        whole, rest = divmod(fed.length, max(1, passes_per_step))
+        return whole if not rest or (self._drops_rest and fed.steps <= whole) else whole + 1
 
     def facts(
         self,

@@ -75,6 +75,27 @@ def test_an_accumulated_loss_is_the_program_s_own(training: Training, divided: A
     assert training.losses.passes_per_step == 4
 
 
+@pytest.mark.parametrize(
+    ("passes", "usual"),
+    [
+        ([4, 4, 4, 3, 4, 4, 4, 3], [4] * 8),  # what is left makes a step of its own
+        ([4, 4, 7, 4, 7, 4], [4] * 6),  # or is part of the next epoch's first one
+        ([4, 4, 2, 2, 2], [4, 4, 4, 2, 2]),  # the program accumulates less from here on
+        ([1, 3, 5, 2], [1, 3, 5, 2]),
+    ],
+)
+def test_what_an_epoch_leaves_over_changes_no_accumulation(
+    training: Training, passes: list[int], usual: list[int]
+) -> None:
+    told = []
+    for several in passes:
+        for part in range(several):
+            (training.loss(part) / 4).backward()  # type: ignore[no-untyped-call]
+        training.optimizer.step()
+        told.append(training.losses.passes_per_step)
+    assert told == usual
+
+
 def test_three_is_no_power_of_two(training: Training) -> None:
     for _ in range(2):
         for part in range(3):
