@@ -359,10 +359,9 @@ class Watch:
         if not path or not trains or self._thread not in (0, _thread.get_ident()):
             return
         acts = self.trainer == self.scalars.read
-        if (self.trainer is None or acts) and not self.saves_folder:  # the whole checkpoint will be reported
-            weights, state = saving.parts_saved(obj)
-            if weights or state:
-                self.written.add(path, self.scalars.step if acts else self.steps.count, weights_only=not state)
+        alone = (self.trainer is None or acts) and not self.saves_folder  # else the whole checkpoint will be reported
+        if alone and any(parts := saving.parts_saved(obj)):
+            self.written.add(path, self.scalars.step if acts else self.steps.count, weights_only=not parts[1])
         self._saved_at = self._monotonic()
         if self._reporter is not None and self._phase == "save" and self._pid == os.getpid():
             with self._writing:

@@ -182,7 +182,6 @@ WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("list", ("`mpstui ps`",)),
     ("cancle", ("`mpstui stop RUN`",)),
     ("export one two", ("export needs --to", "csv, parquet")),
-    ("export one two --to csv", ("one RUN at a time", "'two'")),
     ("export one --to csvv", ("no --to 'csvv'", "`--to csv`")),
     ("alerts tset", ("no 'tset'", "`test`")),
     ("completion fsh", ("no 'fsh'", "`fish`")),

@@ -58,7 +58,7 @@ def test_one_question_ends_all_that_are_marked(key: str, request_name: str) -> N
     async def play(driver: Driver) -> None:
         await driver.press("space", "space", "down", "space", "up", key)  # not the third, which is then selected
         await driver.sees("2 runs?" if key != "r" else "3 runs?")
-        assert "CIFAR 0  43m 09s of work is in no checkpoint" in driver.text
+        assert "CIFAR 0  43m 10s of work is in no checkpoint" in driver.text
         assert "Together 1h 26m of work is in no checkpoint." in driver.text
         assert ("1 cannot: this run has ended." in driver.text) is (key != "r")
         assert not world.actions.asked
