@@ -39,7 +39,7 @@ class _Root:
         """Of the usual step: what an epoch leaves over makes a smaller one, or swells the next epoch's first."""
         self._is_usual = False
         self._unlike = 0
-        """The newest steps that had other numbers of passes."""
+        """How many of the newest steps had another number of passes; the second one in a row is the usual one now."""
         self.proven: set[float] = set()
 
     def stepped(self, evaluations: int) -> None:
@@ -49,7 +49,7 @@ class _Root:
                 self._is_usual, self._unlike = True, 0
             else:
                 self._unlike += 1
-                if self._unlike > self._is_usual:
+                if not self._is_usual or self._unlike == 2:
                     self.passes_per_step, self._is_usual, self._unlike = passes, False, 0
             if self.divisor is not None and passes == self.divisor:
                 self.proven.add(self.divisor)
