@@ -1,4 +1,4 @@
-"""Files that others write, followed by their path: which file it is, what was added to it, and how long to read."""
+"""Follow files that others write: is it still the same file, what was added to it, and how long may reading take."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ _WITNESS_BYTES = 32
 
 
 class FollowedFile:
-    """One file that grows; it may not exist yet, be replaced, be cut, or be cut and written again past where it was.
+    """One file that grows. It may not exist yet, be replaced, be truncated, or be truncated and grow past the old end.
 
-    It is another file when its inode is another one, when it is shorter than what was read of it, or when other bytes
-    stand before the place that was read to. NULs there are a hole: a capped log gives its front back to the disk.
+    It counts as another file when its inode changed, when it is shorter than what was read of it, or when the last
+    bytes that were read are no longer there. NULs in their place are a hole, not a change: the front of a capped log is
+    given back to the disk.
     """
 
     def __init__(self, path: Path, *, start: int = 0, witness: bytes = b"") -> None:
-        """``witness``: the bytes before ``start``, where they were read already."""
+        """``witness``: the last bytes before ``start``, if they are known; see :attr:`witness`."""
         self.path = path
         self.offset = start
-        """Bytes read; of another file it begins at 0 again."""
+        """Bytes read so far; 0 again when it turns out to be another file."""
         self.size = 0
-        """Of the file at the last look."""
+        """Bytes in the file when it was last polled."""
         self.changed_at: float | None = None
-        """Modification time of the file, Unix seconds; None while there is no file."""
+        """When the file was modified, Unix seconds; None while there is no file."""
         self.restarts = 0
         """How often it turned out to be another file."""
         self.unreadable = False
-        """Whether the file is there and cannot be opened."""
+        """Whether the file exists but cannot be opened."""
         self._name = str(path)
         self._identity: tuple[int, int] | None = None
         self._mark: tuple[int, int, int] | None = None
         self.witness = witness
-        """The bytes before ``offset``."""
+        """The last few bytes before ``offset``: a file that no longer holds them is another one."""
 
     def paths(self) -> Sequence[Path]:
-        """The files that are followed."""
+        """The files being followed."""
         return (self.path,)
 
     @property
     def unread_bytes(self) -> int:
-        """What the file holds beyond what was read."""
+        """How many bytes the file holds beyond those read."""
         return max(0, self.size - self.offset)
 
     def poll(self) -> bool:
-        """Look at the file; True when it is not as it was. One that is gone for a moment keeps what was read of it."""
+        """Look at the file; True if it changed. One that is missing for a moment keeps its place."""
         try:
             found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
         except (OSError, ValueError):  # ValueError: a name that no file can have
@@ -72,7 +73,7 @@ class FollowedFile:
         return True
 
     def peek(self, limit: int) -> bytes:
-        """The next bytes, ``limit`` at most; none at the end, and while there is no file to read."""
+        """The next bytes, at most ``limit``, without moving past them; none at the end or while there is no file."""
         try:
             descriptor = self._open()
         except OSError as error:
@@ -89,18 +90,18 @@ class FollowedFile:
             os.close(descriptor)
 
     def advance(self, data: bytes) -> None:
-        """These bytes have been read."""
+        """Move past ``data``, which was peeked at."""
         self.offset += len(data)
         self.witness = (self.witness + data[-_WITNESS_BYTES:])[-_WITNESS_BYTES:]
 
     def take(self, limit: int) -> bytes:
-        """The next bytes, which thereby are read."""
+        """Read the next bytes and move past them."""
         data = self.peek(limit)
         self.advance(data)
         return data
 
     def _open(self) -> int:
-        """The file opened, and compared with what was seen of it."""
+        """Open the file, and start over if it is another one than before."""
         descriptor = storage.open_descriptor(self._name)
         try:
             found = os.fstat(descriptor)
@@ -123,9 +124,9 @@ class FollowedFile:
 
 
 class FollowedFiles(FollowedFile):
-    """Several files that tell of one thing, followed by whether any of them changes; its offset counts in all of them.
+    """Several files that belong together, polled as one; ``size`` and ``offset`` are totals over all of them.
 
-    What is read, and that one of them was replaced, is the business of whoever reads them.
+    Reading them, and noticing that one was replaced, is up to the caller.
     """
 
     def __init__(self, path: Path, files: Callable[[], Iterable[Path]]) -> None:
@@ -137,7 +138,7 @@ class FollowedFiles(FollowedFile):
         return tuple(self._files())
 
     def poll(self) -> bool:
-        """Look at the files; True when one is not as it was. After any change there is something to be read."""
+        """Look at the files; True if one changed. After any change, at least one byte counts as unread."""
         marks = [mark for path in self._files() if (mark := storage.stamp(path)) is not None]
         if marks == self._marks:
             return False
@@ -157,24 +158,24 @@ class Growth(NamedTuple):
     offset: int = 0
     """Where ``data`` begins in the file."""
     restarted: bool = False
-    """The file is another one (or was cut): forget what was read before."""
+    """The file is another one, or was truncated: forget what was read before."""
     more: bool = False
     """The budget ended before the file did."""
     dropped_lines: int = 0
-    """Lines too long to be kept."""
+    """How many lines were too long to keep."""
 
 
 class LineTail(FollowedFile):
-    """Complete lines as they are added: a torn last line is "not yet"."""
+    """A file read in complete lines: a last line without its newline is not there yet."""
 
     def __init__(self, path: Path, *, start: int = 0) -> None:
         super().__init__(path, start=start)
         self._skipping = False
-        """In the middle of a line that is too long."""
+        """Whether the next bytes belong to a line that is too long."""
         self._more = False
 
     def read(self, budget_bytes: int = SLICE_BYTES) -> Growth:
-        """Complete lines that were added, at most about ``budget_bytes`` of them; never raises for a file's sake."""
+        """The complete lines that were added, about ``budget_bytes`` at most. No state of the file makes it raise."""
         before, want = self.restarts, max(4096, budget_bytes)
         changed = self.poll() or self._more or self._skipping
         data = self.peek(want) if changed and self.changed_at is not None else b""
@@ -192,12 +193,12 @@ class LineTail(FollowedFile):
         start, too_long = self.offset, not end and len(data) >= LONGEST_LINE_BYTES
         self._skipping = self._skipping or too_long
         self.advance(data if too_long else data[:end])
-        # More is there when the file goes on beyond the bytes looked at; a torn last line alone is not "more".
+        # "More" means bytes beyond those looked at; an unfinished last line does not count.
         self._more = start + len(data) < self.size
         return Growth(data[:end], start, restarted, self._more, int(too_long))
 
     def _skip(self, data: bytes) -> bytes:
-        """What follows the line that is too long; nothing while its end has not come."""
+        """Drop the rest of the line that is too long; returns what follows it, if its end has come."""
         line = data[: data.find(b"\n") + 1 or len(data)]
         self.advance(line)
         self._skipping = not line.endswith(b"\n")
@@ -205,9 +206,9 @@ class LineTail(FollowedFile):
 
 
 class RecordFile(Generic[T]):
-    """A small file that holds one JSON object and is replaced whole; read when its stat says so.
+    """A small file that holds one JSON object and is replaced as a whole; read again only if its stat changed.
 
-    ``value`` is what the file holds now, None when it is missing or unreadable; ``error`` says what is wrong with it.
+    ``value`` is what the file holds now, None if it is missing or unreadable; ``error`` says what is wrong with it.
     """
 
     def __init__(self, path: Path, parse: Callable[[Mapping[str, Any]], T]) -> None:
@@ -215,9 +216,9 @@ class RecordFile(Generic[T]):
         self.error: str | None = None
         self.newer = False
         self.raw: Mapping[str, Any] = {}
-        """The object as it stands in the file, {} when there is none."""
+        """The object as it stands in the file; empty if there is none."""
         self.modified_ns: int | None = None
-        """Of the file, nanoseconds of Unix time."""
+        """When the file was modified, nanoseconds of Unix time."""
         self._parse = parse
         self._name = str(path)  # without the path itself, 500 runs that have ended take 3 MB less
         self._mark: tuple[int, int, int] | None = None
@@ -227,7 +228,7 @@ class RecordFile(Generic[T]):
         return Path(self._name)
 
     def read(self) -> bool:
-        """Look at the file; True when its content is another one than before."""
+        """Look at the file; True if its content may have changed."""
         try:
             found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
         except OSError as error:
@@ -246,31 +247,31 @@ class RecordFile(Generic[T]):
         except NewerSchema as error:
             self.newer, self.error = True, f"{self.path.name}: {error}"
         except (UnreadableRecord, OSError, TypeError, ValueError, AttributeError, KeyError) as error:
-            # Whatever the parser of a record stumbles over, the file is the one to blame: it is not ours.
-            self.error, self._mark = f"{self.path.name}: {error}", None  # perhaps it is just being written: look again
+            # Anybody may have written the file: whatever its parser stumbles over, the file is at fault.
+            self.error, self._mark = f"{self.path.name}: {error}", None  # it may be half written: read it again
         return True
 
 
 class Occasional(Generic[T]):
-    """A value that is looked up again after some seconds, and at once when what was told of it has changed."""
+    """A cached value: looked up again after some seconds, or at once if the key it was looked up for has changed."""
 
     def __init__(self, every_seconds: float, nothing: T) -> None:
         self._every_seconds = every_seconds
         self._value = nothing
-        self._looked: tuple[float, object] | None = None
+        self._looked_up: tuple[float, object] | None = None
 
-    def get(self, now: float, told: object, look: Callable[[], T]) -> T:
-        """The value; ``look`` is called where it is due."""
-        if self._looked is None or now - self._looked[0] >= self._every_seconds or told != self._looked[1]:
-            self._looked, self._value = (now, told), look()
+    def get(self, now: float, key: object, look_up: Callable[[], T]) -> T:
+        """The value; calls ``look_up`` if it is due."""
+        if self._looked_up is None or now - self._looked_up[0] >= self._every_seconds or key != self._looked_up[1]:
+            self._looked_up, self._value = (now, key), look_up()
         return self._value
 
 
 class Budget:
-    """Seconds that may still be spent; always allows the first slice, so that every refresh gets further."""
+    """Seconds that may be spent on reading. Callers read one slice before they ask: every refresh gets further."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> None:
-        """``clock``: what counts them; `time.thread_time` where a busy machine must not shorten an answer."""
+        """``clock``: `time.thread_time` where a busy machine must not shorten an answer."""
         self._clock = clock
         self._deadline = clock() + seconds
 
@@ -281,7 +282,7 @@ class Budget:
 
 
 def last_lines(path: Path, budget_bytes: int) -> bytes:
-    """The complete lines within the last ``budget_bytes`` of a file; nothing when it cannot be read."""
+    """The complete lines within the last ``budget_bytes`` of a file; nothing if it cannot be read."""
     try:
         with storage.open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -295,7 +296,7 @@ def last_lines(path: Path, budget_bytes: int) -> bytes:
 
 
 def after_hole(descriptor: int, offset: int, size: int) -> int:
-    """The next offset that holds data, ``size`` where none does: a capped log gives its front back to the disk."""
+    """The first offset from ``offset`` on that is not in a hole; ``size`` if all the rest is one."""
     if not hasattr(os, "SEEK_DATA") or offset >= size or os.pread(descriptor, 1, offset) != b"\0":
         return offset
     try:
@@ -305,7 +306,7 @@ def after_hole(descriptor: int, offset: int, size: int) -> int:
 
 
 def hundredths(read_bytes: int, size: int) -> float:
-    """How much of a file has been read, rounded down to hundredths: 1.0 says all of it."""
+    """The part of a file that has been read, rounded down to hundredths: only all of it is 1.0."""
     return min(read_bytes, size) * 100 // size / 100 if size > 0 else 0.0
 
 
