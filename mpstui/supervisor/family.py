@@ -89,10 +89,10 @@ def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
     return Family(leader, tuple(member for member in family.others if member != leader))
 
 
-def linux_supervises(pid: int, proc: Path = Path("/proc")) -> bool:
+def linux_supervises(pid: int) -> bool:
     """Whether a process is a run's supervisor; False where there is no ``/proc``."""
     try:
-        return _SUPERVISOR in (proc / str(pid) / "cmdline").read_bytes()
+        return _SUPERVISOR in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False  # gone meanwhile
 
@@ -118,7 +118,7 @@ def show_run(run: Path, instead_of: str) -> None:
             os.close(memory)
 
 
-def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
+def linux_heirs(run_lock: Path, mark: bytes) -> set[int]:
     """Pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
 
     Sees only this user's processes; returns nothing where there is no ``/proc``. Costs about 30 microseconds per
@@ -126,8 +126,8 @@ def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[
     """
     if not sys.platform.startswith("linux"):
         return set()
-    pids = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
-    return {pid for pid in pids if pid != os.getpid() and _is_heir(pid, run_lock, mark, proc)}
+    pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+    return {pid for pid in pids if pid != os.getpid() and _is_heir(pid, run_lock, mark)}
 
 
 def adopt_orphans() -> bool:
@@ -142,7 +142,7 @@ def adopt_orphans() -> bool:
         return False
 
 
-def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
+def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes) -> set[int]:
     """Pids that became children of this process when their parents died; those that have ended are collected.
 
     Args:
@@ -156,23 +156,23 @@ def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, p
         if not found.alive:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(found.pid, os.WNOHANG)
-    return {found.pid for found in mine if found.alive and not _is_anothers(found.pid, mark, proc)}
+    return {found.pid for found in mine if found.alive and not _is_anothers(found.pid, mark)}
 
 
-def _is_anothers(pid: int, mark: bytes, proc: Path) -> bool:
+def _is_anothers(pid: int, mark: bytes) -> bool:
     try:
-        marks = {word for word in environment_of(pid, proc) if word.startswith(_MARKS)}
+        marks = {word for word in environment_of(pid) if word.startswith(_MARKS)}
         return not marks <= {mark}
     except OSError:
         return True  # gone meanwhile, or owned by another user now: not ours to touch
 
 
-def _is_heir(pid: int, run_lock: Path, mark: bytes, proc: Path) -> bool:
+def _is_heir(pid: int, run_lock: Path, mark: bytes) -> bool:
     try:
-        if mark in environment_of(pid, proc):
+        if mark in environment_of(pid):
             # A run launched from inside this one has a supervisor that carries our mark, and a life of its own.
-            return not linux_supervises(pid, proc)
-        return has_open(pid, run_lock, proc=proc)
+            return not linux_supervises(pid)
+        return has_open(pid, run_lock)
     except OSError:
         return False  # gone meanwhile, or somebody else's
 

@@ -80,12 +80,12 @@ def stay_awake(pid: int) -> None:
         )
 
 
-def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | None:
+def memory_kill_report(pid: int, since: float) -> str | None:
     """What a JetsamEvent report written after ``since`` says about ``pid``; fast enough for the exit record."""
     if not ON_MACOS:
         return None
     with contextlib.suppress(OSError):
-        found = [(path.stat().st_mtime, path) for path in folder.glob("JetsamEvent-*.ips")]
+        found = [(path.stat().st_mtime, path) for path in REPORTS.glob("JetsamEvent-*.ips")]
         for moment, path in sorted(found, reverse=True):
             if moment >= since and (text := parse_jetsam(storage.read_text(path), pid)):
                 return text

@@ -263,16 +263,16 @@ def is_same(table: ProcessTable, identity: ProcessIdentity) -> bool:
     return found is not None and found.start == identity.start and found.alive
 
 
-def environment_of(pid: int, proc: Path = Path("/proc")) -> list[bytes]:
+def environment_of(pid: int) -> list[bytes]:
     """What a process was started with, as ``NAME=value`` (Linux); nothing of a zombie.
 
     Raises:
         OSError: it is gone, of another user, or there is no ``/proc``.
     """
-    return (proc / str(pid) / "environ").read_bytes().split(b"\0")
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
-def has_open(pid: int, *files: Path, proc: Path = Path("/proc")) -> bool:
+def has_open(pid: int, *files: Path) -> bool:
     """Whether a process has one of these files open for writing, as an heir of a lock does (Linux).
 
     Having it open for reading proves nothing: a screen asks whether a lock is held, a backup copies the file.
@@ -281,13 +281,13 @@ def has_open(pid: int, *files: Path, proc: Path = Path("/proc")) -> bool:
         OSError: it is gone, of another user, or there is no ``/proc``.
     """
     names = {str(file) for file in files}
-    with os.scandir(proc / str(pid) / "fd") as entries:
-        return any(os.readlink(entry.path) in names and writes(proc / str(pid), entry.name) for entry in entries)  # noqa: PTH115
+    with os.scandir(f"/proc/{pid}/fd") as entries:
+        return any(os.readlink(entry.path) in names and writes(pid, entry.name) for entry in entries)  # noqa: PTH115
 
 
-def writes(process: Path, descriptor: str) -> bool:
-    """Whether a process, by its folder in ``/proc``, has opened this for writing. Raises OSError."""
-    flags = re.search(rb"^flags:\s*([0-7]+)", (process / "fdinfo" / descriptor).read_bytes(), re.MULTILINE)
+def writes(pid: int, descriptor: str) -> bool:
+    """Whether a process has opened this descriptor for writing (Linux). Raises OSError."""
+    flags = re.search(rb"^flags:\s*([0-7]+)", Path(f"/proc/{pid}/fdinfo/{descriptor}").read_bytes(), re.MULTILINE)
     return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
 

@@ -170,17 +170,17 @@ def mark_of(run: RunDir) -> bytes:
     return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
 
 
-def is_marked(run: RunDir, pid: int, proc: Path = Path("/proc")) -> bool:
+def is_marked(run: RunDir, pid: int) -> bool:
     """Whether a process named by a record proves, by its environment, lock or output, that it belongs to this run.
 
     A pid and a start time in a file prove little: the file may be forged, restored or copied. Also True where the
     system does not tell: on macOS, and for a process that may not be inspected.
     """
     try:
-        if mark_of(run) in liveness.environment_of(pid, proc):
+        if mark_of(run) in liveness.environment_of(pid):
             return True
         outputs = [run.attempt(number).output for number in run.attempt_numbers()]
-        return liveness.has_open(pid, run.run_lock, *outputs, proc=proc)
+        return liveness.has_open(pid, run.run_lock, *outputs)
     except OSError:
         return True
 

@@ -37,9 +37,9 @@ _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
 R = TypeVar("R")
 
 
-def evidence_from_log(path: Path, signal: int | None = None, exit_code: int | None = None) -> Evidence:
+def evidence_from_log(path: Path) -> Evidence:
     """Return the evidence of a log file; raises ``OSError`` when it cannot be read."""
-    return Evidence(lines=log_lines(path), signal=signal, exit_code=exit_code)
+    return Evidence(lines=log_lines(path))
 
 
 def evidence_of(snapshot: RunSnapshot) -> Evidence:

@@ -18,6 +18,8 @@ from .lasting import lasted
 
 MOST_COMPARED = 20
 """How many runs can be compared at once."""
+_OTHER_BESTS = 4
+"""How many metrics besides the compared one are shown with their best values."""
 BROKEN_MARK = "✗"
 """Beside the best value of a run that no longer measures anything finite."""
 Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
@@ -116,10 +118,10 @@ def _heading(setting: str) -> str:
     return setting if is_named(setting) else "program" if place == "0" else f"argument {place}"
 
 
-def other_bests(snapshots: Sequence[RunSnapshot], metric: str, most: int = 4) -> list[Column]:
-    """The best values of further metrics that have a better direction; those measured in validation come first."""
+def other_bests(snapshots: Sequence[RunSnapshot], metric: str) -> list[Column]:
+    """The best values of a few more metrics that have a better direction; those measured in validation come first."""
     names = [name for name in metrics_of(snapshots) if name != metric and better(name) is not None]
-    return [_bests(snapshots, name, f"best {name}") for name in names[:most]]
+    return [_bests(snapshots, name, f"best {name}") for name in names[:_OTHER_BESTS]]
 
 
 def _bests(snapshots: Sequence[RunSnapshot], metric: str, title: str) -> Column:

@@ -19,8 +19,7 @@ LOOKING_SHARE = 0.01
 class OpenFiles:
     """Listed once for all runs that ask at about the same time."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
-        self._proc = proc
+    def __init__(self) -> None:
         self._found: dict[str, list[tuple[int, Path]]] = {}
         self._look_at = 0.0
 
@@ -37,23 +36,20 @@ class OpenFiles:
         for name in map(os.path.realpath, files):
             for pid, descriptor in self._found.get(name, ()):
                 with suppress(OSError):  # it has ended, or has closed it
-                    process = self._proc / str(pid)
-                    if writes(process, descriptor.name) and os.readlink(descriptor) == name:  # noqa: PTH115
+                    if writes(pid, descriptor.name) and os.readlink(descriptor) == name:  # noqa: PTH115
                         yield pid
 
     def _listed(self) -> dict[str, list[tuple[int, Path]]]:
         found: dict[str, list[tuple[int, Path]]] = {}
-        for pid in self._pids():
-            with suppress(OSError), os.scandir(self._proc / pid / "fd") as entries:
+        try:
+            pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+        except OSError:  # a system without it
+            return found
+        for pid in pids:
+            with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
                 for entry in entries:
                     with suppress(OSError):
                         name = os.readlink(entry.path)  # noqa: PTH115
                         if name.startswith("/") and not name.startswith("/dev/"):
                             found.setdefault(name, []).append((int(pid), Path(entry.path)))
         return found
-
-    def _pids(self) -> list[str]:
-        try:
-            return [name for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208
-        except OSError:  # a system without it
-            return []

@@ -104,7 +104,7 @@ def read_settings(path: Path) -> AlertSettings | None:
     return found
 
 
-def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None = None) -> dict[str, Any]:
+def compose(event: str, run: RunDir, attempt: int, text: str) -> dict[str, Any]:
     """The alert; what cannot be read is null. ``text`` is the whole sentence, the other fields are its parts."""
     spec = storage.read_or_none(Spec, run.spec)
     exit_record = storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
@@ -126,7 +126,7 @@ def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None 
         "loss": beat.loss if beat else None,
         "host": os.uname().nodename,
         "dir": str(run.path),
-        "time": time.time() if now is None else now,
+        "time": time.time(),
     }
 
 
@@ -154,17 +154,17 @@ def deliver(
     return arrived
 
 
-def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> Outcome:
+def post(url: str, body: bytes) -> Outcome:
     """POST JSON and report the result, without the address: it may hold a token. Redirects are not followed."""
     if not is_safe_address(url):
         return Outcome(False, "not sent: the address must begin with https://")
     here = [urllib.request.ProxyHandler({})] if url.startswith("http:") else []  # a proxy cannot reach this machine
     opener = urllib.request.build_opener(_NoRedirect, *here)
     before = signal.signal(signal.SIGALRM, _too_late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)  # urllib's own limit applies to each packet, not to the whole
+    signal.setitimer(signal.ITIMER_REAL, WEBHOOK_SECONDS)  # urllib's own limit applies to each packet, not to the whole
     try:
         request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "mpstui"})
-        with opener.open(request, timeout=seconds) as response:
+        with opener.open(request, timeout=WEBHOOK_SECONDS) as response:
             return Outcome(200 <= response.status < 300, f"HTTP {response.status}")
     except urllib.error.HTTPError as error:
         return Outcome(False, f"HTTP {error.code}")

@@ -31,7 +31,7 @@ def test_line_numbers_are_true_at_the_end_of_a_large_file(tmp_path: Path) -> Non
     log = tmp_path / "large.log"
     steps = 40_000
     log.write_bytes(STEP * steps + OOM)
-    finding = diagnose(evidence_from_log(log, exit_code=1))[0]
+    finding = diagnose(evidence_from_log(log))[0]
     assert finding.id == "mps_oom"
     assert finding.evidence[0].line == steps + 1
 
