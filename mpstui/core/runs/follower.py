@@ -121,12 +121,12 @@ class RunFollower:
         return self._full or self.points is None
 
     @property
-    def owes_best(self) -> bool:
+    def lacks_best(self) -> bool:
         """Whether its best values are unknown because it is too long to be read for a list."""
         return False
 
-    def look_through(self, budget: Budget) -> None:
-        """Continue looking for them; the next :meth:`refresh` shows them."""
+    def read_best(self, budget: Budget) -> None:
+        """Read on for the best values; the next :meth:`refresh` shows what was found."""
 
     @property
     def settled(self) -> bool:
@@ -139,11 +139,15 @@ class RunFollower:
         return self._failed or not unread
 
     @property
-    def owed_bytes(self) -> int:
-        """How much its curve for the list still lacks; negative: nothing was read, not even the numbers."""
+    def unread(self) -> bool:
+        """Whether nothing of it has been read, not even the newest numbers."""
         external = self.external
-        unread = self._pending or (external is not None and not external.newest and external.behind)
-        return -1 if unread else external.pending_bytes if external is not None else 0
+        return self._pending or (external is not None and not external.newest and external.behind)
+
+    @property
+    def list_pending_bytes(self) -> int:
+        """How much is still to be read for its row in the list."""
+        return self.external.pending_bytes if self.external is not None else 0
 
     @property
     def complete(self) -> bool:

@@ -31,8 +31,8 @@ REFRESH_SECONDS = 0.05
 GLANCE_SECONDS = 0.005
 """Of these, the share of a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
-LOOKING_THROUGH_SECONDS = 0.03
-"""How long one refresh may read long runs of stores, for the best values that a list shows."""
+BEST_SECONDS = 0.03
+"""How long one refresh may read long runs of stores for the best values that a list shows."""
 KEPT_AT_ONCE = 8
 """So many summaries are written even if no time is left: the next start finds them although we may leave soon."""
 SETTLED_SECONDS = 1.0
@@ -122,9 +122,10 @@ class Monitor:
             if seconds < FEW_SECONDS or schedule.due(key, seconds):
                 reader.refresh(full=False, budget=NO_TIME)
         budget = Budget(REFRESH_SECONDS, clock)  # for the newest numbers of all, then for histories, the shortest first
-        for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
+        behind = [reader for _, reader in others if not reader.caught_up]
+        for reader in sorted(behind, key=lambda one: (not one.unread, one.list_pending_bytes)):
             if not budget.spent:
-                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
+                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.unread else budget)
         if self.watched.grows:
             self.watched.look(self._runs.values())
         ours: dict[str, RunSnapshot | None] = {key: known.snapshot for key, known in self._recalled.items()}
@@ -134,7 +135,7 @@ class Monitor:
         snapshots = self._placed(list(shown.values()))
         self._remember(budget)
         if self._kept is not None and self.watched:
-            self.watched.look_through(Budget(LOOKING_THROUGH_SECONDS, clock))
+            self.watched.read_best(Budget(BEST_SECONDS, clock))
         wanted = {focus, *selected}
         self._available = {key: held for key, held in self._available.items() if key in wanted}
         return tuple(
@@ -169,9 +170,7 @@ class Monitor:
         """Whether a run that is selected in the list, and was never read in full, must wait for unread ones."""
         known = self._recalled.get(key) or self.reader(key)
         seen = known.snapshot if known is not None else None
-        return (seen is None or seen.brief) and any(
-            one.snapshot is None or one.owed_bytes < 0 for one in self._runs.values()
-        )
+        return (seen is None or seen.brief) and any(one.snapshot is None or one.unread for one in self._runs.values())
 
     def _remember(self, budget: Budget) -> None:
         """Save what was read of ended runs, as far as there is time."""
@@ -188,8 +187,8 @@ class Monitor:
     @property
     def is_behind(self) -> bool:
         """Whether ended runs have yet to be read through for the first time."""
-        owes = bool(self.watched) and self.watched.owes_best
-        return owes or any(reader.settled and not reader.caught_up for reader in self._runs.values())
+        lacks = bool(self.watched) and self.watched.lacks_best
+        return lacks or any(reader.settled and not reader.caught_up for reader in self._runs.values())
 
     def read_on(self, focus: str, seconds: float) -> int:
         """Continue reading the history of the run in focus, without a snapshot: between refreshes, at any time.

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from .lineage import Lineage
     from .recalled import RecalledRun
 
-_MORE_THAN_ANY = 1 << 62
-"""Bytes: of unread runs, those with short logs come first."""
+
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 
 
@@ -129,9 +128,8 @@ class RunReader(RunFollower):
         return super().caught_up and (self._extremes.complete or self._failed or bool(self._recalled))
 
     @property
-    def owed_bytes(self) -> int:
-        owed = super().owed_bytes
-        return owed + self._extremes.pending_bytes if owed >= 0 else self._output_bytes - _MORE_THAN_ANY
+    def list_pending_bytes(self) -> int:
+        return self._output_bytes if self.unread else super().list_pending_bytes + self._extremes.pending_bytes
 
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         if self.snapshot is not None and self._full >= full and self.witnesses.unchanged():
@@ -394,7 +392,7 @@ class RunReader(RunFollower):
             readers=self._told_by(),
             loading=full and not self.complete,
             brief=not full,
-            unread=self.owed_bytes < 0,
+            unread=self.unread,
             extremes=self._known_extremes(curves, full),
             ranks=self.heartbeats.ranks() if full else (),
         )

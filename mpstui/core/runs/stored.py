@@ -88,8 +88,12 @@ class StoredReader(ForeignReader):
         return self._failed or (self._seen and not self._begun_again and (self._passes_over or super().caught_up))
 
     @property
-    def owed_bytes(self) -> int:
-        return 0 if self._passes_over and self._seen else super().owed_bytes
+    def unread(self) -> bool:
+        return not (self._passes_over and self._seen) and super().unread
+
+    @property
+    def list_pending_bytes(self) -> int:
+        return 0 if self._passes_over and self._seen else super().list_pending_bytes
 
     @property
     def pending_bytes(self) -> int:
@@ -110,12 +114,12 @@ class StoredReader(ForeignReader):
         return self.external is not None and not self._whole and self.external.file.size > LIST_BYTES
 
     @property
-    def owes_best(self) -> bool:
+    def lacks_best(self) -> bool:
         if not (self._seen and self._passes_over) or self._failed:
             return False
         return self._best_at != self._mark() or (self._best is not None and self._is_over())
 
-    def look_through(self, budget: Budget) -> None:
+    def read_best(self, budget: Budget) -> None:
         if self._best is None:
             self._best = BestReader(self.stored, self.machine.clock, _InLists())
         mark, stamps = self._mark(), stamps_of(self.stored.files())
@@ -248,7 +252,7 @@ class StoredReader(ForeignReader):
             readers=f"{self.stored.store}: {external.source}" if external is not None else None,
             loading=full and external is not None and external.behind,
             brief=not full,
-            unread=self.owed_bytes < 0,
+            unread=self.unread,
             kept=external.kept if full and external is not None else (),
             started=told.started,
             attempt_started=told.started,

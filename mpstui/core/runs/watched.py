@@ -141,7 +141,7 @@ class WatchedReader(ForeignReader):
             readers=self._told_by(),
             loading=self.external is not None and self.external.behind,
             brief=not full,
-            unread=self.owed_bytes < 0,
+            unread=self.unread,
             kept=self.external.kept if full and self.external is not None else (),
             settings=self._arguments,
             log_exception=exception,

@@ -113,15 +113,15 @@ class Watching(dict[str, "RunFollower"]):
         return self._add(run.key, reader_of(run, self._machine, self._columns, self._kept))
 
     @property
-    def owes_best(self) -> bool:
-        """Whether there are long runs that nobody has read through."""
-        return any(reader.owes_best for reader in self.values())
+    def lacks_best(self) -> bool:
+        """Whether the best values of a long run are still unknown."""
+        return any(reader.lacks_best for reader in self.values())
 
-    def look_through(self, budget: Budget) -> None:
-        """Read on in the next long run for its best values."""
-        found = next((reader for reader in self.values() if reader.owes_best), None)
+    def read_best(self, budget: Budget) -> None:
+        """Read on for the best values of the first long run that lacks them."""
+        found = next((reader for reader in self.values() if reader.lacks_best), None)
         if found is not None:
-            found.look_through(budget)
+            found.read_best(budget)
 
     def _add(self, key: str, reader: RunFollower) -> str:
         self.setdefault(key, reader)
