@@ -39,7 +39,7 @@ SKETCH_GROWTH = 1.05
 
 
 class WitnessReader:
-    """Looks at one run directory again and again."""
+    """Reads the witnesses of one run's state again and again: records, locks, processes."""
 
     def __init__(self, run: RunDir, machine: LocalMachine) -> None:
         self.run = run
@@ -57,10 +57,10 @@ class WitnessReader:
         self._rehearsed: dict[int, int] = {}
         """Finished rehearsals, and the attempts that they rehearsed for."""
         self.settled = False
-        """Nothing of the run is alive and nothing is pending: only a new attempt can change it."""
+        """Whether nothing of the run is alive or pending: only a new attempt can change it."""
         self.same_boot: bool | None = None
         self.seen = RunWitnesses()
-        """What was last seen, except the phase of the heartbeat."""
+        """What was last seen, without the phase of the heartbeat."""
         self.verdict = StateVerdict(State.STARTING, "")
         self.trainer_lives = False
         self._judged: RunWitnesses | None = None
@@ -70,11 +70,11 @@ class WitnessReader:
         self._locks = (run.supervisor_lock, run.run_lock)
 
     def unchanged(self) -> bool:
-        """Whether a settled run is still as it was: two stats. A new attempt replaces ``status.json`` in its folder."""
+        """Whether a settled run is unchanged, by two stats: a new attempt replaces ``status.json`` in its folder."""
         return self.settled and self._marks(self._folder_time()) == self._mark
 
     def believe(self) -> None:
-        """Treat it as settled in its present state: an earlier process has looked at it."""
+        """Treat it as settled as it is now: an earlier process has looked at it."""
         self.settled, self._mark = True, self._marks(self._folder_time())
 
     def poll(self) -> None:
@@ -84,7 +84,8 @@ class WitnessReader:
         age = max(0.0, self.machine.clock() - changed / 1e9) if changed is not None else 0.0
         self.seen = self._gather(age)
         if self.seen.exit is None and not self.seen.supervisor_held and not self.seen.trainer_lives:
-            # Locks were read before the records, and an attempt may have begun in between: no run is lost lightly.
+            # The locks were read before the records, and an attempt may have begun in between: look again before
+            # calling the run lost.
             self.seen = self._gather(age)
 
     def judge(self, phase: str | None) -> StateVerdict:
@@ -101,7 +102,7 @@ class WitnessReader:
         return self.verdict
 
     def trainer(self) -> Process | None:
-        """The trainer's row in the process table, while it lives; none during a pause, which a row would outlast."""
+        """The trainer's row in the process table, while it lives; none during a pause, as the row may be older."""
         status = self.status.value
         identity = status.trainer if status and self.same_boot is not False else None
         if identity and status and status.paused:
@@ -163,8 +164,8 @@ class WitnessReader:
         return found is not None and found.state == "T"
 
     def _find_attempt(self) -> None:
-        """The newest attempt is the one with the highest number, in the status or as a folder. After a rehearsal
-        the run is back where the failed attempt left it."""
+        """The newest attempt has the highest number, in the status or as a folder. A rehearsal that has ended does not
+        count: the run is back where the attempt it rehearsed for left it."""
         told = self.status.value.attempt if self.status.value else 0
         try:
             names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
@@ -200,7 +201,7 @@ class WitnessReader:
         return tuple(pid for pid in self.machine.alive(known) if is_marked(self.run, pid))
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
-        """What reveals a changed folder. Its time alone does not: two changes within one tick of the clock share it."""
+        """What differs once the folder has changed. Its time alone may not: two changes can share one clock tick."""
         return changed, storage.stamp(self._status_name)
 
     def _folder_time(self) -> int | None:
@@ -211,14 +212,14 @@ class WitnessReader:
 
 
 class PointReader:
-    """Follows ``metrics.jsonl``: newest values at once, the whole history in slices, a sample of it until then.
+    """Follows ``metrics.jsonl``: the newest values at once, the whole history in slices, a sample of it until then.
 
     ``newest`` holds the last reported value of every key. Curves are a *sketch* (some hundred lines spread over the
     file) until :meth:`read_history` has been through all of it.
     """
 
     def __init__(self, path: Path, most: int = CAPACITY) -> None:
-        """``most``: buckets per curve, if nothing else shares the memory."""
+        """``most``: buckets per curve unless :meth:`allot` says otherwise."""
         self.path = path
         self.newest: dict[str, Any] = {}
         self.tail = LineTail(path)
@@ -238,7 +239,7 @@ class PointReader:
         return self._history.unread_bytes if self._history is not None and not self.complete else 0
 
     def read_newest(self) -> list[Mapping[str, Any]]:
-        """Records that were added, oldest first; after a long absence only the newest of them."""
+        """The records that were added, oldest first; if they are many, only the newest of them."""
         size = self._size()
         if size - self.tail.offset > NEWEST_BYTES * 4:
             self.tail = LineTail(self.path, start=size - NEWEST_BYTES)  # a partial line at the start is no record
@@ -259,7 +260,7 @@ class PointReader:
             self.newest.update(record)
 
     def sketch(self, names: frozenset[str] | None = None) -> None:
-        """Redraw the sketch if the file has outgrown it."""
+        """Draw the sketch again if the file has outgrown it."""
         size, (sketched, held) = self._size(), self._sketched
         lacks = held is not None and names is None
         if not size or (self._sketch.count and not lacks and sketched <= size < sketched * SKETCH_GROWTH):
@@ -272,7 +273,7 @@ class PointReader:
             self._note(records)
 
     def read_history(self, budget: Budget) -> bool:
-        """Go on reading from the beginning; True when something was added."""
+        """Read on, from the beginning of the file; True if something was added."""
         if self._history is None:
             self._history, self._store = LineTail(self.path), SeriesStore(capacity=self._capacity())
         added = False
@@ -290,9 +291,9 @@ class PointReader:
                 return added
 
     def allot(self, buckets: int | None) -> None:
-        """How many buckets all curves together may take; None: each as many as if it were alone.
+        """Set how many buckets all curves together may take; None: no common limit.
 
-        A history held in less detail than it may now have is read again; one with more is kept.
+        A history held in less detail than is allowed now is read again; one held in more detail is kept.
         """
         if buckets is None and self._buckets is not None:
             self.drop_history()
@@ -321,7 +322,7 @@ class PointReader:
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
-    """The objects among the JSON lines of ``data``; of damaged lines only those themselves are lost."""
+    """The objects among the JSON lines of ``data``. A damaged line is left out and costs no other."""
     lines = data.split(b"\n")
     try:
         found = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")

@@ -1,8 +1,7 @@
 """The numbers of any run, followed through its files and attempts: heartbeats, our records, others' logs.
 
-Where the run is, and which files these are, is up to the two kinds of follower:
-:class:`mpstui.core.runs.reader.RunReader` for run directories of ours, and
-:class:`mpstui.core.runs.watched.WatchedReader` for what mpstui did not start.
+Which files these are, and what state the run is in, is up to the subclasses: ``reader.RunReader`` for run directories
+of ours, ``foreign_reader.ForeignReader`` and those derived from it for what mpstui did not start.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from .step_rate import ProgressPace, epochs_done
 
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
 REPORT = "report"
-"""The training code itself, which calls us: nobody knows better."""
+"""The witness that is the training code itself, which calls us: nobody knows better."""
 _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _PLACES = ("step", "epoch", "epoch_step", "loss")
-"""Any of these proves that a program trains; a rate alone may be a setting."""
+"""Any of these proves that a program trains; a learning rate alone may be a setting."""
 _COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
 _PAUSES = 30
-"""Pauses in its output from which the usual one is derived."""
+"""How many pauses in its output the usual one is derived from."""
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
-"""Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
+"""Two counts of one training may differ: it may print micro-batches while the agent sees optimizer steps."""
 
 
 class RunFollower:
@@ -57,7 +56,7 @@ class RunFollower:
         self.capacity = max(CAPACITY, self.columns)
         self.snapshot: RunSnapshot | None = None
         self.pace, self.program_pace = ProgressPace(), ProgressPace()
-        """As we or the agent count, and as the program itself counts."""
+        """The pace by the steps that we or the agent count, and by those the program counts itself."""
         self.heartbeats = Heartbeats(machine, self.pace, self.program_pace)
         self.points: PointReader | None = None
         """Its own metrics, if it is a run of ours."""
@@ -82,14 +81,14 @@ class RunFollower:
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
         """A snapshot of now; the very same object if nothing changed in a run that has settled.
 
-        Whatever its files hold, it never raises: a run that cannot be read says so itself, and hides no other run.
+        It never raises, whatever the files hold: a run that cannot be read says so, and does not hide the others.
 
         Args:
             full: with all curves, events and checkpoints.
         """
         try:
             self.snapshot, self._failed = self._refreshed(full, budget), False
-        except Exception as error:  # noqa: BLE001 - a reader's mistake, or a program's that nobody thought of
+        except Exception as error:  # noqa: BLE001 - a bug in a reader, or files that nobody thought of
             why = f"reading it failed: {type(error).__name__}: {error}"
             self._failed, self._full = True, full
             self.snapshot = self._unreadable(why)
@@ -99,11 +98,11 @@ class RunFollower:
         raise NotImplementedError
 
     def _unreadable(self, why: str) -> RunSnapshot:
-        """Everything that can be said about it without its numbers."""
+        """A snapshot that says why it cannot be read, and all that can be said without its numbers."""
         raise NotImplementedError
 
     def read_on(self, budget: Budget) -> None:
-        """Read only the history further, once a full :meth:`refresh` has begun it."""
+        """Only read on in the history, once a full :meth:`refresh` has begun it."""
         if self._shows_history:
             self._outdated = True
             if self.points is not None:
@@ -117,7 +116,7 @@ class RunFollower:
 
     @property
     def _shows_history(self) -> bool:
-        """Nobody else keeps the curves of what is not ours: they are shown in the list too."""
+        """Whether its whole curves are shown: of a run that is not ours also in the list, as nobody else keeps them."""
         return self._full or self.points is None
 
     @property
@@ -158,25 +157,25 @@ class RunFollower:
         return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
 
     def allot(self, buckets: int | None) -> None:
-        """How many buckets the curves of our own records may take together; None: as many as a single run has."""
+        """Set how many buckets the curves of our own records may take together; None: as many as a single run has."""
         if self.points is not None:
             self.points.allot(buckets)
 
     def rest(self) -> None:
-        """Nobody looks at it in full any more: free the memory of its whole history."""
+        """Free the memory of its whole history: nobody looks at it in full any more."""
         if self.points is not None:
             self.points.drop_history()
         self._full = False
 
     def _read_external(self, budget: Budget, *, anyway: bool = False) -> None:
-        """Read on in what is not ours; earlier attempts' outputs first, so that one curve covers all attempts.
+        """Read on in files that are not ours; earlier attempts' outputs first, so that one curve covers all attempts.
 
         Args:
             anyway: read one slice even if the budget is spent already.
         """
         if (external := self.external) is None:
             return
-        grown = [one.poll() for one in (external, *self._earlier)]  # this one may be empty and an earlier one unread
+        grown = [one.poll() for one in (external, *self._earlier)]  # an earlier one may be unread while this is empty
         if (budget.spent and not anyway) or not any(grown):
             return
         external.preview()
@@ -189,13 +188,13 @@ class RunFollower:
         self.program_pace.feed(found, counts=program is None or program.step is None)
 
     def _numbers(self, attempt: int = 0, *, moving: bool) -> Numbers:
-        """Joined from all witnesses; a run that stands still has neither a speed nor an expected end."""
+        """The numbers, joined from all witnesses; a run that stands still has neither a speed nor an expected end."""
         beats, external = self.heartbeats, self.external
         own, program = beats.own, beats.program
         points = self.points.newest if self.points is not None else {}
         points = points if points.get("attempt", attempt) in (attempt, 0) else {}
         printed = external.newest if external is not None else {}
-        if self._waits:  # what is counted before the first step is not training
+        if self._waits:  # a bar before the first step does not count training
             printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
@@ -230,13 +229,13 @@ class RunFollower:
 
     @property
     def _waits(self) -> bool:
-        """Whether only some progress bar is known, and the agent has seen no step."""
+        """Whether nothing but some progress bar is known, and the agent has seen no step."""
         told = self.external.newest if self.external is not None else {}
         return told.get("undescribed") is True and "loss" not in told and self.heartbeats.agent_waits
 
     @property
     def own_name(self) -> str:
-        """Who writes our own records: ``agent``, ``report``, ``heartbeat`` or a file."""
+        """Who writes our own records: ``agent``, ``report`` or ``heartbeat``; with points alone, their file's name."""
         own = self.heartbeats.own
         if own is None:
             return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
@@ -250,12 +249,12 @@ class RunFollower:
 
     @property
     def _says_all(self) -> bool:
-        """The training code reports its numbers itself: what it prints are the same numbers once more."""
+        """Whether the training code reports its numbers itself: what it prints are the same ones once more."""
         own = self.heartbeats.own
         return own is not None and bool(set(own.reported) - _NO_NUMBERS)
 
     def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
-        """``lead``: the witness whose loss is shown."""
+        """The curves of all witnesses; ``lead`` is the one whose loss is shown."""
         names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
@@ -267,7 +266,7 @@ class RunFollower:
         return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
 
     def _written(self) -> list[float]:
-        """When its output was last written to."""
+        """When each of its files was last written, Unix seconds."""
         files = (self.points.tail if self.points is not None else None, self.external.file if self.external else None)
         moments = [self._output_changed, *(file.changed_at for file in files if file is not None)]
         return [moment for moment in moments if moment is not None]
@@ -278,7 +277,7 @@ class RunFollower:
         return max((*self._written(), *((beat.time,) if beat else ())), default=None)
 
     def _told_by(self) -> str | None:
-        """The name of the file that the numbers come from."""
+        """The name of the file that most of the numbers come from."""
         file = self.heartbeats.file
         if file is not None:
             return "heartbeat" if file.ours else file.path.name
@@ -287,7 +286,7 @@ class RunFollower:
         return self.external.source if self.external and self.external.newest else None
 
     def _condition(self, *, paused: bool = False, process_state: str | None = None) -> Condition:
-        """What it is doing, by its present signs of life."""
+        """How it is doing, judged by its signs of life now."""
         now = self.machine.clock()
         heard = self.heartbeats.signs(now)
         moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
@@ -318,7 +317,7 @@ class RunFollower:
         return assess(signs)
 
     def _usual_pause(self) -> float | None:
-        """Seconds between changes of its output; while there were few, between those of its printed progress."""
+        """Median seconds between changes of its output; while there were few, the average between printed points."""
         if len(self._pauses) > 2:
             from statistics import median
 
@@ -332,7 +331,7 @@ class RunFollower:
 def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:
     """Seconds left at the average speed since the start; None if the completed share is unknown.
 
-    For those who have not watched long enough to know better: lines that were there before have no times.
+    For a run not watched for long enough to know its speed: lines printed before that have no times.
 
     Args:
         printed: the newest line, by the names of a metrics record.
@@ -351,7 +350,8 @@ class JoinedCurves:
         self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
 
     def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
-        """All curves; if several witnesses have one, the lead's, else the first's. The same objects if nothing is new.
+        """All curves; of one that several witnesses have, the lead's, else the first's. Unchanged ones stay the same
+        objects.
 
         Args:
             told: curves by witness; the first counts steps in its own way, the others as the program does.
@@ -386,7 +386,7 @@ class JoinedCurves:
 def _told_apart(
     told: Sequence[tuple[str, Mapping[str, SeriesView]]],
 ) -> Sequence[tuple[str, Mapping[str, SeriesView]]]:
-    """With the losses of several networks that the agent sees beside what the program prints under the same names."""
+    """``told``, with the agent's losses renamed where the program prints others under the same names."""
     (own, seen), *others = told
     if own != "agent":
         return told

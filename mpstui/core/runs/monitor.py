@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.05
 """How long one refresh may read backlogs; checking for changes comes on top."""
 GLANCE_SECONDS = 0.005
-"""Of these, the share of a run whose numbers were never read: enough for the end of its log."""
+"""The share of that for a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
 BEST_SECONDS = 0.03
 """How long one refresh may read long runs of stores for the best values that a list shows."""
 KEPT_AT_ONCE = 8
-"""So many summaries are written even if no time is left: the next start finds them although we may leave soon."""
+"""How many summaries are written even if no time is left: a short-lived process, too, leaves some to the next one."""
 SETTLED_SECONDS = 1.0
 """How often an ended run is checked: somebody may restart it from elsewhere."""
 FEW_SECONDS, MOST_LOOKS_A_SECOND = 0.1, 250
@@ -71,7 +71,7 @@ class Monitor:
 
         Args:
             kept: what earlier processes have read of ended runs; what this one reads is added.
-            availability: the rule for what can be done with a run, for the ``available`` of the runs in focus.
+            availability: says what can be done with a run; it fills ``available`` of the runs in focus.
             columns: the most points per curve in a full snapshot; None: as many as a screen needs.
         """
         self.home = home
@@ -89,7 +89,7 @@ class Monitor:
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
-        """Of live runs: no hint hurries them, otherwise two hundred that write would all be read all the time."""
+        """For live runs. Hints do not hurry them: two hundred that write would otherwise all be read all the time."""
         self._kept, self._all_recalled = kept, False
         self._availability = availability
         self._columns = columns
@@ -144,10 +144,10 @@ class Monitor:
         )
 
     def _find_runs(self) -> None:
-        """Find out which runs there are, and which of the recalled ones have changed."""
+        """Find out which runs exist, and which of the recalled ones have changed."""
         for key, known in list(self._recalled.items()):
             if self._schedule.due(key, SETTLED_SECONDS) and not known.holds():
-                del self._recalled[key]  # and is found again as one that must be read
+                del self._recalled[key]  # found again below, as one that must be read
         found, known_runs = {run.run: run for run in run_dirs(self._folder)}, self._runs.keys() | self._recalled.keys()
         for name in known_runs - found.keys():
             self._runs.pop(name, None)
@@ -167,7 +167,7 @@ class Monitor:
         return RunReader(run, self._machine, columns=self._columns)
 
     def _waits(self, key: str) -> bool:
-        """Whether a run that is selected in the list, and was never read in full, must wait for unread ones."""
+        """Whether a run selected in the list, and never read in full, must wait until no other is unread."""
         known = self._recalled.get(key) or self.reader(key)
         seen = known.snapshot if known is not None else None
         return (seen is None or seen.brief) and any(one.snapshot is None or one.unread for one in self._runs.values())
@@ -243,11 +243,11 @@ class Monitor:
         return snapshots
 
     def hint(self, runs: Iterable[str]) -> None:
-        """Something happened to these runs: the next refresh checks them, even settled ones."""
+        """Something may have happened to these runs: the next refresh checks them, even settled ones."""
         self._schedule.hurry(runs)
 
     def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
-        """Adds their place in the queue to queued runs, which depends on all of them together."""
+        """Give queued runs their place in the queue, which depends on all of them together."""
         queued = [one.run for one in snapshots if one.state is State.QUEUED and not one.job and one.run in self._runs]
         if not queued:
             return tuple(snapshots)
@@ -286,13 +286,13 @@ class Monitor:
         return self.watched.get(key) or self._runs.get(key)
 
     def _by_need(self) -> list[tuple[str, RunFollower]]:
-        """Active runs first, then newest first: a budget that ends early costs what matters least."""
+        """Active runs first, then newest first: a budget that ends early leaves out what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
         runs.sort(key=lambda item: item[1].settled)
         return [*self.watched.items(), *runs]
 
     def _turn_to(self, closely: list[str], buckets: int | None) -> None:
-        """Keep the histories of the runs looked at last, free the others'."""
+        """Keep the histories of the runs looked at most recently; free those of the others."""
         if not closely or self._looked_at[-len(closely) :] == closely:
             return
         held = max(HELD_HISTORIES, len(closely))
@@ -307,9 +307,9 @@ class Monitor:
 
 
 class PollSchedule:
-    """Remembers when each key was last checked.
+    """Decides when each key is checked next.
 
-    A stat of everything, all the time, would be the whole idle load of a monitor with hundreds of ended runs.
+    To stat everything all the time would be the whole idle load of a monitor with hundreds of ended runs.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -332,11 +332,11 @@ class PollSchedule:
         return True
 
     def hurry(self, keys: Iterable[str]) -> None:
-        """Something happened to these: check them next time."""
+        """Check these next time."""
         for key in keys:
             if key in self._next:
                 self._next[key] = 0.0
 
     def forget(self, key: str) -> None:
-        """It is gone."""
+        """Drop a key that is gone."""
         self._next.pop(key, None)

@@ -1,4 +1,9 @@
-"""The newest numbers of a run, joined from its witnesses field by field, and its expected end."""
+"""The newest numbers of a run, each from the witness that knows it best, and when it is expected to end.
+
+Up to four witnesses speak of one training: our own records (a trainer's report, or what the agent sees), a heartbeat
+file of the program's own, what the program prints, and the totals among its arguments. They may count different things
+under one name: micro-batches or optimizer steps, from the start of the process or from that of the training.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +18,27 @@ from ..series.metric_words import NOT_METRICS, respelt
 from .step_rate import ProgressPace
 
 FEWEST_COMPARED = 10
-"""Two counts that are still this low may agree by chance."""
+"""Two counts lower than this may agree by chance."""
 _MOST_APART_SECONDS = 6.0
-"""At most so long between a beat and a printed line that are compared: on a busy machine beats are late."""
+"""How far apart in time a heartbeat and a printed line may be and still be compared: a busy machine delays beats."""
 FEW_POINTS, MANY_TIMES = 60, 8
-"""A printed loss with so few points gives way, in the chart, to one that was seen so many times as often."""
+"""In the chart, a printed loss with fewer points than this gives way to one seen this many times as often."""
 _BEATS_OF_SHORT_EPOCH = 2
+"""An epoch is short if the agent, which looks at the loss once a second, sees at most this many of its losses."""
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "first_epoch", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
 
 
 class Witness(NamedTuple):
-    """What one witness says about a run's numbers, by the names of a metrics record; a loss of None is not finite."""
+    """What one witness says about a run, under the names of a metrics record; a loss of None is not finite."""
 
     name: str
     says: Mapping[str, Any]
 
 
 def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
-    """What a heartbeat and the newest points say together; where both speak, the newer one counts."""
+    """What a heartbeat and the newest points say together; where they differ, the newer one counts."""
     if beat is None:
         return dict(points)
     told = {name: value for name in _OF_BEATS if (value := getattr(beat, name)) is not None}
@@ -40,9 +46,9 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
     newer = (number(points.get("time")) or 0.0) > beat.time
     known = {name: value for name, value in points.items() if value is not None or name == "loss"}
     if beat.loss is None and "loss" not in told and (beat.accumulate or 1) > 1:
-        points = {name: value for name, value in known.items() if name != "loss"}  # it was another loss once
+        points = {name: value for name, value in known.items() if name != "loss"}  # from before it accumulated
     if beat.epoch is not None and (number(known.get("epoch")) or 0) < beat.epoch:
-        known.pop("epoch", None)  # reported at the end of an epoch; the agent has counted on since
+        known.pop("epoch", None)  # reported at the end of an epoch; the agent is in the next one
     return {**told, **known} if newer else {**points, **told}
 
 
@@ -50,26 +56,27 @@ class NumberWitnesses(NamedTuple):
     """All witnesses of one run."""
 
     own: Witness
-    """Heartbeat and points in our formats, from a trainer that reports to us or from the agent in one that does not."""
+    """Heartbeat and points in our formats: from a trainer that reports to us, else from the agent."""
     program: Witness
     """The program's own heartbeat file."""
     printed: Witness
-    """What it prints, or writes into a metric file."""
+    """What the program prints, or writes into a metric file."""
     asked: Witness
-    """The totals among its arguments."""
+    """The totals among the program's arguments."""
     counts_anew: bool = False
     """The agent counts from the start of this process: the program's own steps and epochs are better."""
     counts_updates: bool = False
-    """The agent counts optimizer steps, the program and its arguments those of an environment."""
+    """The agent counts optimizer steps, the program and its arguments count steps of an environment."""
     beats: int = 0
-    """How often the agent has told of this process: it looks at the loss once a second."""
+    """How many heartbeats the agent has written in this process: it looks at the loss once a second."""
     sees_losses: bool = False
     """The agent sees what ``backward`` is called on, which is divided if gradients are accumulated."""
     sees_epochs: bool = False
     """The agent counts epochs, from 1."""
     resumed: bool = False
+    """The attempt began from a checkpoint."""
     done: bool = False
-    """No step follows."""
+    """The training has made its last step."""
 
     def joined(self) -> Numbers:
         """Each number from the witness that knows it best."""
@@ -77,7 +84,7 @@ class NumberWitnesses(NamedTuple):
         by: dict[str, str] = {}
         for count, total, kind in (("step", "steps", integer), ("epoch", "epochs", number)):
             order = (self.own, self.program, self.printed)
-            # Steps derived from epochs and batches serve a run whose steps nobody else counts.
+            # Only if nobody else counts steps may they be derived from epochs and batches.
             told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
             anew = self.counts_anew or (count == "step" and self.counts_updates)
             alike = count == "step" and self.counts_alike
@@ -89,7 +96,7 @@ class NumberWitnesses(NamedTuple):
                 found[count], by[count] = kind(first.says[count]), first.name
             if alike and first is self.own:
                 found[count] = max(found[count], told["step"] or 0)
-            # A total beside the count precedes the arguments, and these precede one that was found elsewhere.
+            # First the total of whoever gave the count, then the arguments, then any other.
             beside = (first or self.own, self.printed) if alike else (first or self.own,)
             totals = (*beside, self.program, self.asked, self.printed, self.own)
             from_zero = first is self.own and self.counts_anew and self.resumed and not alike
@@ -98,7 +105,7 @@ class NumberWitnesses(NamedTuple):
                 if one is self.asked:
                     planned = self._asked(count, planned, first, found.get(count) or 0)
                 if count == "step" and planned is not None and found.get(count) == planned + 1:
-                    planned += 1  # a loop that is left by `if step > max_steps`
+                    planned += 1  # the loop ends with `if step > max_steps: break`
                 if planned is not None and planned >= (found.get(count) or 0):
                     found[total], by[total] = planned, one.name
                     break
@@ -117,7 +124,7 @@ class NumberWitnesses(NamedTuple):
     def metrics(self) -> dict[str, float | None]:
         """What was measured besides loss, rates and learning rate, under the names that the program prints.
 
-        What is seen from outside goes behind what the program itself says of the same: that may be a mean.
+        The program's own value of a metric precedes what the agent saw of it: it may be a mean.
         """
         found: dict[str, float | None] = {}
         spelt: dict[str, str] = {}
@@ -130,7 +137,7 @@ class NumberWitnesses(NamedTuple):
         return found
 
     def _in_epoch(self, first: Witness, order: Sequence[Witness], found: Mapping[str, Any]) -> dict[str, Any]:
-        """The epoch that ``first`` tells as the program prints it, and where in it the training is."""
+        """The epoch that ``first`` tells, numbered as the program prints it, and how far into it the training is."""
         epoch, start = found["epoch"], integer(first.says.get("first_epoch"))
         printed = self.printed.says if first is self.own and self.sees_epochs else {}
         if printed.get("first_epoch") == 0 and integer(printed.get("epoch")) is not None:
@@ -146,10 +153,10 @@ class NumberWitnesses(NamedTuple):
 
     @property
     def counts_alike(self) -> bool:
-        """Whether the program prints, now and then, the steps that the agent has counted since the process began.
+        """Whether the steps that the program prints now and then are those that the agent counts.
 
-        It may print them as batches of epochs that are as long for both. Both are then steps that are done, and between
-        two lines the agent's count is the newer one.
+        It may print them as batches of an epoch, if an epoch is as long for both. Both are then steps that are done,
+        and between two lines the agent's count is the newer one.
         """
         says, seen = self.printed.says, integer(self.own.says.get("step"))
         as_long = says.get("epoch_steps") is not None and says["epoch_steps"] == self.own.says.get("epoch_steps")
@@ -159,9 +166,9 @@ class NumberWitnesses(NamedTuple):
         return are_alike(printed, seen, number(self.own.says.get("steps_per_second")))
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
-        """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on ends with 5.
+        """A total among the arguments, on the scale of the count: with ``--epochs 2``, a start at epoch 4 ends with 5.
 
-        ``--epoch 20`` may mean the total, unless it is the epoch to begin with, or after.
+        ``--epoch 20`` may mean the total, unless it is the epoch to begin with or to continue after.
         """
         begun = integer(self.printed.says.get("begun_epoch")) or 0
         if count == "step" and self.counts_updates and first is self.own:
@@ -176,9 +183,9 @@ class NumberWitnesses(NamedTuple):
         return asked
 
     def _in_steps(self, found: Mapping[str, Any]) -> dict[str, int]:
-        """If samples of an epoch are printed: as steps, by the batch size among the arguments.
+        """The place in the epoch in steps, if the program prints samples and its batch size is among the arguments.
 
-        Only if about as many steps are done; they are not if several processes take a batch each.
+        Only if the result agrees with the steps done; it does not if several processes take a batch each.
         """
         batch, step = integer(self.asked.says.get("batch_size")), found.get("step") or 0
         done, whole = found["epoch_step"], found["epoch_steps"]
@@ -191,27 +198,26 @@ class NumberWitnesses(NamedTuple):
         return {"epoch_step": done, "epoch_steps": whole} if step / 2 <= before * whole + done <= 1.5 * step else {}
 
     def _of_loss(self) -> Iterator[Witness]:
-        """Those that know a loss, the best first: one printed along the steps precedes one seen from outside."""
+        """The witnesses that know a loss, the best first: one printed along the steps precedes what the agent sees."""
         epoch, begun = (integer(self.printed.says.get(name)) or 0 for name in ("epoch", "begun_epoch"))
         steps, epochs = integer(self.own.says.get("step")) or 0, epoch - begun + 1
-        # A whole graph is one batch, say; or the mean of each epoch comes as often as a look at one of its steps.
+        # An epoch may be one step (a whole graph, say), or so short that its printed mean comes as often as a beat.
         are_short = 1 < steps <= epochs or 1 < self.beats <= _BEATS_OF_SHORT_EPOCH * epochs
-        # After the last step the program's word of the whole epoch says more than one batch of it.
+        # After the last step, the printed mean of the whole epoch says more than the loss of its last batch.
         along = (self.printed,) if self.printed.says.get("along_steps") or are_short or self.done else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0
-            counts = integer(self.own.says.get("step")) is not None  # otherwise it has a last loss, and no curve
+            counts = integer(self.own.says.get("step")) is not None  # otherwise it has one last loss and no curve
             seen = (self.own,) if counts and not divided else ()
             order = (*along, *seen, self.program, self.printed, self.own)
         return (one for one in order if "loss" in one.says)
 
 
 def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping[str, Any]) -> Heartbeat | None:
-    """The agent's heartbeat, counted in the epochs that are planned instead of in passes through the loader.
-
+    """The agent's heartbeat, counted in planned epochs instead of passes through the loader, if one pass is everything.
     If the first pass has as many steps as the program calls the total, it is the whole training, and the planned epochs
-    are equal parts of it. Nothing is changed otherwise, nor if the parts are not whole.
+    are equal parts of it. Otherwise, and if the parts would not be whole, nothing is changed.
 
     Args:
         printed: the newest values of the output.
@@ -230,7 +236,7 @@ def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping
 
 
 def counts_samples(seen: Heartbeat | None, printed: Mapping[str, Any]) -> bool:
-    """Whether the program counts in each epoch as many as the batches hold that the agent has ``seen``."""
+    """Whether the program counts samples within an epoch: as many as the batches hold that the agent has ``seen``."""
     whole = integer(printed.get("epoch_steps"))
     if seen is None or whole is None or not seen.epoch_steps or not seen.batch_size:
         return False
@@ -241,7 +247,7 @@ def counts_samples(seen: Heartbeat | None, printed: Mapping[str, Any]) -> bool:
 def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
     """Whether the agent's curve of the loss stands in for a printed one with few points.
 
-    It is of another quantity where the agent sees the sum over a batch, and the program prints the mean.
+    It must be of the same quantity: the agent may see the sum over a batch where the program prints the mean.
     """
     if printed is None or seen is None or not 0 < printed.count < FEW_POINTS:
         return False
@@ -251,19 +257,19 @@ def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
 
 
 def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bool:
-    """Whether a step that was printed may be one of those that the agent has ``seen``: not every step is printed, and
-    heartbeats may be older than the newest line."""
+    """Whether a printed step may be one of those that the agent has ``seen``: not every step is printed, and the
+    heartbeat may be older than the newest line."""
     return seen / 2 <= printed <= seen + _MOST_APART_SECONDS * (steps_per_second or 0.0)
 
 
 def _falls_behind(printed: Any, seen: Any) -> bool:
-    """Whether the printed count counts something else: a training has made at least the steps of this process, and its
-    newest line is not that old."""
+    """Whether the printed count is of something else: it is too low for a training that made all steps of this process,
+    and its newest line cannot be that old."""
     return integer(printed) is not None and 2 * (integer(printed) or 0) < (integer(seen) or 0)
 
 
 def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
-    """Whether somebody else's count may be an epoch: the bar of an evaluation is shorter than the steps of one."""
+    """Whether what a witness counts within may be an epoch: the bar of an evaluation is shorter than that."""
     epochs, steps = found.get("epochs"), found.get("steps")
     return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
 
@@ -281,7 +287,7 @@ def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
 def with_facts(
     numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
 ) -> Numbers:
-    """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
+    """``numbers`` with device, memory, data and checkpoint: from our heartbeat, else the program's, else as printed."""
     beat, device = own or program, text(printed.get("device"))
     facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
     is_done = printed.get("done") is True or (beat is not None and beat.phase == "done")
@@ -296,11 +302,11 @@ def with_facts(
 def timed(
     numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_program: bool, alike: bool, moving: bool
 ) -> Numbers:
-    """The numbers with rates and remaining time; a run that stands still has neither.
+    """``numbers`` with rates and remaining time; a run that stands still has neither.
 
     Args:
-        by_program: the step that is shown is the program's count.
-        alike: the agent's steps are those that the program counts.
+        by_program: the step shown is the program's count.
+        alike: the agent counts the same steps as the program.
     """
     # What is printed of an epoch may be samples, or batches of which several make a step.
     alike = alike or (numbers.beat is not None and _count_alike(numbers, numbers.beat))
@@ -336,13 +342,13 @@ def timed(
 
 
 def _ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
-    """The steps with which the run and the present epoch end, by what is known of epochs; None: unknown."""
+    """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown."""
     step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
     if within.epoch_step is None or within.epoch_steps is None:
         if epoch is None or epochs is None or step <= 2:
             return None, None
         begun = epoch - numbers.first_epoch + 1
-        # Each epoch is one step, as with graph networks.
+        # As many steps as epochs: each epoch is one step, as with graph networks.
         return round(epochs) if step in (begun, begun - 1) and within.epoch_steps in (None, 1) else None, None
     epoch_end = step + within.epoch_steps - within.epoch_step
     if epochs is None or epoch is None:
@@ -352,21 +358,21 @@ def _ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -
     whole = round(epochs * within.epoch_steps)
     apart = max(within.epoch_steps, _MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
     if abs(step - before * within.epoch_steps - within.epoch_step) < apart and before < epochs:
-        # Step and epoch may be from two moments; more steps were made if an attempt repeated an epoch.
+        # Step and epoch may be from two moments. More steps than planned: an attempt has repeated an epoch.
         end = whole if whole >= step else end
     return end, epoch_end
 
 
 def _has_done_all_epochs(numbers: Numbers) -> bool:
-    """Whether no epoch that was planned is left: then there were as many steps as were made, whatever an epoch has."""
+    """Whether no planned epoch is left: then the steps made are the total, however many an epoch has."""
     if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):
         return False
     return (numbers.epoch or 0) - numbers.first_epoch + 1 >= (numbers.epochs or 0)
 
 
 def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
-    """Whether an epoch's printed count is that of the steps that the agent counts without knowing a data loader: one
-    batch per step, and both have come about as far, within the lines of one interval."""
+    """Whether the count printed within an epoch is of the steps that the agent counts, though it knows no data loader:
+    each step takes one batch, and both have come about as far."""
     if beat.epoch_steps is not None or beat.accumulate != 1 or None in (numbers.epoch, numbers.epoch_step):
         return False
     of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch

@@ -1,4 +1,4 @@
-"""One run directory of ours, read again and again: earlier findings are kept, only what changed is looked at."""
+"""One run directory of ours, read again and again: what was found is kept, and only what changed is read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _of_end(seen: RunWitnesses) -> dict[str, Any]:
 
 
 class KnownCommand:
-    """The command and its variables: those of the newest attempt, or of the first one while it waits to start.
+    """The command and environment of the newest attempt, or those asked for while the first one waits to start.
 
     Secrets are masked, once for each launch.
     """
@@ -57,15 +57,15 @@ class KnownCommand:
     def __init__(self) -> None:
         self.argv: tuple[str, ...] = ()
         self.facts: dict[str, Any] = {}
-        """The fields of a snapshot that follow."""
+        """The fields of a snapshot that come from it."""
         self._of: LaunchRecord | Spec | None = None
 
     def learn(self, launch: LaunchRecord | None, spec: Spec | None, run: RunDir) -> bool:
-        """Whether it is another one now; a launch goes before what was asked for."""
+        """Take it from the launch, else from what was asked for; True if it is another one now."""
         source = launch or spec
         if source is None or source is self._of:
             return False
-        from ...wire.secrets import masked, masked_words  # not needed for what was kept
+        from ...wire.secrets import masked, masked_words  # not needed for a run that was recalled
 
         self._of = source
         said = source if isinstance(source, LaunchRecord) else source.launch.variants.get(source.launch.device)
@@ -92,16 +92,16 @@ class RunReader(RunFollower):
         self._newest_image = NewestImage(run).number
         self._extremes = ExtremesReader(run.metrics)
         self._stamps: Stamps | None = None
-        """Of the files that an ended run was read from, taken before reading; None: they were not looked at."""
+        """The stamps, taken before reading, of the files that an ended run was read from; None: not looked at."""
         self._recalled_curves: Mapping[str, SeriesView] = {}
-        """Shown until its whole history has been read."""
+        """Curves saved by an earlier process, shown until the whole history has been read."""
         self._remembered: Stamps | None = None
-        """Of what was saved."""
+        """The stamps of what was saved for the next process."""
         self._recalled = ""
-        """The name it was launched under, as long as everything known about it was saved by an earlier process."""
+        """The name it was launched under, as long as all that is known about it comes from an earlier process."""
         self._config = RecordFile(self.witnesses.folder.config, settings_in)
         self._settings: Mapping[str, str] = {}
-        """The settings its code reports: this attempt's, or until then those of the one before it."""
+        """The settings its code reports: those of this attempt or, until it has reported any, of the one before it."""
         self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
@@ -155,7 +155,7 @@ class RunReader(RunFollower):
             self._settings = next((said for _, said in settings_before(self.run, self._attempt)), {})
         self._follow_profile()
         self._stamps = self._looked_at()
-        if self._config.read() and self._config.value is not None:  # half a file says nothing
+        if self._config.read() and self._config.value is not None:  # it may be half written
             self._settings = self._config.value
         self.heartbeats.read()
         self.witnesses.judge(self.heartbeats.phase)
@@ -180,14 +180,14 @@ class RunReader(RunFollower):
         )
 
     def recall(self, known: RecalledRun) -> None:
-        """Begin with what an earlier process has read of it, until it is needed in full."""
+        """Begin with what an earlier process has read of it; enough until it is needed in full."""
         self.snapshot = known.snapshot
         self._stamps = self._remembered = known.stamps
         self._recalled_curves, self._recalled = known.snapshot.series, known.launched_name
         self.witnesses.believe()
 
     def remember(self, kept: Summaries) -> bool:
-        """Save what is known about it for the next process, once it has ended and all of it was read; True if saved."""
+        """Save what is known about it for the next process if it has ended and was read to its end; True if saved."""
         found = self.snapshot
         if self._stamps is None or self._stamps == self._remembered or found is None:
             return False
@@ -201,14 +201,14 @@ class RunReader(RunFollower):
         return True
 
     def _looked_at(self) -> Stamps | None:
-        """The stamps of what is about to be read of a run without a supervisor."""
+        """The stamps of the files about to be read; None while a supervisor may still write them."""
         if self.witnesses.seen.supervisor_held:
             return None
         others = [one.path for one in (self.external, self.heartbeats.file) if one is not None]
         return stamps_of(self.run, files_of(self.run, self._attempt, others))
 
     def _known_extremes(self, curves: Mapping[str, SeriesView], full: bool) -> Extremes:
-        """Including what the program prints; while that is being read, what was known before."""
+        """Lowest and highest values, printed ones included; those known before, while these are being read."""
         if full and self.complete:
             return {name: (view.minimum, view.maximum) for name, view in curves.items()}
         if full or not self._extremes.complete or (self.external is not None and not self.external.complete):
@@ -218,7 +218,7 @@ class RunReader(RunFollower):
         return {**printed, **self._extremes.found} if printed else self._extremes.found
 
     def _called(self) -> dict[str, Any]:
-        """Its labels; without a name there, it is called as it was launched, or by its id."""
+        """Its labels, as fields of a snapshot; if they name none, its name is that of the launch, or its id."""
         self._labels.read()
         said = self._labels.value or labels.Labels()
         return {**said._asdict(), "name": said.name or self._launched_name}
@@ -229,7 +229,7 @@ class RunReader(RunFollower):
         return self._recalled or (spec.value.name if spec.value else str(spec.raw.get("name") or self.run.run))
 
     def note(self) -> None:
-        """Save what was read of its log for the next look; what its reader could not cope with is read again."""
+        """Note for the next process what was read of its log, unless its reader could not cope with a part of it."""
         if self._notes is not None and self.external is not None and (note := self.external.note()) is not None:
             self._notes.keep(self.run.run, self.external.path, self._pattern, note)
 
@@ -248,7 +248,7 @@ class RunReader(RunFollower):
             self.external = self._opened(other)
 
     def _read(self, full: bool, budget: Budget) -> None:
-        """Read what was added; the list shows the numbers of an ended run when there is time."""
+        """Read what was added; of an ended run that only the list shows, once there is time."""
         stamp = storage.stamp(self._output) if self._output else None
         self._output_changed, self._output_bytes = (stamp[0] / 1e9, stamp[2]) if stamp else (None, 0)
         ended = self.witnesses.exit.value is not None
@@ -276,7 +276,8 @@ class RunReader(RunFollower):
     def _choose_external(self) -> None:
         """Decide what to read besides our own files: the profile's file, or the output if nothing else has numbers.
 
-        The agent's program may print more than it knows. Another one's output is read until its own first numbers.
+        What a program prints may be more than the agent knows of it. If a program reports to us, its output is read
+        only until its first own numbers.
         """
         if (output := self._output) is None:
             return
@@ -291,16 +292,16 @@ class RunReader(RunFollower):
 
     def _opened(self, path: Path) -> ExternalMetrics:
         found = ExternalMetrics(path, self.machine.clock, self._pattern, store=SeriesStore(capacity=self.capacity))
-        notes = self._notes if self.witnesses.exit.value is None else None  # an ended one is read completely
+        notes = self._notes if self.witnesses.exit.value is None else None  # an ended run is read to its end
         note = notes.find(self.run.run, path, self._pattern) if notes is not None else None
         if note is not None:
             found.recall(note)
         return found
 
     def _continue_attempts(self) -> None:
-        """Make this attempt's output the continuation of earlier ones: one curve, read from the first attempt on.
+        """Chain this attempt's output to the earlier ones: one curve, read from the first attempt on.
 
-        What the list knew stays until the new curve has come as far.
+        The newest numbers, as the list knew them, stay until the new curve has come as far.
         """
         known = self.external
         if known is None or known.path != self._output:
@@ -324,7 +325,7 @@ class RunReader(RunFollower):
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
         of_many = of_many or (own is not None and own.training is not None)
-        # Two beats tell the speed of a known number of steps; until then most of the time was the start.
+        # With a known number of steps, two beats tell the speed; the average since the launch includes a slow start.
         times = own is not None and own.step is not None and (numbers.steps or own.step_from or own.begun_step)
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
             lasted = (self._updated() or launch.time) - launch.time
@@ -338,7 +339,7 @@ class RunReader(RunFollower):
         return replace(numbers, done=True) if finished else numbers
 
     def _all_curves(self, full: bool, lead: str | None, branch: Branch | None) -> dict[str, SeriesView]:
-        """Including what an earlier look has saved; those of a branch after those of the run it left."""
+        """All curves, saved ones of an earlier process included; a branch continues those of the run it left."""
         curves = {**self._curves(full, lead), **self._recalled_curves}
         if not full or branch is None:
             return curves

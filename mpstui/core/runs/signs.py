@@ -1,9 +1,9 @@
-"""The signs of life of a run: its heartbeats, its output, its process; and what together they say it is doing.
+"""A run's signs of life (heartbeats, output, process), and what they say together about how it is doing.
 
-Several signs are checked, so that no single one raises a false alarm. The first is the trainer's own promise
-(``expect_next_in`` of its heartbeat); before a run is called hung, the growth of its output, the time since its last
-step and the state of its process are checked too. Time in which the machine slept does not count as silence: it is the
-part of wall time that the monotonic clock, which stops during sleep on Linux and macOS alike, did not count.
+No single sign raises an alarm. The first is the trainer's own promise (``expect_next_in`` of its heartbeat); before a
+run is called hung, the growth of its output, the time since its last step and the state of its process are checked too.
+Time in which the machine slept is not silence: that is the part of wall time that the monotonic clock did not count,
+which stops during sleep on Linux and macOS alike.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from .local_machine import LocalMachine
 from .step_rate import ProgressPace
 
 SLEPT_SECONDS = 60.0
-"""Less drift than this between the clocks is a clock being set, not a sleep."""
+"""If wall and monotonic clock drift apart by less than this, a clock was set; by more, the machine slept."""
 SLEEP_NOTE_SECONDS = 600.0
 """How long a sleep is still mentioned after it is over."""
 MOST_RANKS = 64
 RANKS_SECONDS = 2.0
 """How often to look for ranks that have begun to write."""
 DEFAULT_PROMISE_SECONDS = 60.0
-"""For a heartbeat that promises nothing."""
+"""The promise assumed of a heartbeat that makes none."""
 HUNG_TIMES = 3.0
 HUNG_MARGIN_SECONDS = 60.0
 QUIET_LOG_SECONDS = 300.0
-"""An output without heartbeats may be silent this long, or ``QUIET_TIMES`` its usual pause, before it is stalled."""
+"""Without heartbeats, an output that is silent for so long, and ``QUIET_TIMES`` its usual pause, counts as stalled."""
 QUIET_TIMES = 10.0
 QUIET_BEAT_SECONDS, QUIET_STEPS = 10.0, 5.0
-"""A training is called silent when it was not heard of for so long, and for as long as so many of its steps."""
+"""A training counts as silent after this long without a sign, and after the time of this many of its steps."""
 QUIET_LINE_SECONDS, QUIET_LINES = 60.0, 5.0
-"""The same for its printed lines."""
+"""The same for a training that only prints: after this long without a line, and this many usual pauses."""
 STUCK_SECONDS = 60.0
 STUCK_STEPS = 20.0
 STOPPED = "T"
@@ -50,7 +50,7 @@ STOPPED = "T"
 
 
 class Silence(NamedTuple):
-    """The age of a heartbeat: awake seconds, and seconds that the machine has slept since."""
+    """The age of a heartbeat: seconds awake, and seconds that the machine slept."""
 
     awake: float
     slept: float
@@ -64,7 +64,7 @@ class BeatFile:
         self.beat: Heartbeat | None = None
         """The newest one that could be read."""
         self.ours = False
-        """Written to our schema: its phase, promise and clock can be relied upon."""
+        """Whether it follows our schema: its phase, promise and clock can then be relied on."""
         self.slept_seconds = 0.0
         """Length of the last sleep between two beats; see :meth:`slept_before`."""
         self._woke = 0.0
@@ -72,10 +72,10 @@ class BeatFile:
         self._file = RecordFile[Mapping[str, Any]](path, dict)
 
     def read(self) -> float | None:
-        """Look; None if nothing new can be read, else the seconds of sleep since the previous beat."""
+        """Read a new beat; returns the seconds slept since the previous one, None if there is no new beat."""
         if not self._file.read():
             return None
-        if self._file.value is None:  # perhaps being written by a program that does not rename
+        if self._file.value is None:  # a program that does not rename may be half-way through writing it
             of_agent = self.beat is not None and self.beat.loss_seen is not None
             if of_agent and self._file.modified_ns is None and self.path.parent.exists():
                 self.beat = None  # an agent that gave up has removed it
@@ -98,7 +98,7 @@ class BeatFile:
         return slept
 
     def silence(self) -> Silence | None:
-        """Since the newest beat; None when there was none."""
+        """How old the newest beat is; None if there was none."""
         beat = self.beat
         if beat is None:
             return None
@@ -109,12 +109,12 @@ class BeatFile:
         return Silence(awake, max(0.0, wall - awake)) if awake >= 0 else Silence(wall, 0.0)
 
     def slept_before(self, now: float) -> float:
-        """The length in seconds of a sleep that ended a while ago; 0 if there was none lately."""
+        """The length in seconds of a sleep that ended within the last minutes; else 0."""
         return self.slept_seconds if now - self._woke < SLEEP_NOTE_SECONDS else 0.0
 
 
 class LateRank(NamedTuple):
-    """A rank above 0 that has broken its promise: it holds up all others, while rank 0 may still beat."""
+    """A rank above 0 that broke its promise: it holds up all others, even if rank 0 still beats."""
 
     rank: int
     silent_seconds: float
@@ -122,14 +122,14 @@ class LateRank(NamedTuple):
 
 
 class Heartbeats:
-    """The heartbeats of one run: the newest attempt's, and the one in a file of the program's own."""
+    """The heartbeats of one run: the newest attempt's, and those in a file of the program's own."""
 
     def __init__(self, machine: LocalMachine, own: ProgressPace, program: ProgressPace) -> None:
         """``own`` receives the steps of our own heartbeat, ``program`` those of the program's."""
         self._machine = machine
         self._paces = own, program
         self.readings = SeriesStore()
-        """What the program's own heartbeat said each time it was read: nobody else stores it."""
+        """Curves of what the program's own heartbeats said: nobody else keeps them."""
         self._own: BeatFile | None = None
         self._external: BeatFile | None = None
         self._launched = 0.0
@@ -143,7 +143,7 @@ class Heartbeats:
         self._folder, self._ranks, self._ranks_at = folder, {}, -RANKS_SECONDS
 
     def follow(self, path: Path | None, launched: float = 0.0) -> None:
-        """Also follow another program's file; what it holds from before ``launched`` is from an earlier training."""
+        """Also read a heartbeat file of the program's own; beats from before ``launched`` belong to an earlier run."""
         self._launched = launched
         if path is not None and (self._external is None or self._external.path != path):
             self._external = BeatFile(path, self._machine)
@@ -158,30 +158,30 @@ class Heartbeats:
         self._paces[1].feed([record])
 
     def read(self) -> None:
-        """Look at the attempt's heartbeat."""
+        """Read the attempt's heartbeat."""
         slept = self._own.read() if self._own is not None else None
         if slept is not None and (beat := self.own) is not None and beat.step is not None:
             self._paces[0].note_beat(beat.time, float(beat.step), slept)
 
     @property
     def phase(self) -> str | None:
-        """The phase in the attempt's newest heartbeat of our schema; None if it wrote none."""
+        """The phase in the attempt's newest heartbeat of our schema; None if there is none."""
         beat = self._own.beat if self._own and self._own.ours else None
         return beat.phase if beat else None
 
     @property
     def own(self) -> Heartbeat | None:
-        """The newest one in the attempt's own file."""
+        """The newest heartbeat in the attempt's own file."""
         return self._own.beat if self._own else None
 
     @property
     def agent_waits(self) -> bool:
-        """Whether the agent is in a process that has loaded torch, and has not seen any training."""
+        """Whether the agent is in a process that has loaded torch but has not seen it train."""
         return self.own is None and self._folder is not None and self._folder.stack_signal.exists()
 
     @property
     def program(self) -> Heartbeat | None:
-        """The newest one in the program's own file, once there is one from this attempt."""
+        """The newest heartbeat in the program's own file, if it is from this attempt."""
         beat = self._external.beat if self._external else None
         return beat if beat and beat.time >= self._launched else None
 
@@ -197,7 +197,7 @@ class Heartbeats:
 
     @property
     def file(self) -> BeatFile | None:
-        """The file whose silence is judged, once a beat of this attempt was read from it."""
+        """The file whose silence counts, once a beat of this attempt was read from it."""
         return self._own if self.own else self._external if self.program else None
 
     @property
@@ -206,7 +206,7 @@ class Heartbeats:
         return self.own or self.program
 
     def signs(self, now: float) -> Signs:
-        """What the heartbeats alone say about its condition."""
+        """The signs of life that the heartbeats alone give."""
         file = self.file
         beat, silence = (file.beat, file.silence()) if file else (None, None)
         if file is None or beat is None or silence is None:
@@ -223,7 +223,7 @@ class Heartbeats:
         )
 
     def ranks(self) -> tuple[Heartbeat, ...]:
-        """The newest heartbeat of each rank, by rank; none in a training with one process."""
+        """The newest heartbeat of each rank, in the order of ranks; empty for a training with one process."""
         beat, now = self.beat, self._machine.monotonic()
         if self._folder is None or beat is None or beat.world_size is None or beat.world_size < 2:
             return ()
@@ -236,7 +236,7 @@ class Heartbeats:
         return (beat, *(file.beat for _, file in sorted(self._ranks.items()) if file.beat is not None))
 
     def late_rank(self) -> LateRank | None:
-        """The rank above 0 that is latest; None if all keep their promises, or there is only one process."""
+        """The rank above 0 that is most overdue; None if all keep their promises, or there is only one process."""
         late: list[LateRank] = []
         for rank, file in self._ranks.items() if self.ranks() else ():
             silence, last = file.silence(), file.beat
@@ -252,7 +252,7 @@ class Signs:
 
     phase: str | None = None
     doing: str = ""
-    """The training's own word for what it is doing."""
+    """What it is doing, in the training's own words."""
     beat_age: float | None = None
     promise: float | None = None
     """``expect_next_in`` of the newest heartbeat."""
@@ -264,11 +264,11 @@ class Signs:
     """Median time between two steps."""
     output_age: float | None = None
     usual_output_seconds: float | None = None
-    """Usual pause between two writes to the output; None: there were not two yet."""
+    """Usual pause between two writes to the output; None: unknown, there were too few."""
     up_seconds: float | None = None
     """Since the start of the attempt; None: unknown."""
     paused: bool = False
-    """The supervisor was asked to pause it."""
+    """Whether the supervisor was asked to pause it."""
     process_state: str | None = None
     """The kernel's letter for the trainer: R, S, D or U, T, Z."""
     late_rank: LateRank | None = None
@@ -276,21 +276,21 @@ class Signs:
     slept_seconds: float = 0.0
     """How long the machine has slept since the newest heartbeat."""
     slept_before_seconds: float = 0.0
-    """A sleep, in the last minutes, after which it has woken and reported again."""
+    """How long the machine slept, in the last minutes, before the training reported again."""
 
 
 class Condition(NamedTuple):
-    """A health and a few words beside it."""
+    """How a run is doing, and a few words about it."""
 
     health: Health | None
     """None: its training is done, or nobody knows."""
     note: str = ""
     silent: bool = False
-    """Nothing was heard for longer than usual, though it has not broken a promise yet."""
+    """Whether nothing was heard for longer than usual, though no promise is broken yet."""
 
     @property
     def moves(self) -> bool:
-        """Whether its previous speed and remaining time still hold."""
+        """Whether it makes progress, so that its speed and remaining time still hold."""
         return not (self.silent or self.health in (None, Health.STALLED, Health.HUNG, Health.PAUSED))
 
 
@@ -303,7 +303,7 @@ def assess(signs: Signs) -> Condition:
     if signs.beat_age is None:
         return _by_output(signs)
     promise = signs.promise if signs.promise and signs.promise > 0 else DEFAULT_PROMISE_SECONDS
-    is_done = signs.phase == "done"  # its last beat: no other is promised
+    is_done = signs.phase == "done"  # then this was its last beat
     if signs.beat_age > promise and not is_done:
         return _silent(signs, signs.beat_age, promise)
     if signs.slept_seconds > SLEPT_SECONDS and not is_done:
@@ -333,10 +333,10 @@ def _training(signs: Signs) -> Condition:
     if not signs.steps_done:
         return Condition(Health.WARMING, "before its first step" + _so_far(signs))
     usual, age = signs.usual_step_seconds, signs.step_age
-    if usual is not None and age is not None and age > max(STUCK_SECONDS, STUCK_STEPS * usual):
-        note = f"no step for {duration(age)}"
-        hung = age > HUNG_TIMES * max(STUCK_SECONDS, STUCK_STEPS * usual) and not _output_moves(signs, STUCK_SECONDS)
-        return Condition(Health.HUNG if hung else Health.STALLED, f"{note}, it still beats")
+    stuck_after = max(STUCK_SECONDS, STUCK_STEPS * (usual or 0.0))
+    if usual is not None and age is not None and age > stuck_after:
+        hung = age > HUNG_TIMES * stuck_after and not _output_moves(signs, STUCK_SECONDS)
+        return Condition(Health.HUNG if hung else Health.STALLED, f"no step for {duration(age)}, it still beats")
     heard = min(signs.beat_age or 0.0, math.inf if signs.output_age is None else signs.output_age)
     if heard > max(QUIET_BEAT_SECONDS, QUIET_STEPS * (usual or 0.0)):
         return Condition(Health.TRAINING, f"nothing heard for {duration(heard)}", silent=True)
@@ -362,16 +362,17 @@ def _by_output(signs: Signs) -> Condition:
     if age > max(QUIET_LOG_SECONDS, QUIET_TIMES * (usual or 0.0)):
         if not signs.steps_done:
             return Condition(Health.WARMING, f"nothing printed for {duration(age)}")
-        # A pause that was never timed may take that long.
+        # As long as no pause was timed, this may be its usual one.
         return Condition(Health.TRAINING if usual is None else Health.STALLED, f"no output for {duration(age)}")
-    if signs.steps_done and usual is not None and age > max(QUIET_LINE_SECONDS, QUIET_LINES * usual):
-        return Condition(Health.TRAINING, f"no output for {duration(age)}", silent=True)
-    begins = "no step seen" if _so_far(signs) else ""
-    return Condition(Health.TRAINING) if signs.steps_done else Condition(Health.WARMING, begins + _so_far(signs))
+    if signs.steps_done:
+        silent = usual is not None and age > max(QUIET_LINE_SECONDS, QUIET_LINES * usual)
+        return Condition(Health.TRAINING, f"no output for {duration(age)}" if silent else "", silent)
+    so_far = _so_far(signs)
+    return Condition(Health.WARMING, f"no step seen{so_far}" if so_far else "")
 
 
 def _so_far(signs: Signs) -> str:
-    """How long a slow start has taken: reading data, downloading and compiling are no fault."""
+    """How long a slow start has taken, as words to append: data, downloads and compiling take their time."""
     up = signs.up_seconds or 0.0
     return f" for {duration(up)}" if up > STUCK_SECONDS else ""
 

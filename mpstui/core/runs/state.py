@@ -32,17 +32,12 @@ from ..model.moves import Moving
 from ..model.snapshot import State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
-"""Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) is a program's own crash."""
+"""Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) means that the program crashed."""
 NEWCOMER_SECONDS = 10.0
-"""How long a run directory may lack what its launcher and supervisor are just writing."""
-
+"""How long a new run directory may lack what its launcher and supervisor are about to write."""
 JUDGING_SECONDS = 5.0
 """How long a supervisor may take to record whether a crashed attempt is followed by another."""
-
-
 _SILENT = "its supervisor is stopped by a signal and sees nothing: `mpstui stop`, or `kill -CONT`, lets it go on"
-
-
 _HELD = frozenset({MoveStep.LIST, MoveStep.SEND})
 """Steps of a move in which whoever moves the run takes the place of its supervisor."""
 
@@ -61,20 +56,19 @@ class RunWitnesses(NamedTuple):
     job: JobView | None = None
     """What its scheduler says, if it is a scheduler's job: see :mod:`.scheduled`."""
     wished: frozenset[str] = frozenset()
-    """Of a scheduler's job: what was requested and has no answer yet, of ``restart``, ``stop`` and ``kill``."""
-    """For such a job whose newest attempt has ended: another one was requested and the request is unanswered."""
+    """Of a scheduler's job whose newest attempt has ended: the unanswered ones of ``restart``, ``stop``, ``kill``."""
     moved: Move | None = None
-    """It was handed over to another machine."""
+    """Set once it was handed over to another machine."""
     status: Status | None = None
     exit: ExitRecord | None = None
     """Of the newest attempt."""
     attempt: int = 0
     """The newest attempt; 0: there is none."""
     begun: bool = False
-    """Its program was started: there is a launch record, a pid or an end."""
+    """Whether its program was started: there is a launch record, a pid or an end."""
     supervisor_held: bool = False
     moving: Moving | None = None
-    """It is being moved to another machine right now: whoever does that holds a lock, which is released if they die."""
+    """Set while it is being moved to another machine: whoever moves it holds a lock, which is released if they die."""
     run_held: bool = False
     alive: tuple[int, ...] = ()
     """Recorded processes (the trainer and its tree) that are alive now, by pid *and* start time."""
@@ -102,7 +96,7 @@ class RunWitnesses(NamedTuple):
 
 
 def derive(seen: RunWitnesses) -> StateVerdict:
-    """The state of a run and the witness for it."""
+    """The state of a run, and what proves it."""
     if seen.newer:
         return StateVerdict(
             State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0][1]}): {_life(seen)}; look, do not touch"
@@ -129,10 +123,10 @@ def derive(seen: RunWitnesses) -> StateVerdict:
 
 
 def while_moved(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
-    """The state of a run that is being moved.
+    """The state of a run, considering that it may be on the move: then an end is none, it continues there or here.
 
     Args:
-        verdict: what it would be if nobody moved it. An end does not count: it continues, there or here.
+        verdict: its state as if nobody moved it.
     """
     moving = seen.moving
     if moving is None or moving.step == MoveStep.CODE or seen.trainer_lives:
@@ -246,8 +240,8 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
             return StateVerdict(State.STOPPING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
         return StateVerdict(State.STARTING, "the next attempt is being prepared")
-    # The moment between an exit record and the supervisor's decision on what comes next must not look like the end; it
-    # is bounded, since on a full disk that decision may not get written for long.
+    # The moment between an exit record and the supervisor's decision on what comes next must not look like the end.
+    # The wait is bounded: on a full disk that decision may not get written for a long time.
     may_restart = seen.spec is not None and record.action is None and record.cause in seen.spec.restart.on
     just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
     if status.phase == "running" and may_restart and just_now:
@@ -266,7 +260,7 @@ def _stop_failed(seen: RunWitnesses, status: Status) -> StateVerdict:
 
 
 def _outlived(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
-    """An ended run of which something still runs."""
+    """The verdict on an ended run, with a word about what of it still runs."""
     if not seen.trainer_lives:
         return verdict
     if seen.status is not None and seen.status.phase == "stop_failed":
@@ -276,7 +270,7 @@ def _outlived(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
 
 
 def _vanished(seen: RunWitnesses) -> StateVerdict:
-    """Nobody holds a lock and nobody recorded an end."""
+    """The verdict if nobody holds a lock and nobody recorded an end."""
     status = seen.status
     if status is not None and status.phase == "dependency_failed":
         return _never_started(status.message)
