@@ -1,4 +1,4 @@
-"""A second thread, for long stretches in which the program calls none of our hooks: it checks that Python moves."""
+"""A second thread that checks whether Python still moves while the program calls none of our hooks for long."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TRY_SECONDS, _MOST_TRIES = 0.0003, 300
 
 
 class Awake:
-    """Calls ``look`` at intervals. ``threading`` does not count this thread, and it is gone whenever the process forks.
+    """Calls ``look`` at intervals, on a thread that ``threading`` does not count and that does not survive a fork.
 
     A fork copies only the forking thread: Python 3.12 and later warn if there is a second one, and a lock held by this
-    one would stay locked in the child for ever. 3.13 checks after the fork: so the thread restarts only when asked to.
+    one would stay locked in the child for ever. 3.13 checks after the fork, so the thread restarts only when asked to.
     """
 
     def __init__(self, look: Callable[[], None], seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Optimizer steps in CUDA graphs: nothing is computed during the capture; each replay makes the steps."""
+"""Optimizer steps in CUDA graphs: capturing one computes nothing, each replay makes the steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CapturedSteps:
         return bool(self._cuda.is_initialized() and self._cuda.is_current_stream_capturing())
 
     def take(self, optimizer: Any) -> None:
-        """This optimizer's step is part of the graph being captured."""
+        """Note that this optimizer's step is part of the graph being captured."""
         self._captured.append(weakref.ref(optimizer))
 
     def after_capture(self, result: Any, graph: Any) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
 """What checkpoints call the number of optimizer steps done."""
 _MOST = 1000
-"""How many weights are looked at."""
+"""How many of a network's weights are looked at."""
 _LOOK_SECONDS = 0.2
-"""Between two looks at values: some evaluate after every step."""
+"""Seconds between two looks at values: some programs evaluate after every step."""
 _FEW = 3
-"""How often a weight is written when a network is initialised again."""
+"""How often a weight is written, at most, when a network is initialised again."""
 
 
 class Steps:
@@ -24,14 +24,14 @@ class Steps:
     """
 
     def __init__(self, begun_from: Callable[[list[str]], int | None] = lambda loaded: None) -> None:
-        """``begun_from``: the step of the checkpoint that this process goes on from, if known: one of those loaded."""
+        """``begun_from``: finds the step of the checkpoint, among those loaded, that this process resumes from."""
         self._begun_from = begun_from
         self.before: int | None = 0
         """Steps done before this process; None: unknown."""
         self.epochs_before: int | None = None
         """Epochs done before, if a checkpoint and the scheduler in it agree."""
         self.epoch_saved: int | None = None
-        """What a checkpoint calls its epoch: as many are done, or one more where they are counted from 0."""
+        """What a checkpoint calls its epoch: the number of epochs done, or one less if they are counted from 0."""
         self.training = 1
         """The number of this training in the process: the next one begins with an optimizer of other parameters."""
         self._seen: int | None = None
@@ -51,7 +51,7 @@ class Steps:
         self._written: dict[int, _Written] = {}
         """What each optimizer trains."""
         self._looks_again = False
-        """An optimizer was made, and nothing was computed since: what it trains may yet be begun anew."""
+        """An optimizer was made and nothing computed since: its network may still be initialised again."""
         self._looked_at = float("-inf")
         self._newest: weakref.ref[Any] | None = None
         self._resumed = self._read_optimizer = False
@@ -67,12 +67,12 @@ class Steps:
 
     @property
     def seen(self) -> bool:
-        """Whether an optimizer's step was seen, and not only a count."""
+        """Whether an optimizer's step was seen, rather than only counted by an optimizer."""
         return self._seen is not None
 
     @property
     def stand_still(self) -> bool:
-        """Whether none was made since the first backward pass; a compiled step is not seen, but counted."""
+        """Whether no step was made since the first backward pass; a compiled one is not seen, but counted."""
         return not self.seen and (not self._begun or self.count == self._count_begun)
 
     @property
@@ -102,7 +102,7 @@ class Steps:
         return {"lr": self.lr, "begun_step": self.before or None, "training": training}
 
     def behind(self) -> dict[str, Any]:
-        """What was done before this process, for who counts its epochs."""
+        """What was done before this process, for whoever counts its epochs."""
         known = {"steps_before": self.before, "epochs_before": self.epochs_before, "epoch_saved": self.epoch_saved}
         return {**known, "training": self.training}
 
@@ -123,7 +123,7 @@ class Steps:
         self._optimizers.append(weakref.ref(optimizer))
 
     def begins(self) -> None:
-        """Before a backward pass: some make their optimizers first, and then the weights anew."""
+        """Before a backward pass: some programs make their optimizers first and then initialise the weights again."""
         if not self._begun:
             self._begun, self._count_begun = True, self.count
         if self._looks_again:
@@ -131,7 +131,7 @@ class Steps:
             self._forget_what_is_anew()
 
     def evaluates(self, now: float) -> None:
-        """Training pauses, at ``now``: should it never go on, this is what the networks came to."""
+        """An evaluation begins, at ``now``: if training does not go on, the networks' values are final."""
         self.ends_step()
         if now - self._looked_at >= _LOOK_SECONDS and os.environ.get("WORLD_SIZE", "1") == "1":
             self._looked_at = now
@@ -139,8 +139,8 @@ class Steps:
                 written.look()
 
     def ends_step(self) -> None:
-        """An evaluation or another pass through the data begins: who steps next is not part of the step before, even if
-        all optimizers were made at first, as some make them for all folds."""
+        """An evaluation or another pass through the data begins: the next optimizer to step takes no part in the step
+        before, even if all optimizers were made at the start, as some programs do for all folds."""
         self._round.clear()
 
     def resumed(self, optimizer: Any, state: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -184,7 +184,7 @@ class Steps:
         return others
 
     def stepped(self, optimizer: Any, epoch_steps: int | None, *, joins: bool) -> None:
-        """An optimizer made a step, which is part of one that others have begun, or (``joins``) is not."""
+        """An optimizer made a step; ``joins``: it is part of a step that others have begun."""
         if self._seen is None:
             self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
             self._seen = max(self.before or 0, self._earlier)
@@ -220,7 +220,7 @@ class Steps:
         return number
 
     def _forget_what_is_anew(self) -> None:
-        """Whoever trains a network from here on that was begun anew trains another one."""
+        """A network that was initialised again counts as another one from here on."""
         anew = {one.network for one in self._written.values() if one.anew()}
         self._trained = {key: known for key, known in self._trained.items() if known[1] not in anew}
         self._written = {key: one for key, one in self._written.items() if one.network not in anew and one.lives}
@@ -250,7 +250,7 @@ class _Written:
     """
 
     def __init__(self, network: int, weights: list[Any]) -> None:
-        """After the first step of an optimizer that trains ``network``."""
+        """A network as it was after the first step of an optimizer that trains it."""
         self.network = network
         self.steps = 0
         """Of this optimizer, including the first."""

@@ -26,7 +26,7 @@ _NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
 """How many points may wait for the next beat."""
 _TELLING_BATCHES = 10
-"""After so many it shows how often each batch steps, unless the steps come less regularly."""
+"""After this many batches it is clear how many steps each makes, unless they come irregularly."""
 
 Point = tuple[int, dict[str, Optional[float]]]
 """What was measured at a step."""
@@ -34,7 +34,7 @@ Point = tuple[int, dict[str, Optional[float]]]
 _watching: dict[tuple[int, str], Any] = {}
 
 
-def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
+def hooks_of(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
     """What to wrap in a module that was just imported: owner, name, and the hooks before and after the call."""
     package = module.partition(".")[0]
     if package == "transformers":
@@ -133,7 +133,7 @@ class _HuggingFace:
         """Records of its log that were already read, or that came with a checkpoint."""
         self._fresh: list[Point] = []
         self._begun = False
-        """No step of its epoch is done yet."""
+        """Whether no step of its epoch is done yet."""
 
     def before_event(self, handler: Any, event: str, args: Any, state: Any, *others: Any, **kwargs: Any) -> None:
         if state is not self._state:  # another training begins
@@ -187,7 +187,7 @@ class _Lightning:
         self._loss: Any = None
         """The loss that the module logged for a step, under whatever name."""
         self._steps_per_batch: float | None = None
-        """Of a module that steps its optimizers itself; None: nobody knows yet."""
+        """Optimizer steps per batch of a module that steps its optimizers itself; None: not known yet."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_hook(self, trainer: Any, hook: str = "", *args: Any, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
-"""Where the agent hooks into torch: wrappers that call it before or after the original, and change nothing.
+"""Where the agent hooks into torch: wrappers that call the agent before or after the original, and change nothing.
 
-torch is never imported here: whoever saw it being imported passes it in.
+torch is never imported here: the boot, which sees the program import it, passes it in.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from .reporter import listen_for_stacks, place_of
 from .watch import Watch
 
 _watches: list[Watch] = []
+"""The watch of this process, once there is one."""
 
 
 def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
-    """Watch this process if it turns out to train; None when there is no run to report to.
+    """Hook into torch, and force it onto the CPU if that was asked for; None if there is no run to report to.
 
     Nothing is reported before the first optimizer step, so that data-loader workers, torchrun itself and other programs
     that merely import torch stay silent. A program that hangs before that can still be asked for its stacks.
@@ -34,8 +35,7 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
         force_cpu(torch, functools.partial(_tell, environ))
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
-    argv = getattr(sys, "orig_argv", sys.argv)  # from Python 3.10 on
-    if "--multiprocessing-fork" not in argv:  # usually a data-loader worker; a rank listens once it begins
+    if not _is_spawned():  # a rank that was spawned listens once it begins
         listen_for_stacks(*place_of(environ))
     watch = Watch(torch, environ)
     attach(torch, watch)
@@ -43,22 +43,26 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
     return watch
 
 
+def _is_spawned() -> bool:
+    """Whether another Python process spawned this one: usually it is a data-loader worker."""
+    return "--multiprocessing-fork" in getattr(sys, "orig_argv", sys.argv)  # orig_argv: from Python 3.10 on
+
+
 def _tell(environ: Mapping[str, str], text: str) -> None:
-    """Write an event of the run, from its main process alone."""
-    argv = getattr(sys, "orig_argv", sys.argv)
-    if environ.get("MPSTUI_RUN_DIR") and environ.get("RANK", "0") == "0" and "--multiprocessing-fork" not in argv:
+    """Write an event of the run; only its main process does."""
+    if environ.get("MPSTUI_RUN_DIR") and environ.get("RANK", "0") == "0" and not _is_spawned():
         run, attempt = place_of(environ)
         with contextlib.suppress(OSError):
             storage.append_line(run.events, rundir.event(time.time(), attempt, "note", text))
 
 
 def attach(torch: Any, watch: Watch) -> None:
-    """Put the hooks into torch; those that this version of torch has no place for are left out."""
+    """Put the hooks into torch, as far as this version of it has the functions they belong to."""
     optim = sys.modules["torch.optim.optimizer"]
     is_compiling = _found(torch, "compiler.is_compiling") or bool
 
     def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not is_compiling():  # a compiler that traces the step sees none of this
+        if not is_compiling():  # a compiler that traces the step must not trace the agent
             watch.after_step(optimizer)
 
     optim.register_optimizer_step_post_hook(after_step)
@@ -78,7 +82,7 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(data, "DataLoader"), "__iter__", None, watch.passes.begun),
         (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", watch.before_fetch, watch.after_fetch),
     ):
-        _put(watch, owner, name, before, after)
+        _wrap(watch, owner, name, before, after)
     if hasattr(torch, "save"):
         torch.save, torch.load = torch.serialization.save, torch.serialization.load
     _hide_from_compilers(torch)
@@ -88,22 +92,22 @@ def attach(torch: Any, watch: Watch) -> None:
 def imported(module: Any) -> None:
     """Hook into a framework that was just imported, if there is a watch."""
     if _watches:
-        for path, name, before, after in frameworks.looks(module.__name__, _watches[0]):
-            _put(_watches[0], _found(module, path) if path else module, name, before, after)
+        for path, name, before, after in frameworks.hooks_of(module.__name__, _watches[0]):
+            _wrap(_watches[0], _found(module, path) if path else module, name, before, after)
         _hide_from_compilers(sys.modules["torch"])
 
 
-def _put(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
+def _wrap(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
     if hasattr(owner, name):
-        looks = [look and watch.guarded(look) for look in (before, after)]
-        setattr(owner, name, watched(getattr(owner, name), *looks))
+        hooks = [hook and watch.guarded(hook) for hook in (before, after)]
+        setattr(owner, name, watched(getattr(owner, name), *hooks))
 
 
 def watched(original: Any, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None) -> Any:
-    """A function that calls ``before`` with the same arguments, and ``after`` with its result and the arguments.
+    """``original``, with ``before`` called first with the same arguments, and ``after`` last with result and arguments.
 
-    Neither may raise anything. Nothing tells it from the original: not its name and signature, not tracebacks, not the
-    line that a warning is attributed to, not what a compiler makes of it.
+    Neither may raise anything. In every other respect it passes for the original: in name and signature, in tracebacks,
+    in the line that a warning is attributed to, and in what a compiler makes of it.
     """
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -130,7 +134,7 @@ def watched(original: Any, before: Callable[..., None] | None = None, after: Cal
 
 
 def _handle_as_it_is(error: BaseException) -> None:
-    """Make a bare ``raise`` keep the error's own traceback: before Python 3.11 it restores the one it caught."""
+    """Make a bare ``raise`` keep the traceback we shortened: before Python 3.11 it restores the one it caught."""
     if sys.version_info < (3, 11):  # noqa: UP036  other people's Pythons
         import ctypes  # torch loads it too
 
@@ -153,7 +157,7 @@ def _found(owner: Any, path: str) -> Any:
 
 
 def _hide_from_compilers(torch: Any) -> None:
-    """Make dynamo run our functions as they are, instead of tracing every function that it meets."""
+    """Make dynamo run our functions as they are instead of tracing them, as it does with every function it meets."""
     dynamo = _found(torch, "_C._dynamo.eval_frame")
     skip = getattr(dynamo, "skip_code", None)
     if skip is None and hasattr(dynamo, "set_code_exec_strategy"):

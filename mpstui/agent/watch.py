@@ -34,7 +34,7 @@ _SHIPPED_REPORTER = "mpstui.agent.reporter"
 
 
 class Watch:
-    """Counts optimizer steps, remembers the last loss, beats at most once a second, answers requests."""
+    """Counts optimizer steps, remembers the last loss, writes a beat at most once a second, answers requests."""
 
     def __init__(
         self, torch: Any, environ: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
@@ -71,13 +71,13 @@ class Watch:
         self._pace, self._points = Pace(), StepPoints()
         self._fetching_at = 0.0
 
-    def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
-        """The same hook, switched off for good at its first surprise: a guest must not break the house."""
+    def guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
+        """The same hook; its first exception switches the agent off for good: it must never harm the program."""
 
         def guarded(*args: Any, **kwargs: Any) -> None:
             if not self._off:
                 try:
-                    look(*args, **kwargs)
+                    hook(*args, **kwargs)
                 except Exception as error:  # noqa: BLE001 - see above
                     self._give_up(error)
 
@@ -102,7 +102,7 @@ class Watch:
                 self.captured.take(optimizer)
             else:
                 self._stepped(optimizer)
-        except Exception as error:  # noqa: BLE001 - a guest must not break the house
+        except Exception as error:  # noqa: BLE001 - see guarded
             self._give_up(error)
 
     def _stepped(self, optimizer: Any) -> None:
@@ -119,7 +119,7 @@ class Watch:
         self._report()
 
     def _go_on_without_steps(self) -> None:
-        """Backward passes alone: the program has an optimizer of its own, or one whose step is compiled."""
+        """Report backward passes alone: the program has an optimizer of its own, or one whose step is compiled."""
         if not self._trains:
             waits = self._worked_at - self._first_backward < _BLIND_SECONDS and self.trainer is None
             if (waits and self.steps.stand_still) or self.losses.backwards < _FEWEST_PASSES:
@@ -128,7 +128,7 @@ class Watch:
         self._report()
 
     def gathers(self, device: str) -> None:
-        """A framework's loop runs without optimizer steps: it gathers what it will train on."""
+        """Called while a framework's loop makes no optimizer steps, but gathers what it will train on."""
         self._worked()
         self._start(device)
         self._report()
@@ -244,13 +244,13 @@ class Watch:
             self._tell_of_checkpoints()
 
     def _tell_of_checkpoints(self) -> None:
-        """An event for each; a program that reports its own has done so by the next beat."""
+        """Write an event for each new checkpoint; a program that reports its own has done so by the next beat."""
         for note, weights_only in self.written.untold():
             if self._reporter is not None:
                 self._reporter.saved(note, weights_only=weights_only)
 
     def _worked(self) -> None:
-        """A backward pass or a step: it is training."""
+        """Note that it trains: there was a backward pass or a step."""
         now = self._monotonic()
         if self._eval_at is not None or self._phase != "train":
             self._pace.was_away = True
@@ -260,7 +260,7 @@ class Watch:
         self._worked_at = now
 
     def before_compilation(self, *args: Any, **kwargs: Any) -> None:
-        """Before ``torch.compile`` gets to work: a long silence, usually before the first step."""
+        """Before ``torch.compile`` gets to work, which means a long silence, usually before the first step."""
         if self._reporter is None and self._torch.is_grad_enabled() and not self._off:
             self._begin()
         if self._thread == _thread.get_ident():
@@ -280,7 +280,7 @@ class Watch:
         self._beat_on("eval", self._monotonic())
 
     def before_train(self, module: Any, mode: bool = True) -> None:
-        """Before ``Module.train``, also of the model's parts: what is computed from now on is no evaluation."""
+        """Before ``Module.train``, of the model or a part of it: what is computed from now on is no evaluation."""
         if mode and self._eval_at is not None:
             self._pace.came_back(now := self._monotonic(), self._eval_at)
             self._eval_at, self._idle_batches = None, 0
@@ -292,7 +292,7 @@ class Watch:
         self._fetching_at = self._monotonic()
 
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
-        """After ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
+        """After ``__next__`` of a data loader: a few batches without a backward pass between them are an evaluation."""
         if self.passes.fetched(batch, iterator):
             self.steps.ends_step()
         if self._reporter is None or self._thread != _thread.get_ident():
@@ -309,7 +309,7 @@ class Watch:
         return self._eval_at is not None and now - self._eval_at > _EVALUATES_AFTER_SECONDS
 
     def _beat_on(self, phase: str, now: float, seconds: float = 0.0) -> None:
-        """It computes, but does not train on: a beat with no new numbers except those from before."""
+        """Write a beat while it computes without training: with no new numbers but those from before."""
         if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
             return
         with self._writing:
@@ -375,7 +375,7 @@ class Watch:
         return self._newest_memory
 
     def at_exit(self) -> None:
-        """A last beat: the newest numbers, and ``done`` unless an exception ended the program."""
+        """Write the last beat: the newest numbers, and phase ``done`` unless an exception ended the program."""
         if self._off:
             return
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpstui.agent.frameworks import looks
+from mpstui.agent.frameworks import hooks_of
 from mpstui.agent.hooks import watched
 from mpstui.agent.watch import Watch
 from mpstui.wire.rundir import RunDir
@@ -114,7 +114,7 @@ def test_the_end_of_an_epoch_is_not_yet_the_next_one() -> None:
     from types import SimpleNamespace as Record
 
     watch = Watch(torch, {})
-    ((_, _, look, _),) = looks("transformers.trainer_callback", watch)
+    ((_, _, look, _),) = hooks_of("transformers.trainer_callback", watch)
     state = Record(global_step=0, max_steps=60, epoch=0.0, num_train_epochs=3, log_history=[])
     told = []
     for event, epoch in (
@@ -219,7 +219,7 @@ def test_a_framework_tells_its_own_numbers(
     watch = Watch(torch, {})
     for name in (LOGGER, module):
         found = importlib.import_module(name)
-        for path, function, before, after in looks(name, watch):
+        for path, function, before, after in hooks_of(name, watch):
             owner = getattr(found, path, None) if path else found
             if hasattr(owner, function):
                 setattr(owner, function, watched(getattr(owner, function), before, after))
@@ -584,7 +584,7 @@ def test_what_was_told_of_a_step_is_not_told_again_at_the_end_of_its_epoch() -> 
     from types import SimpleNamespace as Record
 
     watch = Watch(torch, {})
-    look = looks("ultralytics.engine.trainer", watch)[0][2]
+    look = hooks_of("ultralytics.engine.trainer", watch)[0][2]
     trainer = Record(start_epoch=0, epoch=0, epochs=2, train_loader=range(4), loss=torch.tensor(3.0))
     for event in ("on_train_start", "on_train_epoch_start", "on_train_batch_end"):
         look(trainer, event)
@@ -592,7 +592,7 @@ def test_what_was_told_of_a_step_is_not_told_again_at_the_end_of_its_epoch() -> 
     assert [watch.trainer()["points"] for _ in range(2)] == [[(1, {"loss": 3.0})], []]
 
     watch = Watch(torch, {})
-    begins, ends, ends_epoch, _ = (look for *_, look, _ in looks("keras.src.callbacks.callback_list", watch))
+    begins, ends, ends_epoch, _ = (look for *_, look, _ in hooks_of("keras.src.callbacks.callback_list", watch))
     number = Record(value=torch.tensor(2))
     model = Record(optimizer=Record(iterations=number, learning_rate=number))
     callbacks = Record(params={"epochs": 1, "steps": 2}, _model=model)
