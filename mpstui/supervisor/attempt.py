@@ -1,6 +1,6 @@
-"""One attempt: how its trainer ends, found out without reaping it, and the stop sequence while it runs.
+"""One attempt: its processes, its stop sequence, and how its trainer ended.
 
-While the trainer is a zombie, nobody else can get its pid or the number of its group.
+The end is found out without reaping: while the trainer is a zombie, no other process can get its pid or group number.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .machine import Machine
 from .stop_sequence import Move, Sight, StopSequence, StopStep
 
 TREE_REFRESH_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Children appear early; later, an occasional look is enough. One look costs about 10 ms of CPU time."""
+"""Pauses between looks for children, which appear early. One look costs about 10 ms of CPU time."""
 ORPHAN_LOOK_SECONDS = 0.1 if Path("/proc/self").exists() else 1.0
-"""How often an adopted trainer is looked for: one look is a file in ``/proc``, or one start of ``ps``."""
+"""How often to check whether an adopted trainer lives: that reads a file in ``/proc``, or starts ``ps``."""
 _FLAGS_FIELD, _PF_EXITING = 6, 0x4
-"""proc(5): the ninth field of ``stat``, here counted behind the name in brackets; the bit is the kernel's own."""
+"""proc(5): the ninth field of ``stat``, counted here from the end of the name in brackets, and a flag in it."""
 _MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
 """getrusage(2): bytes on macOS, kilobytes on Linux."""
 
 
 class Ending(NamedTuple):
-    """Exit code or signal; neither if nobody was there who could have known."""
+    """Exit code or signal; neither if nobody was there to see it."""
 
     code: int | None = None
     signal: int | None = None
@@ -42,7 +42,7 @@ class Ending(NamedTuple):
 
     @property
     def unknown(self) -> bool:
-        """The end was noticed, the code was not."""
+        """Whether nobody saw how it ended."""
         return self.code is None and self.signal is None
 
 
@@ -63,7 +63,7 @@ class Child:
             return True
 
     def killed_by(self) -> int | None:
-        """The signal that has already ended it, without reaping it; None: it runs, it exited, or nobody can tell."""
+        """The signal that ended it, if one has; does not reap it. None: it runs, it exited, or it cannot be told."""
         if self._note is not None:
             return None
         patience = 0 if _is_ending(self.pid) else os.WNOHANG
@@ -71,7 +71,7 @@ class Child:
         return found.si_status if found is not None and found.si_code != os.CLD_EXITED else None
 
     def reap(self) -> Ending:
-        """Collect it. After this anybody may have its pid."""
+        """Collect it. After this, another process may get its pid."""
         try:
             _, status, usage = os.wait4(self.pid, 0)
         except ChildProcessError:
@@ -85,7 +85,7 @@ class Child:
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether the kernel is taking it apart: its files are closed by then, and in a moment it will be a zombie."""
+    """Whether the kernel is tearing it down: its files are closed, and in a moment it will be a zombie."""
     try:
         flags = int(storage.read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[_FLAGS_FIELD])
     except (OSError, ValueError, IndexError):  # elsewhere than on Linux too
@@ -122,7 +122,7 @@ def ending_of(status: int, rusage: dict[str, float] | None = None) -> Ending:
 
 
 class Attempt:
-    """The processes of attempt ``number``: started by us, adopted, or only what remains of them."""
+    """The processes of attempt ``number``: started by us, adopted, or what is left of them."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Attempt:
         self.everywhere: Callable[[int], bool] | None = None
         """Sends a signal to the training on all nodes of its job; False: it cannot."""
         self.was_reached = False
-        """A signal of ours arrived while the trainer lived; a trainer that had ended before then ended by itself."""
+        """Whether a signal of ours reached the living trainer; if none did, it ended by itself."""
         self._machine = machine
         self._refreshes = 0
         self._next_refresh = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
@@ -155,7 +155,7 @@ class Attempt:
         return liveness.is_held(self.run.run_lock)
 
     def leader_is_alive(self) -> bool:
-        """Whether the trainer itself runs: for an adopted one the process table knows, otherwise the lock has to do."""
+        """Whether the trainer itself runs: for an adopted one by the process table or, without its pid, the lock."""
         if self.ending is not None:
             return False
         if self.child is not None:
@@ -169,7 +169,7 @@ class Attempt:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is a child of ours that has been running for a while and that nobody is ending."""
+        """Whether the trainer is our child, has run for a while, and nobody is ending it."""
         grown_up = self._refreshes == len(TREE_REFRESH_SECONDS) - 1
         return grown_up and self.child is not None and self.ending is None and self.stop_sequence is None
 
@@ -183,7 +183,7 @@ class Attempt:
         """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux).
 
         Args:
-            snapshot: everybody who may belong to it; None: look at every process of the machine.
+            snapshot: the processes that may belong to it; None: all of the machine.
         """
         heirs = family.linux_heirs(self.run.run_lock, mark_of(self.run)) if thorough else ()
         snapshot = self._machine.table.snapshot() if snapshot is None else snapshot
@@ -194,7 +194,7 @@ class Attempt:
         return self.family
 
     def refresh_when_due(self) -> bool:
-        """Refresh the family from time to time; True when it was."""
+        """Refresh the family if it is time to; True if it was refreshed."""
         now = self._machine.clock.monotonic()
         if now < self._next_refresh:
             return False
@@ -202,17 +202,18 @@ class Attempt:
         self._next_refresh = now + TREE_REFRESH_SECONDS[self._refreshes]
         table, below = self._machine.table, None
         if self.child is not None and self._machine.adopts and isinstance(table, LinuxProcessTable):
-            # Orphans are our children by now: two hundred supervisors need not look at all of each other's.
+            # Orphans become our children, so our descendants are enough: two hundred supervisors need not read each
+            # other's.
             below = table.below([os.getpid(), *(member.pid for member in self.family.members)])
         self.refresh(snapshot=below)
         return True
 
     def stop(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:
-        """Begin the stop sequence, or speed it up; a second request never begins a second one.
+        """Begin the stop sequence, or speed up the one that runs: there is never a second.
 
         Args:
-            asked_seconds_ago: an earlier supervisor asked the trainer, which is not asked again: many programs save at
-                the first signal and drop everything at the second.
+            asked_seconds_ago: when an earlier supervisor asked the trainer to end. It is not asked again: many programs
+                save at the first signal and drop everything at the second.
         """
         now = self._machine.clock.monotonic()
         self.refresh(thorough=True)
@@ -236,7 +237,7 @@ class Attempt:
         return found is not None and leader is not None and found.start == leader.start and found.state == "T"
 
     def advance_stop(self, is_saving: Callable[[], bool]) -> StopStep | None:
-        """Look who is left and use more force when it is time; returns the new step if it changed, else None."""
+        """Look what is left and use more force when it is time; returns the new step if it changed, else None."""
         if self.stop_sequence is None or self.stop_sequence.over:
             return None
         leader = self.leader_is_alive()

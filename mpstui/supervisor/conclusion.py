@@ -127,7 +127,7 @@ def _last_line(patterns: Sequence[str], lines: Sequence[str]) -> str | None:
 
 
 class Crash(NamedTuple):
-    """What the restart rule decides by."""
+    """The facts by which the restart rule decides."""
 
     exit: ExitRecord
     step: int | None

@@ -18,13 +18,13 @@ from .state import NO_FILE, NO_REQUEST, Supervision
 from .stop_sequence import StopStep
 
 SETTLE_SECONDS = 0.3
-"""Children that end with their parent need milliseconds; whoever is left after this counts as a survivor."""
+"""Children that end with their parent need milliseconds; what is left after this counts as a survivor."""
 DRAIN_SECONDS = 10.0
-"""DataLoader workers leave 5 s after their parent; whatever is left after this long stays."""
+"""DataLoader workers leave 5 s after their parent; what is left after this will stay."""
 
 
 def begin_stop(supervision: Supervision, request: Request, *, asked_before: float | None = None) -> None:
-    """Add a request to the stop sequence of the attempt; there is one sequence, however many requests.
+    """Carry out a request by the attempt's stop sequence: begin it, or join the one that runs.
 
     Args:
         asked_before: Unix seconds at which an earlier supervisor already asked the trainer; it is not asked twice.
@@ -46,7 +46,7 @@ def begin_stop(supervision: Supervision, request: Request, *, asked_before: floa
 
 
 def request_in_progress(supervision: Supervision) -> Request | None:
-    """The request that the status says is being carried out, by us or by the supervisor before us."""
+    """The request that is being carried out according to the status, by us or by the supervisor before us."""
     status = supervision.journal.status
     if status.request is None or status.action is None:
         return None
@@ -55,18 +55,18 @@ def request_in_progress(supervision: Supervision) -> Request | None:
 
 
 def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[], None]) -> None:
-    """One look at the attempt: has its trainer ended, is the next step of the stop sequence due, are its children gone.
+    """Look at the attempt: has its trainer ended, is the next step of the stop sequence due, are its children gone?
 
     Args:
-        heed_signals: handles the signals we received. One that was sent before the trainer ended, as a scheduler sends
-            it to all processes of a job, has arrived when the end is noticed, and may be the reason.
+        heed_signals: handles the signals we have received. A scheduler sends its signal to all processes of a job: by
+            the time we notice that the trainer ended, ours has arrived, and may be the reason.
     """
     if attempt.ending is None and not attempt.leader_is_alive():
         heed_signals()
         _end(supervision, attempt)
     step = attempt.advance_stop(lambda: supervision.saving is not None and supervision.saving())
     if step is StopStep.GONE:
-        if attempt.ending is None:  # the trainer ended since the look above: keep how
+        if attempt.ending is None:  # the trainer ended since we looked above: record how
             _end(supervision, attempt)
         status: dict[str, Any] = {"tree": [], "survivors": [], "paused": False, "asked_at": None, "message": None}
         # When an attempt ends to make way for the next, the run must never look finished in between.
@@ -84,18 +84,18 @@ def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[],
 
 
 def _end(supervision: Supervision, attempt: Attempt) -> None:
-    """The trainer is gone: let its children follow, reap it last, and before all else record how it ended."""
+    """The trainer has ended: let its children follow, then reap it and, before anything else, record how it ended."""
     deadline = supervision.now + SETTLE_SECONDS
     while attempt.refresh().others and supervision.now < deadline:
         supervision.machine.clock.sleep(0.02)
     survivors = attempt.refresh(thorough=True).others
-    # A request that was refused because nothing seemed to help did end it after all.
+    # A stop that had been given up as impossible may have worked after all.
     asked = supervision.leading_request() or request_in_progress(supervision)
     found = attempt.collect()
     if not (attempt.was_reached or (asked is not None and _the_scheduler_reached_it(supervision, attempt, asked))):
         asked = None
     if asked is None and found.code != 0 and supervision.job is not None:
-        asked = supervision.job.took_it(attempt.number, supervision.machine.clock.wall())
+        asked = supervision.job.request_behind(attempt.number, supervision.machine.clock.wall())
         if asked is not None:
             supervision.accept(asked)
     was_killed = asked is None and (found.signal == signal.SIGKILL or found.code == 128 + signal.SIGKILL)
@@ -120,7 +120,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked: Request) -> bool:
-    """Whether an attempt that ended before our signal was ended by the scheduler's, which reaches the whole job."""
+    """Whether the scheduler's signal, which reaches the whole job, ended an attempt before ours could."""
     if asked.action not in (REQUEUE, CANCEL) or asked.options.get("limit"):
         return False
     beat = witnesses.newest_beat(supervision.run, supervision.spec, attempt.number, supervision.journal.status.started)
@@ -128,7 +128,7 @@ def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked:
 
 
 def remove_pid_file(supervision: Supervision) -> None:
-    """Remove the file that names the trainer in the status, which is gone."""
+    """Remove the pid file of the trainer that has ended."""
     trainer = supervision.journal.status.trainer
     with contextlib.suppress(OSError):
         if trainer is not None:
@@ -139,7 +139,7 @@ def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None
     """Put the trainer's pid where the profile wants it, in one step or not at all; None removes our own file again.
 
     Args:
-        instead_of: the pid of the trainer that ended; a file that names another process is somebody else's.
+        instead_of: the pid of the trainer that ended; a file with another pid is somebody else's.
 
     Raises:
         OSError: it cannot be written.
@@ -169,7 +169,7 @@ def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
-    """Who may have sent a SIGKILL that was not ours: the system, for lack of memory, or not the system."""
+    """Evidence of whether the system sent a SIGKILL that was not ours, for lack of memory."""
     kills = supervision.memory.new_kills()
     if kills is not None:
         named, killed = ("memory", f"{kills} process(es)") if kills else ("no_memory_kill", "nothing")
@@ -207,7 +207,7 @@ def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
 
 
 def _drain(supervision: Supervision, attempt: Attempt) -> None:
-    """After an end nobody asked for: give the children time to leave, then report who stayed. They are not touched."""
+    """After an end nobody asked for: give the children time to leave, then report those that stayed, untouched."""
     gone = not attempt.refresh().others and not attempt.lock_is_held()
     if not gone and supervision.now < (supervision.drained_by or 0.0):
         return

@@ -21,7 +21,7 @@ from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants,
 _SUPERVISOR = b"supervisor/__main__.py"
 _PR_SET_CHILD_SUBREAPER = 36
 HELPER = "MPSTUI_HELPER"
-"""In the environment of what a supervisor starts besides the trainer, and so of whatever that starts."""
+"""In the environment of what a supervisor starts besides the trainer, and so of whatever those start."""
 _MARKS = (f"{HELPER}=".encode(), b"MPSTUI_RUN_DIR=")
 helpers: set[int] = set()
 """Pids of what this supervisor has started besides the trainer."""

@@ -37,9 +37,9 @@ from .state import NO_FILE, NO_REQUEST, Supervision
 from .witnesses import Witnesses, read_exit
 
 ASK_SECONDS = 20.0
-"""A scheduler's command is given up after this time: a controller may be away for minutes."""
+"""How long to wait for a scheduler's command: its controller may be away for minutes."""
 NAMED_SECONDS = 15.0
-"""How long whoever submitted a job may take to record its id."""
+"""How long to wait until whoever submitted the job has recorded its id."""
 
 
 class Meaning(Enum):
@@ -57,7 +57,7 @@ class Meaning(Enum):
 
 
 class Job(NamedTuple):
-    """The job that this process is the first one of."""
+    """The scheduler's job whose first process this is."""
 
     rule: EngineRule
     id: str
@@ -83,7 +83,7 @@ class Job(NamedTuple):
         return Meaning.UNTOUCHED if re.fullmatch(self.rule.untouched, said) else None
 
     def signal_once(self) -> Callable[[int], bool]:
-        """A function that sends a signal to all nodes, each signal only once; False: the scheduler cannot."""
+        """A function that sends a signal to all nodes, each signal only once; it returns False if that failed."""
         sent: dict[int, bool] = {}
 
         def send(number: int) -> bool:
@@ -94,24 +94,24 @@ class Job(NamedTuple):
 
         return send
 
-    def took_it(self, attempt: int, now: float) -> Request | None:
-        """The request to end for the job's sake, if an attempt failed unasked and the scheduler was the reason.
+    def request_behind(self, attempt: int, now: float) -> Request | None:
+        """The scheduler's request behind the end of an attempt that nobody else asked to end; None if it made none.
 
-        The scheduler's signal may reach the program's processes on the nodes of the job first, or only them.
+        Its signal may reach the program's processes on the nodes of the job before it reaches us, or never reach us.
         """
         meant = self.meaning()
         return None if meant in (None, Meaning.UNTOUCHED) else self.request(meant, attempt, now)
 
     def request(self, meant: Meaning | None, attempt: int, now: float, *, limit: bool = False) -> Request:
-        """The request to end an attempt, made in the scheduler's name."""
+        """A request to end an attempt, in the scheduler's name."""
         action = CANCEL if meant is Meaning.CANCELLED else REQUEUE
         return Request(f"{NO_FILE}{action}-{int(now * 1000)}", action, attempt, self.title, now, {"limit": limit})
 
     def ask(self, command: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
-        """Exit code of a scheduler's command, None if it cannot be run; and its answer, or why there is none.
+        """Run a scheduler's command; returns its exit code (None: it could not be run), and its output or the error.
 
         Args:
-            environ: the environment of a job that the command submits; None: it submits nothing.
+            environ: the environment of the job that the command submits; None: it submits none.
         """
         try:
             done = subprocess.run(
@@ -138,7 +138,7 @@ def job_here(rule: EngineRule | None) -> Job | None:
 
 
 def take(run: RunDir, job: str) -> str:
-    """Record the job of this id as the run's; returns why not, if the run has been given to another job since."""
+    """Record the job of this id as the run's; returns why not, or nothing: the run may belong to another job by now."""
     deadline = time.monotonic() + NAMED_SECONDS
     while (record := storage.read_or_none(JobRecord, run.job)) is not None and record.id not in (None, job):
         if job in record.earlier or time.monotonic() > deadline:
@@ -150,8 +150,8 @@ def take(run: RunDir, job: str) -> str:
     return ""
 
 
-def goes_on(supervision: Supervision, seen: Witnesses) -> Plan | None:
-    """The attempt to begin because the scheduler restarted the job; None if that is no reason to begin one."""
+def plan_after_requeue(supervision: Supervision, seen: Witnesses) -> Plan | None:
+    """The attempt to begin because the scheduler started its job again; None if it did not, or a stop was asked for."""
     status = supervision.journal.status
     waits = status.phase == "queued" and status.waiting_for == WAITS_FOR_JOB
     job = supervision.job
@@ -164,17 +164,18 @@ def goes_on(supervision: Supervision, seen: Witnesses) -> Plan | None:
 
 
 def warn(supervision: Supervision, *, limit: bool) -> Request | None:
-    """The scheduler wants its nodes back: ask the training to save and end, with the request that is returned.
-
-    None: it is not asked.
+    """The scheduler wants its nodes back: ask the training to save and end.
 
     Args:
         limit: the time limit comes soon. Otherwise the job is being ended now, or somebody sent SIGTERM.
+
+    Returns:
+        The request by which it was asked; None if it was not.
     """
     job, attempt = supervision.job, supervision.attempt
     if job is None or attempt is None:
         return None
-    if attempt.ending is not None:  # the processes it started on its nodes may have heard of it first
+    if attempt.ending is not None:  # the scheduler's signal may have reached its processes before us
         return next((one for one in supervision.accepted if one.action in (REQUEUE, CANCEL)), None)
     template = launches.template_of(supervision.spec, supervision.journal.status)
     if limit and template.resume_args is None:
@@ -199,9 +200,9 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
 
 
 def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> None:
-    """If the scheduler will not restart the job, submit the next one now: we may be killed before everything is saved.
+    """If the scheduler will not restart the job, submit another one now: we may be killed before everything is saved.
 
-    For the time limit, only if this attempt has saved something: otherwise the next one would get no further.
+    After the time limit, only if this attempt has saved something: otherwise the next one would get no further.
     """
     if meant is Meaning.DROPPED or (meant is Meaning.OUT_OF_TIME and _has_saved(supervision)):
         refused = _submit_again(supervision, job)
@@ -210,7 +211,7 @@ def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> 
 
 
 def hand_back(supervision: Supervision, *, limit: bool) -> None:
-    """The attempt ended because of the scheduler: the job shall continue later, restarted by the scheduler or by us."""
+    """The scheduler ended the attempt: have the job continue later, restarted by the scheduler or submitted anew."""
     job = supervision.job
     if job is None:
         return
@@ -223,13 +224,13 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return
     if meant is Meaning.OUT_OF_TIME and not _has_saved(supervision):
-        text = "not requeued: no checkpoint was saved in this attempt, the next one would come no further"
+        text = "not requeued: this attempt saved no checkpoint, so the next one would get no further"
         supervision.journal.event("note", text)
         supervision.journal.update(phase="ended", message=text, **NO_REQUEST)
         return
     # Before it is requeued: requeuing ends this process.
     comes = f"when job {anew} starts" if anew else f"{'when' if meant else 'if'} its job starts again"
-    message = f"{why}; it goes on {comes}"
+    message = f"{why}; it continues {comes}"
     supervision.journal.update(phase="queued", waiting_for=WAITS_FOR_JOB, message=message, **NO_REQUEST)
     supervision.journal.event("phase", message, job=job.id)
     if meant is not None and not anew and (refused := _requeue(supervision, job, meant)):
@@ -272,7 +273,7 @@ def _submit_again(supervision: Supervision, job: Job) -> str:
 
 
 def exit_code(run: RunDir, status: Status) -> int:
-    """The job's exit code: that of its training, so that jobs that depend on it see how that ended."""
+    """The job's exit code: that of its training, so that jobs which depend on it see how it ended."""
     record = read_exit(run, status.attempt)
     if record is None or status.phase == "queued" or record.action is not None:
         return 0

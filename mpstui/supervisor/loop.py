@@ -22,7 +22,7 @@ from .stacks import StackDumps
 from .state import NO_FILE, Supervision
 
 TICK_SECONDS, QUIET_TICK_SECONDS = 0.2, 1.0
-"""Between two looks at everything; the longer one if nothing is about to happen and requests wake the loop."""
+"""Seconds between two ticks; the longer one if nothing is about to happen and requests wake the loop."""
 ENDED = "this run has ended"
 NOT_STARTED = "this run has not started yet"
 
@@ -99,7 +99,7 @@ class Supervisor:
         return busy or self._stacks.busy or supervision.inbox.waiting()
 
     def _is_quiet(self) -> bool:
-        """Whether our own trainer just runs, or a run waits in its queue: looking more often would find nothing.
+        """Whether our own trainer simply runs, or the run waits in its queue: looking more often would find nothing.
 
         The end of a child wakes the loop, as every signal does.
         """
@@ -114,7 +114,7 @@ class Supervisor:
         return attempt.is_settled and supervision.upcoming is None and not rehearses
 
     def _handle(self, request: Request) -> None:
-        """The inbox hands out a request once: a bug of ours must not lose those that came with it."""
+        """Handle one request. The inbox hands each out only once, so a bug of ours must not lose those after it."""
         if not self.state.starts_here and request.action not in ENDS:
             return  # left to whoever supervises the run in its job
         try:
@@ -159,7 +159,7 @@ class Supervisor:
                 _reply(supervision, request, ok=False, text=text)
 
     def _tick_safely(self) -> None:
-        """A supervisor that died of its own bug would take an exit code with it: report it once, and go on."""
+        """Tick, and survive a bug of our own: report it once. A supervisor that died of it would lose the exit code."""
         try:
             self.tick()
         except Exception as error:  # noqa: BLE001  see above
@@ -255,7 +255,7 @@ def _cancel(supervision: Supervision, plan: Plan, request: Request) -> None:
         _reply(supervision, plan.request, ok=False, text=text)
     if plan.queued:
         supervision.end_unbegun(plan, requested_by=request.by, action=request.action)
-    # A scheduler's own word would be that somebody cancelled the job.
+    # Without this, only the scheduler would say why: that somebody cancelled the job.
     of_job = supervision.spec.engine is not None
     asked = {"action": request.action, "asker": request.by} if of_job else {}
     supervision.call_off(f"{request.action} by {request.by}", **asked)

@@ -95,7 +95,7 @@ def stay(arguments: Sequence[str], build: Build) -> int:
 
 
 def _next_path() -> bytes:
-    """The next name on standard input; empty at its end, even in the middle of a name."""
+    """The next name on standard input; empty at its end, and for a name that was cut off."""
     path = b""
     while byte := os.read(sys.stdin.fileno(), 1):
         if byte == b"\0":
@@ -176,7 +176,7 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor,
 
 
 def _moved_to(run: RunDir, lock: int) -> RunDir | None:
-    """Where the run's directory has been moved to, if it was moved; None also if it is deleted."""
+    """Where the run's directory has been moved to; None if it was not moved, or was deleted."""
     place = None if run.path.is_dir() else liveness.place_of(lock)
     return RunDir(place.parent) if place is not None else None
 
@@ -184,7 +184,7 @@ def _moved_to(run: RunDir, lock: int) -> RunDir | None:
 def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
     if run.moved.exists():
         moved = storage.read_or_none(Move, run.moved)
-        complain(f"it was moved to {moved.to if moved else 'another machine'} and may only go on there")
+        complain(f"it was moved to {moved.to if moved else 'another machine'} and may only continue there")
         return None
     spec, why = None, f"{run.spec} is missing: there is nothing to run"
     try:
@@ -222,7 +222,7 @@ def keep_aside(path: Path, error: Exception) -> None:
 
 
 def install_signals() -> int:
-    """Signal handlers, default actions for what a parent had ignored, and the descriptor that wakes the loop.
+    """Set signal handlers, undo what a parent had ignored, and return the descriptor that wakes the loop.
 
     SIGHUP and SIGINT get handlers that do nothing, not SIG_IGN: an ignored signal stays ignored after exec, a handler
     does not, and a trainer that ignores SIGINT cannot be asked to stop.
@@ -248,13 +248,13 @@ def wait_for_signal(reader: int, seconds: float) -> None:
 
 
 class _Caller:
-    """The process that started us, waiting for one word."""
+    """The process that started us and waits for the code."""
 
     def __init__(self, writer: int) -> None:
         self._writer: int | None = writer
 
     def tell(self, code: int) -> None:
-        """Send the code once; later ones have no reader."""
+        """Send the code. Only the first call does: the caller waits for no other."""
         writer, self._writer = self._writer, None
         if writer is not None:
             with contextlib.suppress(OSError):  # the caller is gone

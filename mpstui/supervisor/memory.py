@@ -18,7 +18,7 @@ POLL_SECONDS = 1.0
 STILL = 0.01
 """Free memory that grows by less than this share between two looks has stopped coming back."""
 WIRED_LEAK_BYTES = 4 << 30
-"""Wired memory left behind by a killed training on macOS: starting the next one on top ends in a panic."""
+"""Wired memory left behind by a killed training on macOS: to start another one on top of it ends in a kernel panic."""
 
 
 class MachineMemory(NamedTuple):

@@ -31,7 +31,8 @@ def arrive(supervision: Supervision) -> None:
     if duty is not Duty.ADOPT:
         ending.remove_pid_file(supervision)
     supervision.journal.keep_reserves()
-    if duty is not Duty.BEGIN and duty is not Duty.ADOPT and (plan := job.goes_on(supervision, seen)) is not None:
+    plan = job.plan_after_requeue(supervision, seen) if duty not in (Duty.BEGIN, Duty.ADOPT) else None
+    if plan is not None:
         supervision.schedule(plan, phase="starting" if supervision.job is not None else "queued")
     elif duty is Duty.BEGIN:
         branch = supervision.spec.branch

@@ -54,16 +54,14 @@ if TYPE_CHECKING:
 
 NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
 """What the status says about the request being carried out if there is none."""
-
-
 NO_FILE = "sigterm-"
 """Ids of requests without a file, which therefore get no answer file, begin like this."""
 
 
 def left_alone(strangers: Iterable[ProcessIdentity]) -> str:
-    """That recorded processes get no signal; empty if there are none."""
+    """A sentence about recorded processes that get no signal; empty if there are none."""
     pids = ", ".join(f"pid {member.pid}" for member in strangers)
-    return pids and f"{pids} of its record is left alone: only number and start time tie it to this run"
+    return pids and f"left alone: {pids}, tied to this run by nothing but number and start time"
 
 
 def _rehearsal(options: Any) -> Rehearsal | None:
@@ -81,7 +79,7 @@ class Upcoming(NamedTuple):
 
 
 class Supervision:
-    """The state of one supervised run. At any time there is an attempt, or one to come, or neither."""
+    """The state of one supervised run: at any time it has an attempt, or an upcoming one, or neither."""
 
     def __init__(self, run: RunDir, spec: Spec, status: Status | None, machine: Machine) -> None:
         base = status or Status(run.run, "starting", 0, machine.clock.wall(), boot_id=machine.boot_id)
@@ -106,11 +104,12 @@ class Supervision:
         self.launched: LaunchRecord | None = None
         """What the attempt was started with, as far as that is on record."""
         self.first_step: int | None = None
-        """In a rehearsal: the step from which its own are counted."""
+        """In a rehearsal: the step from which its own steps are counted."""
 
     @property
     def starts_here(self) -> bool:
-        """Whether attempts begin here: those of a job begin only inside it; elsewhere it can only be called off."""
+        """Whether this supervisor may begin attempts: those of a job begin inside it, anywhere else they can only be
+        called off."""
         return self.spec.engine is None or self.job is not None
 
     @property
@@ -123,25 +122,25 @@ class Supervision:
         return self.attempt is not None and self.attempt.ending is None
 
     def schedule(self, plan: Plan, *, phase: str, delay_seconds: float = 0.0, **status: Any) -> None:
-        """Want an attempt, now or later; a later call replaces an earlier one."""
+        """Have an attempt started, now or later; replaces one that was scheduled before."""
         self.upcoming = Upcoming(plan, self.now + delay_seconds)
         self.memory.wait_anew()
         due = self.machine.clock.wall() + delay_seconds if delay_seconds or plan.automatic else None
         self.journal.update(phase=phase, next_start=due, **{**self.own_mark(), **status})
 
     def call_off(self, message: str, **status: Any) -> None:
-        """Give up what was due."""
+        """Give up the upcoming attempt."""
         self.upcoming = None
         self.queue_slot.leave()
         ended = {**NO_REQUEST, "phase": "ended", "next_start": None, "waiting_for": None, "message": message}
         self.journal.update(**{**ended, **status})
 
     def forget_upcoming(self) -> None:
-        """What was due is no longer ours to start; the record keeps it."""
+        """The upcoming attempt is no longer ours to start; the record keeps it."""
         self.upcoming = None
 
     def begin(self, attempt: Attempt) -> None:
-        """The attempt that was due is alive, or one was found alive."""
+        """The upcoming attempt is alive now, or one was found alive."""
         self.attempt, self.upcoming, self.drained_by, self.saving = attempt, None, None, None
         self.launched = storage.read_or_none(LaunchRecord, self.run.attempt(attempt.number).launch)
         self.first_step = None
@@ -149,10 +148,10 @@ class Supervision:
             attempt.everywhere = self.job.signal_once()
 
     def find_remains(self) -> str:
-        """Take over as the attempt what is still alive of one that ended, as far as that can be proved.
+        """Make what is still alive of an ended attempt the attempt again, as far as it is proved to belong to the run.
 
         Returns:
-            What to say about processes that only the record ties to this run; empty if there are none.
+            What to say about processes that nothing but the record ties to this run; empty if there are none.
         """
         status = self.journal.status
         known, strangers = witnesses.recorded_family(self.run, status, self.machine.boot_id, self.machine.table)
@@ -164,14 +163,17 @@ class Supervision:
         return left_alone(strangers)
 
     def accept(self, request: Request) -> None:
-        """Have the stop sequence carry out a request. Watching for a checkpoint begins before the trainer is asked."""
+        """Have the stop sequence carry out a request.
+
+        Checkpoints are watched from now on, before the trainer is asked: one it begins at once must not be missed.
+        """
         self.accepted.append(request)
         if self.saving is None and self.attempt is not None:
             template = launches.template_of(self.spec, self.journal.status)
             self.saving = SavingWatch(self.run, self.spec, template, self.attempt.number, self.machine.clock)
 
     def take_accepted(self) -> list[Request]:
-        """The requests that the stop sequence carried out, or gave up on."""
+        """Hand over the requests that the stop sequence has carried out, or given up on, to be answered."""
         taken, self.accepted = self.accepted, []
         return taken
 
@@ -198,7 +200,7 @@ class Supervision:
         return found[-1] if found else None
 
     def requested_plan(self, request: Request) -> Plan:
-        """The attempt that a restart request asks for; a run that never ran goes through its queue and dependencies."""
+        """The attempt that a restart request asks for; if the run never ran, queue and dependencies still apply."""
         options = request.options
         template, device = options.get("launch"), options.get("device")
         never_ran = not self.run.attempt(self.journal.status.attempt).launch.exists()
@@ -221,7 +223,7 @@ class Supervision:
         return Plan(number, reason, by="restart rule", device=device, source="latest", automatic=True)
 
     def why_not(self, plan: Plan) -> str | None:
-        """Why an attempt could not start; found out before anything is ended for it."""
+        """Why an attempt could not start, found out before anything is ended for it; None if it could."""
         try:
             command, _ = launches.prepare(self.run, self.spec, self.journal.status, plan, self.machine)
             if plan.request and self.attempt:

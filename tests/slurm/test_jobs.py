@@ -300,7 +300,7 @@ def test_before_its_time_limit_it_saves_is_requeued_and_goes_on(runs: Cluster, c
     cluster.signal("10", signal.SIGUSR1)
     found = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
     assert found.state is State.QUEUED
-    assert "its time limit was near; it goes on when its job starts again" in found.reason
+    assert "its time limit was near; it continues when its job starts again" in found.reason
     assert found.exit is None
     cluster.start("10")
     again = runs.wait(run, lambda seen: seen.attempt == 2 and seen.output is not None)
@@ -318,7 +318,7 @@ def test_one_without_checkpoints_is_not_requeued_for_ever(runs: Cluster, cluster
     cluster.signal("10", signal.SIGUSR1)
     found = runs.wait(run, lambda seen: not seen.state.active)
     assert found.state is State.STOPPED
-    assert "not requeued: no checkpoint was saved in this attempt" in found.reason
+    assert "not requeued: this attempt saved no checkpoint" in found.reason
 
 
 def test_a_job_killed_without_a_word_goes_on_from_its_checkpoint(runs: Cluster, cluster: FakeCluster) -> None:
@@ -364,7 +364,7 @@ def test_a_job_that_is_preempted_for_good_is_submitted_anew_before_it_has_saved(
     runs.wait(run, lambda seen: seen.output is not None and "begun" in seen.output.read_text())
     cluster.set("10", state="COMPLETING", preempt="2026-11-23T07:07:12")  # as with PreemptMode=CANCEL
     cluster.signal("10", signal.SIGTERM)
-    found = runs.wait(run, lambda seen: seen.state is State.QUEUED and "it goes on when job 20 starts" in seen.reason)
+    found = runs.wait(run, lambda seen: seen.state is State.QUEUED and "it continues when job 20 starts" in seen.reason)
     cluster.set("10", state="PREEMPTED")
     fresh = cluster.job("20")
     assert fresh["options"] == {**cluster.job("10")["options"], "dependency": "afterany:10"}
@@ -462,7 +462,7 @@ def test_a_restart_of_what_has_ended_is_a_new_job(runs: Cluster, cluster: FakeCl
     (seen.dir / "checkpoints" / "5.ckpt").write_text("x")
     actions = Actions(dict(os.environ))
     answer = answered(actions, seen.dir, actions.restart(seen).id)
-    assert (answer.ok, answer.text) == (True, "Slurm job 20 is pending: Priority; it goes on when the job starts")
+    assert (answer.ok, answer.text) == (True, "Slurm job 20 is pending: Priority; it continues when the job starts")
     assert runs.see(run).state is State.QUEUED
     cluster.start("20")
     runs.wait(run, lambda seen: seen.attempt == 2 and "begun at 5" in (seen.output.read_text() if seen.output else ""))

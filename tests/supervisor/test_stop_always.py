@@ -133,7 +133,7 @@ def test_what_has_the_number_and_start_time_of_a_record_but_no_mark_gets_no_sign
         storage.write_json(run.dir.status, true._replace(**forged))
         assert snapshot_of(run).state is State.LOST
         answer = act(run, "kill")
-        assert f"pid {stranger.pid} of its record is left alone" in answer.text
+        assert f"left alone: pid {stranger.pid}," in answer.text
         run.wait_unsupervised()
     assert act(run, "restart").ok
     assert bystander.poll() is None
@@ -151,7 +151,7 @@ def test_a_stranger_among_the_recorded_is_left_alone_while_the_trainer_is_ended(
     assert act(run, "kill").ok
     assert not alive(trainer)
     assert alive(stranger)
-    assert any("is left alone" in event["text"] for event in run.events("note"))
+    assert any("left alone" in event["text"] for event in run.events("note"))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux shows a process's environment and files")

@@ -236,5 +236,5 @@ def interim_answer(run: RunDir, rule: EngineRule, request: Request) -> Ack | Non
     if request.action != "restart" or not job.phase.waits:
         return None
     return Ack(
-        request.id, True, rule.name, time.time(), f"{job.sentence()}; it goes on when the job starts{job.silence()}"
+        request.id, True, rule.name, time.time(), f"{job.sentence()}; it continues when the job starts{job.silence()}"
     )
