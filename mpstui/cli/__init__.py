@@ -1,1 +1,1 @@
-"""The command line: one module a command, imported only when that command is asked for."""
+"""The command line: one module for each command, or for a few that belong together, imported when needed."""

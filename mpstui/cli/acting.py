@@ -196,7 +196,7 @@ def _say_how_it_ended(snapshot: RunSnapshot, *, goes_on: bool) -> None:
     from ..core.launching.record import availability
 
     warned = goes_on and snapshot.state is State.FINISHED and not availability(snapshot, "restart").why
-    left = "; where it continues, nothing may be left to do (--set changes that)" if warned else ""
+    left = "; where it continues, nothing may be left to do (change that with --set)" if warned else ""
     warn(f"{snapshot.run} has ended: {how_it_ended(snapshot)}{left}")
 
 
@@ -208,7 +208,7 @@ def _words(command: str) -> list[str]:
 
 
 def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
-    """Wait until the rehearsal, an attempt after the one in the request, has ended; the answer says what it showed."""
+    """Wait until the rehearsal, which is an attempt after the request's, has ended; the answer says what it showed."""
     from ..core.launching.rehearsal import newest_rehearsal
 
     def ended() -> Rehearsed | None:
@@ -234,14 +234,14 @@ def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool)
     run, session, findings = RunDir(snapshot.dir), Session(), diagnose_run(snapshot.dir)
     cure = cure_of(run, findings, session.environ, session.home.arguments, ask=True)
     if cure is None:
-        raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
+        raise OperationError(f"there is no known remedy to apply to {snapshot.name}", "see `mpstui diagnose`")
     cure, title = cure.with_sets(sets), cure.finding.title
     if cure.asks:
         wanted = " ".join(f"--set {name}=..." for name in cure.asks)
-        raise OperationError(f"{title}: {cure.sentence}", f"say {wanted}: nothing is assumed")
+        raise OperationError(f"{title}: {cure.sentence}", f"give the value with {wanted}")
     if not cure.works and not sets:
         raise OperationError(f"{title}: {cure.sentence}", "`mpstui restart` starts it again as it was")
     if cure.risk and not accept_risk:
-        raise OperationError(f"{title}: {cure.risk}", "say --accept-risk if you accept that")
+        raise OperationError(f"{title}: {cure.risk}", "add --accept-risk if you accept that")
     say_lines(f"{title}: {cure.sentence}", beside=True)
     return cure

@@ -206,7 +206,7 @@ def measure(
 
 
 class Output:
-    """What all modes share: a line of progress, a report on disk, and at the end JSON or text."""
+    """What all modes have in common: a line of progress, a report on disk, and at the end JSON or text."""
 
     def __init__(self, args: argparse.Namespace, session: Session, name: str, machine: Machine) -> None:
         self.started = time.time()
@@ -222,7 +222,7 @@ class Output:
         self._folder: Path | None = args.out
 
     def save(self, document: dict[str, Any], svg: str) -> None:
-        """Write the report over the one this command wrote before."""
+        """Write the report, over the one that this command wrote before."""
         self._folder = self._folder or report_folder(self._home, self._name, self.started)
         save(self._folder, document, svg)
 

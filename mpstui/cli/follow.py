@@ -61,14 +61,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _bytes(lines: list[str]) -> bytes:
-    """What stands there, which thereby is gone."""
+    """Empty the list; returns what was in it."""
     data = "".join(lines).encode(sys.stdout.encoding or "utf-8", "replace")
     lines.clear()
     return data
 
 
 def _sentence(told: Mapping[str, Any]) -> str:
-    """For people."""
+    """An event in words, for people."""
     moment = shown.moment_of_day(told["time"], time.time()) if told["time"] is not None else ""
     kind = told["kind"]
     if kind == "point":

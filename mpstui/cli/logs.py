@@ -49,14 +49,14 @@ def run_logs(args: argparse.Namespace) -> int:
 
 
 def print_new(file: FollowedFile, attempt: int = 1, *, on_terminal: bool, whole: bool = False) -> None:
-    """Print what was written to a file since the last call; nothing while there is none.
+    """Print what was written to a file since the last call; nothing as long as it does not exist.
 
-    Bytes as they are into a file or pipe; onto a terminal as text with colours and no other control sequence. What
-    stands behind its last newline or carriage return waits, since an escape sequence may be cut in two; but no line
-    waits for ever.
+    A file or pipe gets the bytes as they are, a terminal gets text with colours and no other control sequence. What
+    follows the last newline or carriage return waits, since an escape sequence may be cut in two; but no line waits for
+    ever.
 
     Args:
-        whole: the unfinished last line too.
+        whole: print an unfinished last line, too.
 
     Raises:
         OperationError: it cannot be read.
@@ -83,7 +83,7 @@ def _shown(text: str) -> str:
 
 
 def _follow(one: OneRun, number: int, args: argparse.Namespace) -> None:
-    """Until the run has ended; into the next attempt unless one was named."""
+    """Print output until the run has ended; goes on with the next attempt unless one was named."""
     file, on_terminal = _opened(one, number, args.lines), sys.stdout.isatty()
     if (begun := known("attempt")) is not None:
         number, read = begun, bytes.fromhex(known("witness"))
@@ -111,7 +111,7 @@ def _opened(one: OneRun, number: int, lines: int | None) -> FollowedFile:
 
 
 def _offset_of_last(path: Path, lines: int) -> int:
-    """Where the last ``lines`` lines begin; reads from the end only what it must."""
+    """Where the last ``lines`` lines begin; reads no more of the file than it must, from its end."""
     try:
         file = storage.open_file(path)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
-A command is a line in ``_GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
-A module with several commands has ``configure_wait`` and ``run_wait`` for ``logs:wait``. Only the module of the command
-is imported, so that `mpstui ps` does not pay for the screen.
+A command is a line in ``_GROUPS``, or an action of ``core/actions.py``, and a module of this package with
+``configure(parser)`` and ``run(args) -> int``. In a module with several commands, those of ``logs:wait`` are called
+``configure_wait`` and ``run_wait``. Only the command's own module is imported: `mpstui ps` does not pay for the screen.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .parsing import CommandParser, meaning_of
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it does."""
+    """Where a command is implemented, and what it does."""
 
     place: str
-    """Its module; after a colon, which of the module's commands."""
+    """Its module; after a colon, which of the module's commands it is."""
     help: str
-    """Its line in `mpstui --help`; as a sentence, its own help begins with it."""
+    """Its line in `mpstui --help`, and the first sentence of its own help."""
 
 
 _GROUPS: dict[str, dict[str, Command]] = {
@@ -78,11 +78,10 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
     },
 }
-_NAME_HOSTS = ("ps", "hosts")
+_FOR_SEVERAL_HOSTS = ("ps", "hosts")
 """Commands that can ask several machines at once."""
-USAGE_EXIT = 2
+USAGE_EXIT, INTERRUPTED = 2, 130
 _LONGEST_PATH = 200
-INTERRUPTED = 130
 # No garbage collection at exit: `mpstui ps` takes 77 ms of CPU time instead of 92.
 atexit.register(gc.freeze)
 _PAGE = """\
@@ -100,7 +99,7 @@ environment:
 
 files:
   {state}/runs/
-      a folder for each run: its output, metrics, events and how it ended
+      a folder for each run: its output, metrics and events, and how it ended
   {config}/profiles/
       your own profiles; those in ./profiles/ come first, those that ship last
   {config}/settings.toml
@@ -129,7 +128,7 @@ def commands() -> dict[str, Command]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
-    gc.set_threshold(50_000)  # nearly all objects of a start are kept, and collecting took a tenth of it
+    gc.set_threshold(50_000)  # nearly all objects made at the start stay, and collecting took a tenth of it
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.unraisablehook = _interrupt_again
     _open_closed()
@@ -154,26 +153,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone. Without this, Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a home that cannot be read or written, where no command knows better
+    except OSError as error:  # say, a home that cannot be read or written
         where = f"{str(error.filename)[:_LONGEST_PATH]}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}", "`mpstui doctor` checks the folders")
         return 1
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat an interrupt that came while an object was freed: raised there, nobody could catch it."""
+    """Repeat an interrupt that came while an object was being freed, where nobody can catch it."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return
     import signal
     import threading
 
-    # Later, since this hook too is called where nobody could catch it.
+    # Not at once, since this hook, too, runs where nobody can catch it.
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def _open_closed() -> None:
-    """Open /dev/null for streams that cron or a shell closed (``>&-``): the next file opened would take their place."""
+    """Open /dev/null for streams that cron or a shell closed (``>&-``): the next file opened would replace them."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             found = os.open(os.devnull, os.O_RDWR)
@@ -181,18 +180,17 @@ def _open_closed() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    """Run the command that is named, else the screen: on all runs, or on one."""
+    """Run the command that is named, else the screen: on all runs, or on the one that is named."""
     hosts: list[str] = []
     if any(word.startswith("--host") for word in arguments):
         hosts, arguments = _split_hosts(arguments)
     first = next(iter(arguments), "-")
     if not first.startswith("-"):
-        above = next((group[first] for group in _GROUPS.values() if first in group), None)
-        command = above or commands().get(first)
+        command = next((group[first] for group in _GROUPS.values() if first in group), None) or commands().get(first)
         if command is not None:
             args = command_parser(first, command).parse_args(arguments[1:])
             args.hosts = hosts
-            if hosts and first not in _NAME_HOSTS:
+            if hosts and first not in _FOR_SEVERAL_HOSTS:
                 from .far import run_there
 
                 return run_there(hosts, arguments, args)
@@ -208,7 +206,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:
-    """The machines that ``--host`` names, and the other words. What `run` starts keeps a ``--host`` of its own."""
+    """The machines that ``--host`` names, and the other words. A ``--host`` of the command of `run` stays with it."""
     from .far import take_hosts
 
     own = len(words)
@@ -228,7 +226,7 @@ def command_parser(name: str, command: Command) -> CommandParser:
         "--host",
         action="append",
         metavar="HOST",
-        help="on that machine, over ssh" + ("; may be repeated" if name in _NAME_HOSTS else ""),
+        help="on that machine, over ssh" + ("; may be repeated" if name in _FOR_SEVERAL_HOSTS else ""),
     )
     _function("configure", command.place)(parser)
     return parser
@@ -249,7 +247,7 @@ def _function(verb: str, place: str) -> Any:
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
-    """Turn the parser's help into the page about all of mpstui."""
+    """Make the parser's help the page about all of mpstui."""
     home = resolve_home(os.environ)
     lines = ["Launch, watch and rescue PyTorch trainings.", "Without a command, open the screen on all runs or on RUN."]
     for group, commands in groups().items():
@@ -260,10 +258,10 @@ def _describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _require_run(word: str) -> None:
-    """Check that a first word that is no command means a run.
+    """Check that the first word, which is no command, means a run.
 
     Raises:
-        UsageError: it means none, or several; the hint names what is closest to it.
+        UsageError: it means none, or several; the hint names what comes closest.
     """
     from ..core.runs.find import NoSuchRun, find_run
 
@@ -293,7 +291,7 @@ def _nearest(word: str, home: Home) -> str:
 
 
 def _complain(sentence: str, hint: str) -> None:
-    """Print an error. It may quote names of runs and files, in which nothing may control the terminal."""
+    """Print an error, without control characters: it may quote the name of a run or file."""
     from .session import say_lines
 
     say_lines(f"mpstui: {sentence}" + (f"\nhint: {hint}" if hint else ""), beside=True)

@@ -22,7 +22,7 @@ _FORMS = {
     "slots": (("GROUP", "N"), "{group} 2"),
     "move": (("RUN", "up, down, first or last"), "RUN first"),
 }
-"""What follows each word, and how that looks."""
+"""What follows each word, and an example of it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,15 +45,14 @@ Shows what runs, what waits and for what, the next run first. `slots` sets how m
 
 
 def _put_first(run: RunDir, rule: EngineRule, direction: str, as_json: bool) -> int:
-    """The order of a scheduler's queue is its own: it can be asked to put a job first.
-
+    """Move a scheduler's job: the order of its queue is its own, but it can be asked to put a job first.
     Raises:
         UsageError: another place is asked for. OperationError: the cluster does not allow it.
     """
     from ..core.launching.jobs import change
 
     if direction != "first":
-        raise UsageError(f"{rule.title} has the order of its jobs: one can only be asked to be first, not {direction}")
+        raise UsageError(f"{rule.title} orders its own jobs: one can only be moved first, not {direction}")
     change(run, rule, "top")
     text = f"{run.run}: {rule.title} has put it before your other jobs"
     print_json({"run": run.run, "place": None, "group": rule.name}) if as_json else say(text)
@@ -111,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
-    """What is missing behind ``word``, or too much, and the command as it should be, with a group that there is."""
+    """An error that names what is missing after ``word``, or too much, with an example that names an existing group."""
     wanted, example = _FORMS[word]
     missing = wanted[len(given) :]
     what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
@@ -123,7 +122,7 @@ def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
 
 
 def group_json(group: Group) -> dict[str, Any]:
-    """A group as ``queue --json`` tells it; ``group`` is null for runs that wait for others and in no group."""
+    """A group as in ``queue --json``; ``group`` is null for runs that wait for other runs, but in no group."""
     return {
         "group": group.name,
         "slots": group.slots,
@@ -152,7 +151,7 @@ def group_json(group: Group) -> dict[str, Any]:
 
 
 def print_group(group: Group) -> None:
-    """A group in lines: how many run at once, who runs and where, who waits and for what."""
+    """A group in lines: how many runs it runs at once, which run and where, which wait and for what."""
     if group.name is None:
         say("in no group")
     else:

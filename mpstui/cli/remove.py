@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed: Mapping[str, str]) -> list[Removable]:
-    """What is to be removed; refused as a whole when a name means no run, or one that must stay."""
+    """What is to be removed; nothing at all if a name means no run, or one that must stay."""
     before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
     named = {found.run: found for found in (find_run(session.home, name) for name in args.runs)}
     chosen = []
@@ -105,7 +105,7 @@ def age_seconds(text: str) -> float:
 
 
 def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
-    """Raise unless a person says yes."""
+    """Ask, and raise unless the answer is yes."""
     if args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         where = "with --json" if args.json else "where input or output is no terminal"
         options = ["--older-than", args.older_than] if args.older_than else []
@@ -125,7 +125,7 @@ def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
 
 
 def _list(found: Sequence[Removable], args: argparse.Namespace) -> None:
-    """What would be deleted, a line for each run and one for all."""
+    """What would be deleted: a line for each run, and one for their sum."""
     whole = 0
     for item in found:
         files = f"{item.checkpoints} checkpoint file{'' if item.checkpoints == 1 else 's'}"

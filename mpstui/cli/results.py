@@ -1,4 +1,4 @@
-"""`mpstui results`: what runs came to, beside the settings in which those of one program differ."""
+"""`mpstui results`: the results of runs, beside the settings in which the runs of one program differ."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
-    """The runs that are meant, oldest first, each read to its end.
+    """The runs that were asked for, oldest first, each read to its end.
 
     Raises:
         UsageError: there are none.
@@ -108,7 +108,7 @@ def _is_meant(run: RunDir, what: str) -> bool:
 
 
 def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], list[str]]:
-    """The rows below their heads, and what there is to remark on them."""
+    """The table, headings first, and remarks about it."""
     told = columns(runs, metric)
     best = next((one for one in told if one.kind == "best"), None)
     order = list(range(len(runs))) if best is None else sorted(range(len(runs)), key=lambda place: _rank(best, place))

@@ -99,7 +99,7 @@ def run_watch(arguments: argparse.Namespace) -> int:
 
 
 def _watched(home: Home, word: str) -> tuple[str | None, Path]:
-    """The run that it will be, None for all jobs and for the runs of a store, and what to watch.
+    """What to watch, and before it the key of its run: None for all jobs, and for the runs of a store.
 
     Raises:
         UsageError: there is nothing of this name.
@@ -118,7 +118,7 @@ def _watched(home: Home, word: str) -> tuple[str | None, Path]:
 
 
 def watch_there(host: str, arguments: argparse.Namespace) -> int:
-    """The screen on what another machine has; it is looked for before the terminal is taken."""
+    """Open the screen on something on another machine, after making sure that it exists."""
     from .far import ask_all
     from .session import say_lines
 
@@ -149,7 +149,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
 
 
 def require_terminal() -> None:
-    """Refuse where there is nothing to draw on.
+    """Require a terminal that can be drawn on.
 
     Raises:
         OperationError: input or output is no terminal, or one that only prints lines.
@@ -164,11 +164,11 @@ def require_terminal() -> None:
 def show_screen(
     home: Home, arguments: argparse.Namespace, opening: str | None = None, watching: Path | None = None
 ) -> int:
-    """Take the terminal until the person leaves; 128 plus the signal when one ended it.
+    """Run the screen until the user leaves; returns 0, or 128 plus the signal that ended it.
 
     Args:
         arguments: color, theme, graphics and no_mouse.
-        watching: a file or folder that mpstui did not start, shown beside the runs; of another machine ``host:path``.
+        watching: a file or folder that mpstui did not start, shown beside the runs; on another machine ``host:path``.
     """
     log = watching if watching is not None and watching.is_file() else None
     with early_paint(watching.name if watching is not None else "mpstui", log):
@@ -186,7 +186,7 @@ def show_screen(
 def _made(
     home: Home, arguments: argparse.Namespace, opening: str | None, watching: Path | None, log: Path | None
 ) -> tuple[MpstuiApp, Terminal]:
-    # Nearly all that a start makes is kept: the app looks for garbage from its first second on. 12 of a start's 260 ms.
+    # Nearly all objects made at the start stay: the app turns this on again a second later, which saves 12 of 260 ms.
     gc.disable()
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
     from ..core.terminal import colour_system, ground
@@ -219,7 +219,7 @@ def _made(
 
 
 def _hosts_to_show(home: Home) -> list[str]:
-    """This machine and those that the settings say are shown with it; a mistake in them is told by the screen."""
+    """This machine and those that the settings show with it; mistakes in the settings are left to the screen."""
     if not home.settings.exists():
         return []
     from ..core.settings import load_settings
@@ -231,7 +231,7 @@ def _hosts_to_show(home: Home) -> list[str]:
 
 
 def _settings(home: Home) -> tuple[str, str]:
-    """Theme and graphics of the settings, which take 20 ms to import and are rarely there."""
+    """Theme and graphics from the settings; importing their parser takes 20 ms, and few users have any."""
     if not home.settings.exists():
         return "auto", "auto"
     from ..core.settings import load_settings
@@ -271,7 +271,7 @@ def _import_textual() -> None:
 
 
 def _services(home: Home, hosts: Sequence[str], watching: Path | None) -> Services:
-    """What the screen asks: this machine, or those that are named."""
+    """The services behind the screen: those of this machine, or of the named ones."""
     from ..ui.services import Services
 
     if not set(hosts) - {"local"}:
@@ -303,7 +303,7 @@ def tmux_features(environ: Mapping[str, str]) -> str:
 
 
 def announce_screen(home: Home) -> int | None:
-    """Hold the lock that tells alerts a screen is open; without it, alerts come although somebody watches."""
+    """Hold the lock that shows alerts that a screen is open; without it, they are sent although somebody watches."""
     try:
         storage.make_private_folder(home.state)
         return liveness.share(home.screen_lock)
@@ -331,7 +331,7 @@ def early_paint(title: str, log: Path | None) -> Iterator[None]:
 
 
 def first_frame(title: str, lines: list[str], width: int, height: int) -> str:
-    """The title above, the lines at the bottom, where the log and the footer will be."""
+    """The title at the top, and the lines at the bottom, where log and footer will be."""
     shown = [f"\x1b[1;1H\x1b[1m {_fitting(title, width - 1)}\x1b[0m"]
     top = max(2, height - len(lines))
     shown += [f"\x1b[{top + place};1H  {_fitting(line, width - 2)}" for place, line in enumerate(lines[: height - 2])]
@@ -339,7 +339,7 @@ def first_frame(title: str, lines: list[str], width: int, height: int) -> str:
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The newest lines, each as it was drawn last; none when the file cannot be read, or is no text."""
+    """The newest lines, each as it was last redrawn; none if the file cannot be read or is not text."""
     try:
         with storage.open_file(log) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
@@ -353,7 +353,7 @@ def last_lines(log: Path, count: int) -> list[str]:
 
 
 def _fitting(text: str, width: int) -> str:
-    """What fits for certain, without anything that could steer the terminal."""
+    """As much of a line as is certain to fit, without control sequences."""
     start = text[: max(0, width if text.isascii() else width // 2)]
     return start if start.isprintable() else "".join(c if c.isprintable() else " " for c in start)
 
