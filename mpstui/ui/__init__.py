@@ -1,1 +1,1 @@
-"""The screen: a Textual program over frozen snapshots. State comes down as snapshots, wishes go up as messages."""
+"""The screen: a Textual program over frozen snapshots. State flows down as snapshots, events flow up as messages."""

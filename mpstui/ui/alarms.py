@@ -1,4 +1,4 @@
-"""What an open screen tells the terminal about: which changes are worth it, and by which control sequences."""
+"""Alarms of an open screen: which changes the terminal is told of, and by which control sequences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def alarms(before: Iterable[RunSnapshot], after: Iterable[RunSnapshot]) -> list[
 
 
 def heard(found: Iterable[Alarm], settings: AlertSettings) -> list[Alarm]:
-    """Those that somebody wants to hear of."""
+    """The alarms that the user wants to hear of."""
     return [alarm for alarm in found if alarm.event in settings.on and settings.when != "never"]
 
 
@@ -57,7 +57,7 @@ def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
 
 
 def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[str, str]) -> str:
-    """The control sequences that tell a terminal of alarms; empty when nobody wants to hear of them."""
+    """The control sequences that tell a terminal of alarms; empty if the user wants to hear of none."""
     wanted = heard(found, settings)
     if not wanted:
         return ""

@@ -1,4 +1,7 @@
-"""The Textual app: starts the workers, hands what they read to the screen in view, and changes screens. No logic."""
+"""The Textual app: starts the workers, hands what they read to the screen in view, and changes screens.
+
+What it adds to Textual's own App comes first, one class for each concern: the terminal, the keyboard, leaving.
+"""
 
 from __future__ import annotations
 
@@ -41,23 +44,23 @@ if TYPE_CHECKING:
 
 
 _LATER_SECONDS = 1.0
-"""When workers begin that the first rows and keys need not wait for."""
+"""After this, the workers start that the first frame and the first keys do not need."""
 _FIRST_READING_SECONDS = 0.1
-"""How long the first frame waits for what it is to show; of many runs, or on a slow disk, an empty list comes first."""
+"""How long the first frame waits for the runs; if they are many, or the disk is slow, an empty list is drawn first."""
 _PACKET_SECONDS = 0.02
-"""Letters of one packet arrive within this time of each other."""
+"""Letters that were sent in one packet arrive within this time of each other."""
 
 
 class TerminalApp(PaintedApp):
-    """What is between the screen and its terminal besides cells: alarms, and charts in pixels.
+    """What passes between app and terminal besides cells of text: alarms, and charts in pixels.
 
-    For these the terminal is asked behind a frame, and again where its cells may be of another size.
+    Whether the terminal can show pixels is asked after a frame, and again when its cells may have changed size.
     """
 
     _answers: Answers | None = None
 
     def ask_for_pixels(self, environ: Mapping[str, str]) -> None:
-        """Ask once the first frame is there, unless the terminal is known to answer for another one."""
+        """Ask after the first frame, unless the environment shows that another terminal would answer."""
         if may_ask(environ):
             self._answers = Answers(lambda found: self.post_message(messages.GraphicsKnown(found)), environ)
             listen(self._answers)
@@ -73,7 +76,7 @@ class TerminalApp(PaintedApp):
 
     @on(Resize)
     def _measure_again(self) -> None:
-        """No pixels until the terminal has said how large its cells are now."""
+        """Draw no pixels until the terminal has said how large its cells are now."""
         if self.paint.graphics is not None:
             self._take_graphics(messages.GraphicsKnown(None))
             self.call_after_refresh(self._ask)
@@ -88,19 +91,19 @@ class TerminalApp(PaintedApp):
         self.write(message.sequences)
 
     def redraw(self) -> None:
-        """Draw what is in view with these pixels, or without."""
+        """Draw what is in view again."""
 
     def on_unmount(self) -> None:
         self.write(self.paint.take_graphics(None))
 
 
 class KeyboardApp(TerminalApp):
-    """Keys in turn: each is looked up when the one before it has done its work."""
+    """Handles keys strictly in turn: each is looked up only when the one before it has done its work."""
 
     _waiting = 0
-    """Letters that have arrived and are not looked at yet."""
+    """Letters that have arrived and are not handled yet."""
     _hurried = False
-    """The letter that is looked at came together with others."""
+    """Whether the letter being handled came together with others."""
 
     def post_message(self, message: Message) -> bool:
         if isinstance(message, Key) and not message.is_forwarded and message.is_printable:
@@ -117,12 +120,12 @@ class KeyboardApp(TerminalApp):
         self._hurried = self._waiting > 0
 
     async def _take_key(self, key: Key) -> None:
-        """A key is for what the keys before it have opened, however fast they came: no packet of them loses one.
+        """Give a key to whatever the keys before it have opened, however fast they were typed.
 
-        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back. To a
-        question no letter is an answer that was typed before it could be read.
+        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back. A
+        letter that was typed before a question could be read does not answer it.
         """
-        opened: Any = self.screen  # a private name, and none that Textual's types tell of
+        opened: Any = self.screen  # the event below is private to Textual
         await opened._mounted_event.wait()
         self.app_focus = True
         focused: object = self.focused
@@ -132,7 +135,7 @@ class KeyboardApp(TerminalApp):
             return
         elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):
             (self.focused or self.screen)._forward_event(key)
-            here = getattr(self.screen, "SCOPES", ())  # not where a page or a question is open
+            here = getattr(self.screen, "SCOPES", ())  # empty if a page or a question is open
             if here and self.focused is None and key.is_printable and not await self.hurried():
                 self.post_message(messages.Toast(unbound(key.key, key.character or key.key, here)))
 
@@ -141,20 +144,20 @@ class KeyboardApp(TerminalApp):
         return asked is not None and (key.time < asked or await self.hurried())
 
     async def hurried(self) -> bool:
-        """Whether the letter that is looked at came with others in one piece, as of a paste: nobody meant a command."""
+        """Whether the letter being handled came in one piece with others, as in a paste: then it is no command."""
         if not self._hurried and not self._waiting:
             await asyncio.sleep(_PACKET_SECONDS)
         return self._hurried or self._waiting > 0
 
 
 class LeavableApp(KeyboardApp):
-    """Leaves at once, or after a question where something would end with the screen; repeats what it has said."""
+    """Leaves at once, or after a question if something would end with the screen; shows past messages."""
 
     state: AppState
     context: Context
 
     async def action_quit(self) -> None:
-        """Leave; where a run is being moved, only after a question: the move would end with the screen."""
+        """Leave; if a run is being moved, only after a question: the move would end with the screen."""
         carriage = self.state.carriage
         if carriage is None or carriage.over:
             self.exit()
@@ -169,14 +172,14 @@ class LeavableApp(KeyboardApp):
         self.push_screen(Confirm(carriage.before_leaving), answered)
 
     def action_messages(self) -> None:
-        """What was said in passing."""
+        """Show the messages of past toasts."""
         from .screens.said import Messages
 
         self.push_screen(Messages(tuple(self.context.toasts.said), self.context.services.clock()))
 
 
 class MpstuiApp(LeavableApp):
-    """See ``screens/`` for what it shows and ``workers/`` for what it runs."""
+    """mpstui on the screen: see ``screens/`` for what it shows and ``workers/`` for what it runs."""
 
     CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
     ENABLE_COMMAND_PALETTE = False
@@ -194,8 +197,8 @@ class MpstuiApp(LeavableApp):
         graphics: bool = False,
     ) -> None:
         """``blocks``: draw with blocks, for fonts without braille. ``graphics``: ask the terminal for pixels."""
-        # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
-        # colour turns a terminal's own colours into black on black.
+        # Said here, not by the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the filter
+        # for true colour turns the terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
         self._title = Title(services.environ)
         if graphics and theme not in ANSI_THEMES:
@@ -234,7 +237,7 @@ class MpstuiApp(LeavableApp):
         self.theme = theme
 
     def get_default_screen(self) -> Screen[None]:
-        """The list of runs is the first screen; no empty one is drawn before it."""
+        """Make the list of runs the first screen, so that no empty one is drawn before it."""
         return RunsScreen(self.context)
 
     def on_mount(self) -> None:
@@ -243,8 +246,8 @@ class MpstuiApp(LeavableApp):
         if self._terminal is not None:
             self._terminal.end_on_signals(self.exit)
             TerminalWorker(self.post_message, self._terminal).start()
-        # A list is read before its first frame: an empty frame, and a pause before the reading, took 40 ms of the clock
-        # and 6 of the processor. A single run is begun after it: its reader wants to know what is in view.
+        # A list is read before its first frame: an empty frame first, then a pause before reading, took 40 ms longer
+        # and 6 ms of processor time. A single run is read after it: its reader must know what is in view.
         if self._opening is None:
             self._runs.start()
             self._runs.has_read.wait(_FIRST_READING_SECONDS)
@@ -258,7 +261,7 @@ class MpstuiApp(LeavableApp):
             worker.start()
         if workers is not self._later:
             return
-        gc.freeze()  # nearly all that is there by now stays: no key waits while it is looked through for what does not
+        gc.freeze()  # nearly all objects made so far stay: no key has to wait while the collector searches them
         gc.enable()
         try:
             self.services.settings()
@@ -335,7 +338,7 @@ class MpstuiApp(LeavableApp):
 
     @property
     def acting_screen(self) -> ActingScreen | None:
-        """The topmost screen with runs, under whatever dialog is open."""
+        """The topmost screen that shows runs, below any open dialog."""
         return next((item for item in reversed(self.screen_stack) if isinstance(item, ActingScreen)), None)
 
     def redraw(self) -> None:
@@ -356,7 +359,7 @@ class MpstuiApp(LeavableApp):
             self._ghost.follow(focus.sampled.run if focus.sampled is not None else None)
 
     def open_run(self, run: str, metric: str = "", log: Path | None = None) -> None:
-        """Show one run, a metric of it where one is meant; its output at once where that is known."""
+        """Show one run, with ``metric`` in its chart if one is named; ``log`` is its output, if already known."""
         from .screens.run import RunScreen
 
         screen = RunScreen(self.context, run, log)
@@ -364,7 +367,7 @@ class MpstuiApp(LeavableApp):
         self.push_screen(screen)
 
     def close_run(self) -> None:
-        """Back to the list, on the run that was in view: the next key would act on another one otherwise."""
+        """Go back to the list, with the run that was in view selected: else the next key would act on another one."""
         left = self.acting_screen
         while len(self.screen_stack) > 1:
             self.pop_screen()
@@ -373,7 +376,7 @@ class MpstuiApp(LeavableApp):
             runs.table.select(left.place)
 
     def launch(self, snapshot: RunSnapshot | None = None, cure: Cure | None = None) -> None:
-        """Choose a profile and launch it; with a snapshot, change that run's launch (as a cure does) and restart it."""
+        """Choose a profile to launch; with a snapshot, change that run's launch, perhaps by a cure, and restart it."""
         from .screens.opening import open_form, open_profiles
 
         if snapshot is None:
@@ -385,7 +388,7 @@ class MpstuiApp(LeavableApp):
         self.context.undo.take_back()
 
     def action_help(self) -> None:
-        """The keys of the screen in view, then all others."""
+        """List the keys, those of the screen in view first."""
         from .screens.help import Help
 
         self.push_screen(Help(getattr(self.screen, "SCOPES", ())))

@@ -1,4 +1,4 @@
-"""The table of keys: bindings, footer and help page follow from it. Keys that act on a run come from the actions."""
+"""The table of keys, from which bindings, footer and help page follow. Keys that act on a run come from the actions."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Key(NamedTuple):
     """Textual key names, separated by commas."""
     action: str
     shown: str
-    """The key as a person reads it."""
+    """The key as it is shown."""
     label: str
     help: str
     scope: Scope
     footer: int = 0
     """Rank in the footer, 1 is the last to be dropped where there is no room; 0 is not shown there."""
     rare: bool = False
-    """It stands in the footer only where it can work: most people never need it."""
+    """Whether the footer shows it only while it can work: few users ever need it."""
     acts: Action | None = None
-    """The entry of the table of actions that it stands for."""
+    """The action that it stands for, if it is one of ``core/actions.py``."""
 
 
 _SCOPES = {"run": Scope.ACTIONS, "queue": Scope.QUEUE, "list": Scope.RUNS}
@@ -67,7 +67,7 @@ def _key_of(action: Action) -> Key:
 
 
 def _panel_keys() -> list[Key]:
-    """A number for every panel of a run, counted without importing them: the first paint does not wait for charts."""
+    """A number key for each panel of a run, without importing the panels: the first paint does not wait for charts."""
     count = sum(path.stem != "__init__" for path in Path(__file__).with_name("panels").glob("*.py"))
     keys = [Key(str(number), f"panel({number})", "", "", "", Scope.RUN) for number in range(1, count + 1)]
     told = "one by its number; tab: the next one"
@@ -291,7 +291,7 @@ def footer_keys(*scopes: Scope) -> list[Key]:
 
 
 def unbound(pressed: str, shown: str, here: Collection[Scope]) -> str:
-    """What is said of a key that does nothing where it was pressed: where it does something."""
+    """What to say about a key that does nothing where it was pressed: where it does something."""
     meant = (key for key in KEYS if pressed in key.keys.split(",") and key.label and key.scope not in here)
     found = next(meant, None)
     does = f" ({found.scope.value}: {found.label})" if found is not None else ""
@@ -299,7 +299,7 @@ def unbound(pressed: str, shown: str, here: Collection[Scope]) -> str:
 
 
 def log_footer_keys() -> list[Key]:
-    """The keys of a log that has the whole screen."""
+    """The keys of a log that fills the screen."""
     kept = ("back", "zoom_panel", "help", "quit", "copy")
     others = [key for key in keys_for(Scope.RUN, Scope.EVERYWHERE) if key.action in kept]
     return [*others, *(key for key in keys_for(Scope.LOG) if key.shown and key.action != "scroll(-1)")]

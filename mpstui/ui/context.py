@@ -36,7 +36,7 @@ class UnderWay(Protocol):
 
 
 class Context(NamedTuple):
-    """Given to each screen by the app, of which no screen knows."""
+    """What the app gives each screen, so that no screen needs to know the app."""
 
     services: Services
     state: AppState
@@ -45,7 +45,7 @@ class Context(NamedTuple):
     moves: RequestWorker
     """For moves, which may take minutes, so that no other action waits for one."""
     sends: RequestWorker
-    """For launches on other machines, and for asking those about them."""
+    """For launches on other machines, and for asking these machines about them."""
     undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""
@@ -78,7 +78,7 @@ class AppState:
         self.graphics: Graphics | None = None
         """How the terminal shows pixels; None if it cannot, or has not been asked."""
         self.troubles: tuple[str, ...] = ()
-        """What is wrong with the lines to other machines."""
+        """What is wrong with the connections to other machines."""
         self.carriage: UnderWay | None = None
         """The newest run or launch being sent away: only one is shown."""
         self.cleared: dict[str, Ack] = {}
@@ -91,7 +91,7 @@ class AppState:
         self._mistakes: set[tuple[str, ...]] = set()
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
-        """Why its newest attempt ended; None while that is being found out. The first call starts that."""
+        """Why its newest attempt ended; None while that is being diagnosed. The first call starts the diagnosis."""
         key = snapshot.run, snapshot.attempts
         if key not in self._findings:
             self._findings[key] = None
@@ -99,15 +99,15 @@ class AppState:
         return self._findings[key]
 
     def known_findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
-        """:meth:`findings` so far: starts nothing."""
+        """:meth:`findings` as far as they are known; starts no diagnosis."""
         return self._findings.get((snapshot.run, snapshot.attempts))
 
     def is_diagnosing(self, snapshot: RunSnapshot) -> bool:
-        """Whether why its newest attempt ended is just being found out."""
+        """Whether the end of its newest attempt is being diagnosed right now."""
         return self._findings.get((snapshot.run, snapshot.attempts), ()) is None
 
     def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
-        """The last exception in the log of an attempt whose end no rule explains."""
+        """The last exception in the log, if no rule explains why the attempt ended."""
         return self._exceptions.get((snapshot.run, snapshot.attempts))
 
     def shown_by(self, snapshot: RunSnapshot) -> EvidenceLine | None:
@@ -147,7 +147,7 @@ class AppState:
         return next((f"{clean(item.name, 40)}: " for item in self.snapshots or () if item.run == run), "")
 
     def neighbour(self, run: str, by: int) -> str | None:
-        """The run ``by`` places further down the list."""
+        """The run ``by`` places further down in the list, if there is one."""
         order = [item.run for item in self.snapshots or ()]
         place = order.index(run) + by if run in order else -1
         return order[place] if 0 <= place < len(order) else None

@@ -1,4 +1,4 @@
-"""Pixels in a terminal: which of them can show any, asked and not guessed, and how a chart's picture gets there.
+"""Pixels in a terminal: whether it can show any (asked, not guessed), and how a chart's picture gets there.
 
 kitty's graphics protocol (kitty, Ghostty, WezTerm), inline images (iTerm2) and sixel (foot, xterm, mlterm, Windows
 Terminal). A picture is cut into strips of a few cells' width, and only strips whose pixels changed are sent again.
@@ -24,18 +24,18 @@ from .driver import PatientDriver
 
 STRIP_CELLS = 8
 QUESTION = "\x1b[16t\x1b[c"
-"""How large is a cell, and what can you do? Every terminal answers the second, after all that was asked before it."""
+"""Asks how large a cell is, and what the terminal can do. Every terminal answers the latter, and answers it last."""
 KITTY_QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\"
 ANSWER_SECONDS_REMOTE = 0.15
-"""Over SSH the answer to a question behind the first frame has to be in within this time."""
+"""Over SSH, pixels are shown only if the answer comes within this time after the first frame."""
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 700, 450
-"""What pictures may take of the line on the average, while nobody presses a key."""
+"""How much of the connection pictures may take on average while nobody presses a key."""
 _LARGEST_CELL = 64
 _SHADES = 4
-"""Steps from one colour to another along the edge of a line."""
+"""Steps between two colours along the edge of a line."""
 _MOST_COLOURS = 250
 _LONGEST_KEY = 2
-"""Characters of an answer's beginning that may as well be a key."""
+"""Characters with which an answer begins, but which may as well be a key."""
 _KEY_SECONDS, _REST_SECONDS = 0.1, 3.0
 _KITTY_PIECE, _KITTY_IDS = 4096, 0x6D7000
 _MULTIPLEXERS = ("tmux", "screen", "linux", "dumb")
@@ -48,17 +48,17 @@ Colour = tuple[int, int, int]
 
 
 class Cell(NamedTuple):
-    """Pixels of one character's place."""
+    """The size of one cell in pixels."""
 
     width: int
     height: int
 
 
 class Raster:
-    """Pixels in columns, each a number of the palette; the first colour is the ground."""
+    """Pixels in columns, each an index into the palette; colour 0 is the background."""
 
     def __init__(self, columns: int, lines: int, cell: Cell, ground: Colour, like: Raster | None = None) -> None:
-        """``like``: the one before it, whose palette it goes on with, so that the two can be compared."""
+        """``like``: the raster before it, whose palette it shares so that the two can be compared."""
         self.cell = cell
         self.height = lines * cell.height
         self.columns = [bytearray(self.height) for _ in range(columns * cell.width)]
@@ -69,7 +69,7 @@ class Raster:
             self.palette, self._known, self._blends = like.palette, like._known, like._blends
 
     def ink(self, colour: Colour) -> int:
-        """Its number; the ground's where there are too many."""
+        """The index of a colour; the background's if there are too many."""
         if colour not in self._known and len(self.palette) < _MOST_COLOURS:
             self._known[colour] = len(self.palette)
             self.palette.append(colour)
@@ -91,7 +91,7 @@ class Raster:
             column[y] = self._blend(ink, column[y], round(share * _SHADES))
 
     def leave_out(self, cells: Iterable[tuple[int, int]]) -> None:
-        """Nothing but the ground in these cells, by column and line: a word stands there, with no line through it."""
+        """Clear these cells, by column and line: there is a word in them, and no line may run through it."""
         wide, high = self.cell
         for column, line in cells:
             for pixels in self.columns[column * wide : (column + 1) * wide]:
@@ -116,14 +116,14 @@ class Raster:
 
 
 class Picture(NamedTuple):
-    """What stands where: a raster in cells of the screen."""
+    """A raster and its place on the screen, in cells."""
 
     area: Region
     raster: Raster
 
 
 def _reduced(columns: Sequence[bytearray], palette: Sequence[Colour]) -> tuple[list[bytes], list[Colour]]:
-    """The same with no colours but those that are used."""
+    """The same with only the colours that are used."""
     used = sorted(set().union(*columns))
     table = bytearray(256)
     for number, before in enumerate(used):
@@ -151,7 +151,7 @@ def png(columns: Sequence[bytearray], palette: Sequence[Colour]) -> bytes:
 
 
 def sixel(columns: Sequence[bytearray], palette: Sequence[Colour]) -> str:
-    """Columns of pixels as sixels. A rest of less than six rows is left out: nothing reaches beyond the last line."""
+    """Columns of pixels as sixels. A rest of fewer than six rows is left out: nothing may reach below the last line."""
     pixels, colours = _reduced(columns, palette)
     height = len(pixels[0]) // 6 * 6
     parts = [f'\x1bP9;1q"1;1;{len(pixels)};{height}']
@@ -178,21 +178,21 @@ def _bits(piece: bytes) -> dict[int, int]:
 
 
 class Graphics:
-    """One terminal's way to show pixels, and the sequences for it; each strip is shown at the cursor's place."""
+    """One terminal's way to show pixels, and its sequences; each strip is shown at the cursor's place."""
 
     def __init__(self, kind: str, cell: Cell, *, remote: bool = False) -> None:
         """``kind``: kitty, iterm or sixel."""
         self.kind, self.cell = kind, cell
         self._rate = _BYTES_A_SECOND_REMOTE if remote else _BYTES_A_SECOND
         self.next = 0.0
-        """The monotonic time until which what changes by itself does not change the picture."""
+        """Until this monotonic time, only a key changes the picture."""
         self.is_behind = kind == "kitty"
-        """Text stands before it and does not erase it; it goes when it is told to."""
+        """Whether text covers a picture without erasing it, so that it must be removed."""
         self._ids: dict[int, int] = {}
         """Of kitty's images, by strip."""
 
     def strip(self, number: int, columns: Sequence[bytearray], palette: Sequence[Colour]) -> str:
-        """Show a strip, in place of what stood there."""
+        """The sequences that show a strip in place of what was there."""
         if self.kind == "sixel":
             return sixel(columns, palette)
         across, down = len(columns) // self.cell.width, len(columns[0]) // self.cell.height
@@ -211,20 +211,20 @@ class Graphics:
         return "".join(sent) + (f"\x1b_Ga=d,d=I,i={before},q=2\x1b\\" if before is not None else "")
 
     def sent(self, size: int) -> None:
-        """So many bytes of a picture were written."""
+        """Note that so many bytes of a picture were written."""
         self.next = max(self.next, time.monotonic()) + size / self._rate
 
     def gone(self) -> str:
-        """Take away all strips, where text does not erase them."""
+        """The sequences that remove all strips, if text does not erase them."""
         ids, self._ids = self._ids, {}
         return "".join(f"\x1b_Ga=d,d=I,i={image},q=2\x1b\\" for image in ids.values())
 
 
 class Answers:
-    """What a terminal said of itself, put together from what arrives between the keys."""
+    """The terminal's answers about itself, put together from what arrives among the keys."""
 
     def __init__(self, heard: Callable[[Graphics | None], object], environ: Mapping[str, str]) -> None:
-        """``heard`` is told from the reader's thread which pixels can be shown, if any."""
+        """``heard`` is called from the reader's thread with the way to show pixels, None if they cannot be shown."""
         self._heard, self._environ = heard, environ
         self._remote = bool(environ.get("SSH_CONNECTION"))
         told = " ".join(environ.get(name, "") for name in ("TERM", "TERM_PROGRAM", "LC_TERMINAL")).lower()
@@ -235,12 +235,12 @@ class Answers:
         self._held, self._held_at = "", 0.0
 
     def question(self) -> str:
-        """What to write behind a frame. APC is for those alone that know it: some terminals print it."""
+        """What to write after a frame. APC is sent only to terminals that know it: others may print it."""
         self._asked, self._kitty, self._cell = time.monotonic(), False, Cell(0, 0)
         return (KITTY_QUESTION if self._may_be_kitty else "") + QUESTION
 
     def without(self, data: str) -> str:
-        """What was typed: the data without answers. The beginning of one is kept until the rest is there."""
+        """The data without answers: what was typed. The beginning of an answer is kept until the rest has come."""
         data, self._held = self._held + data, ""
         for found in _ANSWERS.finditer(data):
             self._take(found)
@@ -254,7 +254,7 @@ class Answers:
         return data
 
     def late(self) -> str:
-        """What was kept back and has not become an answer: it was typed, if it can have been."""
+        """What was kept back and has not become an answer: if it can have been typed, it was."""
         typed = len(self._held) <= _LONGEST_KEY
         if not self._held or time.monotonic() - self._held_at < (_KEY_SECONDS if typed else _REST_SECONDS):
             return ""
@@ -276,13 +276,13 @@ class Answers:
 
 
 def may_ask(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal may be asked: one inside another (tmux, screen) would answer for itself."""
+    """Whether the terminal may be asked: one inside another (tmux, screen) would only answer for itself."""
     inside = environ.get("TMUX") or environ.get("STY") or environ.get("TERM", "dumb").startswith(_MULTIPLEXERS)
     return not inside and not environ.get("NO_COLOR")
 
 
 def listen(answers: Answers) -> None:
-    """Have answers taken out of what is read from the terminal, before keys are made of it."""
+    """Have answers taken out of what is read from the terminal before it is turned into keys."""
 
     class Listening(XTermParser):
         def feed(self, data: str) -> Iterable[Any]:

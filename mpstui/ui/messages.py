@@ -1,6 +1,6 @@
 """Every message from the workers to the app and its screens.
 
-Nobody compares or prints one: methods for that would be compiled at each start, and take 5 ms of it.
+None has methods for comparing or printing: nobody does, and compiling them would add 5 ms to each start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Severity = Literal["information", "warning", "error"]
 
 
 class _State(Message):
-    """Says how things are now: of several that wait, only the newest matters."""
+    """A message that says how things are now: of several in the queue, only the newest matters."""
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, type(self))
@@ -41,33 +41,33 @@ class _State(Message):
 
 @dataclass(eq=False, repr=False)
 class SnapshotsReady(_State):
-    """All runs, newest first, something about them being new."""
+    """All runs, newest first; something about them has changed."""
 
     snapshots: tuple[RunSnapshot, ...]
     paused_queues: tuple[str, ...] = ()
     """Queues that start nothing."""
     troubles: tuple[str, ...] = ()
-    """What is wrong with the ways to other machines."""
+    """What is wrong with the connections to other machines."""
 
 
 @dataclass(eq=False, repr=False)
 class SystemReady(_State):
-    """The machine, and the processes of the run in focus where it has any."""
+    """The machine, and the processes of the run in focus, if it has any."""
 
     system: SystemSample | None
     tree: TreeSample | None
     run: str | None
     telemetry: RunTelemetry | None = None
-    """What telemetry knows of the run over time."""
+    """The run's telemetry over time."""
     prices: EnergySettings | None = None
-    """What electricity costs, where the settings say it."""
+    """What electricity costs, if the settings say so."""
     past: tuple[SystemSample, ...] = ()
     """The machine in the last minute, the newest sample included."""
 
 
 @dataclass(eq=False, repr=False)
 class GhostReady(_State):
-    """The best earlier run like a live one, and how the two stand; None: there is none, or not any more."""
+    """The best earlier run like the live one, and how the two compare; None: there is none, or no longer."""
 
     run: str
     ghost: Ghost | None
@@ -86,7 +86,7 @@ class WindowRead(_State):
 
     window: Window
     curves: Mapping[str, SeriesView]
-    """Those of its metrics that the files still tell."""
+    """The curves of those metrics whose points are still in the files."""
 
 
 @dataclass(eq=False, repr=False)
@@ -96,23 +96,23 @@ class ImageRead(_State):
     wanted: Wanted
     seen: Seen
     trouble: str = ""
-    """Why nobody could be asked, in a sentence; it may work in a moment."""
+    """Why it could not be asked for, in a sentence; trying again may help."""
 
 
 @dataclass(eq=False, repr=False)
 class DiagnosisReady(Message):
-    """Why an attempt ended, the most probable first; empty when nothing is known."""
+    """Why an attempt ended, the most probable cause first; empty if none is known."""
 
     run: str
     attempts: int
     """How many it had then, rehearsals included."""
     findings: Sequence[Finding]
     exception: EvidenceLine | None = None
-    """The last one of the log, where nothing is known."""
+    """The last exception in the log, if no cause is known."""
     cure: Cure | None = None
-    """What a remedy would change; None where there is none to apply."""
+    """What the remedy would change; None if there is none to apply."""
     rehearsed: Rehearsed | None = None
-    """What trying a changed launch of it has shown."""
+    """What a rehearsal of a changed launch has shown."""
 
 
 @dataclass(eq=False, repr=False)
@@ -124,17 +124,17 @@ class TerminalNotified(Message):
 
 @dataclass(eq=False, repr=False)
 class RemovalExamined(Message):
-    """What removing a run would delete: to be asked about."""
+    """What removing runs would delete: the question to ask."""
 
     snapshots: Sequence[RunSnapshot]
     found: Sequence[Removable]
     refused: Sequence[str]
-    """Why others that are marked must stay."""
+    """Why other marked runs cannot be removed."""
 
 
 @dataclass(eq=False, repr=False)
 class MoveExamined(Message):
-    """What carrying a run to another machine would come to: to be asked about."""
+    """What moving a run to another machine would involve: the question to ask."""
 
     mover: Mover
     planned: MovePlan
@@ -143,7 +143,7 @@ class MoveExamined(Message):
 
 @dataclass(eq=False, repr=False)
 class RunsLookedInto(Message):
-    """What an action on all marked runs would come to: to be asked about."""
+    """What an action on all marked runs would cost: the question to ask."""
 
     action: Action
     runs: Sequence[RunSnapshot]
@@ -152,7 +152,7 @@ class RunsLookedInto(Message):
 
 @dataclass(eq=False, repr=False)
 class DetailsRead(Message):
-    """What is known of a run beside its numbers: to be shown on a page."""
+    """What is known of a run besides its numbers, for the page that shows it."""
 
     name: str
     sections: tuple[Section, ...]
@@ -160,33 +160,33 @@ class DetailsRead(Message):
 
 @dataclass(eq=False, repr=False)
 class SettingsMistaken(Message):
-    """The settings cannot be used, for these mistakes."""
+    """The settings cannot be used because of these mistakes."""
 
     mistakes: tuple[str, ...]
 
 
 @dataclass(eq=False, repr=False)
 class GraphicsKnown(Message):
-    """What the terminal said of the pixels that it can show."""
+    """The terminal has said whether, and how, it can show pixels."""
 
     graphics: Graphics | None
 
 
 @dataclass(eq=False, repr=False)
 class RequestAnswered(Message):
-    """The answer to a request; ``ack`` is None when nobody answered in time."""
+    """The answer to a request; ``ack`` is None if none came in time."""
 
     run: str
     action: str
     request: Request
     ack: Ack | None
     alone: bool = True
-    """False: one of several that were asked at once; that it was done shows in the list."""
+    """False: it is one of several requests made at once, whose success shows in the list."""
 
 
 @dataclass(eq=False, repr=False)
 class Launched(Message):
-    """A new run exists; of several the first one is named."""
+    """A new run exists; of several, this names the first."""
 
     run: str
     runs: int = 1

@@ -1,15 +1,16 @@
-"""What is written to the terminal: the cells that differ from what stands there, by the cheapest way to say so.
+"""Writing to the terminal: only the cells that differ from what it shows, in as few bytes as possible.
 
 Textual knows which regions may have changed and renders them whole. :class:`Paint` remembers every cell it has written,
 compares, and writes only those that differ, with the shortest movements and changes of colour between them. Where the
-rows of a region are the earlier ones moved up, as in a growing log, the terminal is asked to scroll (DECSTBM, line
-feeds) if that takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered:
-it heals what another program may have left on the terminal. docs/screen-internals.md, "Measured", has the figures.
+rows of a region have merely moved up, as in a growing log, the terminal is told to scroll (DECSTBM, line feeds) if that
+takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered: it repairs
+what another program may have left on the terminal. docs/screen-internals.md, "Measured", has the figures.
 
-Charts in pixels (``graphics.py``) go behind the cells of its frame, strip by strip; where text erases pixels, what a
-frame has written upon is shown again.
+Charts in pixels (``graphics.py``) are written after the cells of their frame, strip by strip; on terminals where text
+erases pixels, strips that the frame wrote over are sent again.
 
-It rests on private names of the Textual that ``pyproject.toml`` pins; a test compares the screens of both ways.
+This relies on private names of the Textual version that ``pyproject.toml`` pins; a test compares the resulting screen
+with Textual's own.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _PLAIN = Pen()
 _WEIGHTS = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
 _SEEN_ON_BLANKS = frozenset("479")
 Cell = tuple[str, Pen]
-"""A character and its look. The second half of a wide character is an empty one; a blank has any ink."""
+"""A character and its look. The second half of a wide character is empty; the ink of a blank means nothing."""
 Changes = dict[int, list[tuple[int, int]]]
 """Of each row, from the top, the ranges of cells that differ."""
 _UNKNOWN: Cell = ("\0", _PLAIN)
@@ -80,7 +81,7 @@ def _codes(colour: Color, colours: ColorSystem, *, foreground: bool) -> str:
 
 @lru_cache(1024)
 def _blank_in(pen: Pen) -> Pen:
-    """The look of a blank: without ink, where none of it is seen."""
+    """The look of a blank: without ink, if none of it can be seen."""
     return pen if _SEEN_ON_BLANKS & set(pen.weight) else Pen("", "", pen.ground)
 
 
@@ -103,7 +104,7 @@ def _change(old: Pen, new: Pen) -> tuple[str, Pen]:
 
 
 def _move(row: int, column: int, y: int, x: int) -> str:
-    """The shortest sequence from one cell to another; a column of -1 is not known for certain."""
+    """The shortest cursor movement from one cell to another; a column of -1 is unknown."""
     if row != y or not 0 <= column < x:
         return f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H"
     forward = f"\x1b[{x - column}C" if x - column > 1 else "\x1b[C"
@@ -112,7 +113,7 @@ def _move(row: int, column: int, y: int, x: int) -> str:
 
 
 class Paint:
-    """What stands on one terminal."""
+    """What one terminal shows."""
 
     def __init__(self) -> None:
         self.rows: list[list[Cell]] = []
@@ -126,17 +127,17 @@ class Paint:
         """What stands there."""
 
     def take_graphics(self, graphics: Graphics | None) -> str:
-        """Show pixels from now on, in another way, or none; what takes away those that are there."""
+        """Show pixels this way from now on, or none; returns the sequences that remove those on the screen."""
         gone = self.graphics.gone() if self.graphics is not None else ""
         self.graphics, self.pictures, self.drawn = graphics, (), ()
         return gone
 
     def of(self, update: Any) -> Any:
-        """An update that writes what differs of this one, when it is written; what is none goes through."""
+        """A stand-in for a compositor's update that writes only what differs; anything else is passed through."""
         return _Painted(self, update) if isinstance(update, (ChopsUpdate, LayoutUpdate)) else update
 
     def told_by(self, update: ChopsUpdate | LayoutUpdate, console: Console) -> str:
-        """What to write; from then on it stands there."""
+        """The bytes to write; from then on, the terminal is taken to show the update."""
         colours = console._color_system or ColorSystem.TRUECOLOR
         if isinstance(update, LayoutUpdate):
             self.rows = [_cells(strips, colours) for strips in update.strips]
@@ -177,7 +178,7 @@ class Paint:
         return told + strips
 
     def _strips(self, graphics: Graphics, wanted: Picture, before: Picture | None, changed: Changes, first: int) -> str:
-        """Those strips of a picture that differ from what stands there, or were written upon; ``first``: its number."""
+        """The strips of a picture that differ from those shown, or were written over; ``first``: its number."""
         told, (left, top, width, height), palette = "", wanted.area, wanted.raster.palette
         touched = {x for y in wanted.area.line_range for start, end in changed.get(y, ()) for x in range(start, end)}
         if wanted == before and not touched:
@@ -193,7 +194,7 @@ class Paint:
         return told
 
     def _again(self, area: Region, *, marks: bool = False) -> str:
-        """Write what stands in an area once more, all of it or the marks in it: pixels make way for text."""
+        """Write the text of an area once more, all of it or only its marks: pixels make way for text."""
         fresh = {y: self.rows[y] for y in area.line_range if y < len(self.rows)}
         cells = range(area.x, area.right)
         found = {
@@ -212,7 +213,7 @@ class Paint:
         return text + self._pixels(changed)
 
     def _scrolled(self, changed: Changes, fresh: dict[int, list[Cell]]) -> str | None:
-        """The same by scrolling, where rows that changed now stand some rows higher."""
+        """The same by scrolling, if the rows that changed have moved up."""
         places = [ends for ends in changed.values() if ends]
         left, right = min(ends[0][0] for ends in places), max(ends[-1][1] for ends in places)
         stood = {tuple(self.rows[y][left:right]): y for y in fresh}
@@ -236,7 +237,7 @@ class Paint:
 
 
 class _Painted(CompositorUpdate):
-    """An update that is compared with what stands there at the moment it is written."""
+    """An update that is compared with what the terminal shows at the moment it is written."""
 
     def __init__(self, paint: Paint, update: ChopsUpdate | LayoutUpdate) -> None:
         self._paint, self._update = paint, update
@@ -267,7 +268,7 @@ def _cells(strips: Iterable[Strip], colours: ColorSystem) -> list[Cell]:
 
 
 class _Piece(NamedTuple):
-    """Neighbouring cells of one look that are to be written."""
+    """Neighbouring cells with the same look that are to be written."""
 
     y: int
     start: int
@@ -275,13 +276,13 @@ class _Piece(NamedTuple):
     look: Pen
     text: str
     certain: bool
-    """Whether every terminal ends up in the cell behind it."""
+    """Whether every terminal moves on by exactly one cell after it."""
 
 
 def _differing(changed: Changes, fresh: dict[int, list[Cell]]) -> str:
-    """The bytes that turn the rows that stand there into the new ones; the pen is plain before and after.
+    """The bytes that turn the rows shown into the new ones; the pen is plain before and after.
 
-    Row by row, or colour by colour where changing it costs more than moving about.
+    Row by row, or colour by colour if changing colours costs more than moving about.
     """
     pieces = [piece for y, places in changed.items() for ends in places for piece in _pieces(y, *ends, fresh[y])]
     return min(_written(pieces), _written(sorted(pieces, key=lambda piece: piece.look)), key=len)
@@ -349,7 +350,7 @@ def _same_look(cells: list[Cell]) -> bool:
 
 
 class PaintedApp(App[None]):
-    """An app whose updates go through the paint."""
+    """An app that writes its updates through :class:`Paint`."""
 
     def __init__(self, *, ansi_color: bool) -> None:
         super().__init__(driver_class=PatientDriver, ansi_color=ansi_color)
@@ -359,7 +360,7 @@ class PaintedApp(App[None]):
         self._disable_tooltips = True  # nothing has one
 
     def _display(self, screen: Screen[object], renderable: Any) -> None:
-        """Textual's door to the terminal: of each update the cells that differ go through."""
+        """Where Textual writes to the terminal: of each update, only the cells that differ are written."""
         if self.paint.graphics is not None:
             self.paint.pictures = getattr(screen, "pictures", ())
         super()._display(screen, self.paint.of(renderable))
@@ -375,6 +376,6 @@ class PaintedApp(App[None]):
         self._close_messages_no_wait()
 
     def write(self, sequences: str) -> None:
-        """Send the terminal what no cell shows: a title, a bell."""
+        """Send the terminal what is not shown in cells: a title, a bell."""
         if sequences and self._driver is not None:
             self._driver.write(sequences)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 LONGEST = 2000
-"""Characters of any one text that are looked at; the rest of a megabyte name would never be seen."""
+"""How many characters of a text are looked at; the rest of a megabyte of a name would never be seen."""
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 LEVELS = 7
@@ -36,17 +36,17 @@ class Row(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is written, without roles."""
+        """The text, without roles."""
         return "".join(span.text for span in self.spans)
 
     @property
     def width(self) -> int:
-        """Cells taken."""
+        """How many cells it takes."""
         return sum(width_of(span.text) for span in self.spans)
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Foreign text as one harmless line: cut first, then without control sequences, tabs or line ends."""
+    """Text from outside as one harmless line: cut first, then freed of control sequences, tabs and line ends."""
     cut = text[: longest + 1].translate(_SPACES)
     if not cut.isprintable():
         from ..core.formats.console import strip_controls  # rare, and its package is too dear for the first paint
@@ -56,9 +56,9 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 
 def visible(text: str) -> str:
-    """Text as it may reach the terminal: what is invisible or steers it is replaced, each character by one cell.
+    """Text as it may reach the terminal: each invisible or control character is replaced by one visible cell.
 
-    The last door: whatever forgot :func:`clean` shows ``␛`` and obeys nothing.
+    The last line of defence: text that was not passed through :func:`clean` shows ``␛`` and controls nothing.
     """
     if text.isprintable():
         return text
@@ -125,7 +125,7 @@ def clip(spans: tuple[Span, ...], width: int) -> tuple[Span, ...]:
 
 
 def bar(fraction: float | None, width: int, role: str = "bar") -> tuple[Span, ...]:
-    """A progress bar of thin lines; heavy for what is done. An unknown share is a dotted track."""
+    """A progress bar of thin lines, heavy for the part that is done; dotted if the share is unknown."""
     if width <= 0:
         return ()
     if fraction is None:

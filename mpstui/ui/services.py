@@ -1,4 +1,4 @@
-"""The core as the screen uses it, and what of it needs the screen's own means."""
+"""The core as the screen uses it, and the parts of that which need the screen's own code."""
 
 from __future__ import annotations
 

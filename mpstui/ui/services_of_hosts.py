@@ -1,4 +1,4 @@
-"""The screen's services where the runs are on several machines: the only place in which the screen knows that."""
+"""The screen's services for runs on several machines: the only place where the screen knows of that."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from .services import Services
 
 
 class ServicesOfHosts(JoinedServices, Services):
-    """Everything the screen asks for, asked of the machine that each run is on."""
+    """Everything the screen asks for, from the machine that each run is on."""

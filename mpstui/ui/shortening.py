@@ -12,13 +12,13 @@ from os.path import commonprefix
 from .rows import fit, width_of
 
 _LEAST_PIECE = 3
-"""Characters of each part that is kept: fewer say nothing."""
+"""The least characters of a part that is kept: fewer would say nothing."""
 _SEPARATORS = re.compile(r"[\s_./:-]")
 
 
 @lru_cache(64)
 def cut_apart(names: tuple[str, ...], width: int) -> Mapping[str, str]:
-    """Each name in ``width`` cells: its beginning, or where several begin alike, the parts in which they differ too."""
+    """Each name in ``width`` cells: its beginning and, if several begin alike, the parts in which they differ."""
     others = {name: _cuts(name, names, width) for name in set(names)}
     cut = {name: fit(name, width) for name in others}
     while True:

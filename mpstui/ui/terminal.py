@@ -1,4 +1,4 @@
-"""The terminal's own business: is it still there, and how is it given back when everything else has failed."""
+"""The terminal itself: whether it is still there, and how to restore it if everything else has failed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terminal:
             self._before = termios.tcgetattr(self._descriptor)
 
     def gone(self) -> bool:
-        """Whether it hung up: asking for its settings then fails."""
+        """Whether it hung up: asking for its settings fails then."""
         try:
             termios.tcgetattr(self._descriptor)
         except termios.error as error:
@@ -46,11 +46,11 @@ class Terminal:
         return False
 
     def overdue(self) -> bool:
-        """Whether a signal told us to end some seconds ago, and we are still here: the terminal must have stalled."""
+        """Whether we are still here some seconds after a signal to end: the terminal must have stalled."""
         return self._ordered is not None and time.monotonic() - self._ordered > _GRACE_SECONDS
 
     def end_on_signals(self, leave: Callable[[], object]) -> None:
-        """SIGTERM and SIGHUP leave in good order, also where SIGHUP was being ignored. Needs the running loop."""
+        """Have SIGTERM and SIGHUP end the app in good order, even if SIGHUP was ignored. Needs the running loop."""
         loop = asyncio.get_running_loop()
 
         def ordered(number: int, frame: FrameType | None) -> None:
@@ -64,11 +64,11 @@ class Terminal:
             signal.signal(number, ordered)
 
     def exit_code(self) -> int:
-        """128 plus the signal that ended us, the shell's way; 0 when none did."""
+        """128 plus the signal that ended us, as a shell counts; 0 if none did."""
         return 128 + self._signal if self._ordered is not None else 0
 
     def die(self) -> None:
-        """Give the terminal back as far as it lets us, and end at once: nothing here needs saving."""
+        """Restore the terminal as far as it lets us, and end at once: nothing here needs to be saved."""
         with contextlib.suppress(OSError, termios.error, ValueError):
             os.set_blocking(2, False)
             os.write(2, _RESTORE.encode())

@@ -1,4 +1,4 @@
-"""The terminal's title and its progress bar: how the training goes, also where its tab is not the one in view."""
+"""The terminal's title and progress bar, which show how the training goes while another tab is in view."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
 
 _PAUSE_SECONDS = 3.0
-"""Between two titles that differ in numbers alone."""
+"""Seconds between two titles that differ in nothing but numbers."""
 SAVE, RESTORE = f"{ESC}[22;0t", f"{ESC}]0;{BELL}{ESC}[23;0t"
-"""The title is put by, and brought back; where a terminal cannot, it is left empty and not out of date."""
+"""Saves and restores the title; a terminal that cannot is left with an empty one rather than one out of date."""
 _VTE_WITH_PROGRESS = 7900
 
 
 class Title:
-    """What one terminal was told last."""
+    """What one terminal's title says now."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -32,7 +32,7 @@ class Title:
         self._next = 0.0
 
     def change(self, snapshots: Sequence[RunSnapshot], place: str, now: float) -> str:
-        """The control sequences that bring it up to date; empty where it is, or was told a moment ago.
+        """The control sequences that bring it up to date; empty if it is, or was updated a moment ago.
 
         Args:
             place: the run in view, if one is.
@@ -47,11 +47,11 @@ class Title:
         return (SAVE if before is None else "") + f"{ESC}]0;{wanted[0]}{BELL}" + self._progress(run, wanted[1])
 
     def restored(self) -> str:
-        """What gives the title back as it was."""
+        """The control sequences that restore the earlier title."""
         return "" if self._told is None else RESTORE + self._progress(None, None)
 
     def _progress(self, run: RunSnapshot | None, share: float | None) -> str:
-        """ConEmu's progress (OSC 9;4): kind 1 is going on, 2 has gone wrong, 0 is none."""
+        """ConEmu's progress (OSC 9;4): kind 1 is normal, 2 is an error, 0 shows none."""
         if not self._bar:
             return ""
         kind = 0 if run is None or share is None else 2 if shown.needs_attention(run) else 1
@@ -81,7 +81,7 @@ def title(snapshots: Sequence[RunSnapshot], run: RunSnapshot | None) -> str:
 
 
 def share_done(run: RunSnapshot | None) -> float | None:
-    """Of a run that is not over."""
+    """The progress of a run that is not over."""
     return shown.total_progress(run.numbers) if run is not None and run.state.active else None
 
 

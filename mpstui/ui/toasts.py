@@ -1,6 +1,6 @@
-"""What is said in passing: few lines at the bottom, soon gone, and gone at once when the user goes elsewhere.
+"""Toasts: a few lines at the bottom that soon go, and at once when the user turns to another run; ``@`` shows them all.
 
-For as long as it is said, what went without a question can be taken back. ``@`` shows what was said.
+While its toast is shown, an action that was done without a question can be undone.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
 UNDO_SECONDS = 5.0
 TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 ANY_RUN = "*"
-"""In place of a run: a screen that shows all of them."""
+"""Stands for a run on a screen that shows all of them."""
 _MOST_KEPT = 200
 _LONGEST = 300
 _WIDEST = 100
 _FRAME_CELLS = 3
-"""The edge and the blanks beside the text."""
+"""Cells of the edge and the blanks beside the text."""
 _LEAST_LINES, _SCREEN_SHARE = 2, 7
-"""All toasts take at most this fraction of the window's lines: they may cover the end of a panel, nothing above."""
+"""The largest share of the window's lines for all toasts: they may cover the end of a panel, but nothing above it."""
 
 
 class Note(NamedTuple):
-    """One thing that was said."""
+    """One toast."""
 
     text: str
     severity: Severity
     about: str | None
-    """The run it concerns; None: what was in view when it was said."""
+    """The run it concerns; None: whatever was in view when it was shown."""
     until: float
 
 
 class Said(NamedTuple):
-    """One thing that was said, as it is kept."""
+    """A past message, as it is kept for ``@``."""
 
     time: float
-    """When it was said last, Unix seconds."""
+    """When it was last shown, Unix seconds."""
     text: str
     severity: Severity
     times: int = 1
-    """How often in a row."""
+    """How often it was shown in a row."""
 
 
 class Toasts:
-    """Shows messages and takes them back; an error stays until it has been read. What was said is kept."""
+    """Shows messages and takes them away again; an error stays until it has been read. Past messages are kept."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Toasts:
         seconds.
         """
         self.said: deque[Said] = deque(maxlen=_MOST_KEPT)
-        """The newest that was said, the oldest first."""
+        """The most recent messages, the oldest first."""
         self._today = today
         self._covering = covering
         self._app = app
@@ -77,7 +77,7 @@ class Toasts:
         self._place: str | None = ANY_RUN
 
     def say(self, text: str, severity: Severity, about: str | None = None) -> None:
-        """Say something; what was said before of the same run is answered by it and goes."""
+        """Show a message; it replaces earlier ones about the same run."""
         again = self.said.pop().times if self.said and self.said[-1][1:3] == (text, severity) else 0
         self.said.append(Said(self._today(), text, severity, again + 1))
         note = Note(text, severity, about, self._clock() + TOAST_SECONDS[severity])
@@ -86,7 +86,7 @@ class Toasts:
         self._show(self._newest([*kept, note]))
 
     def arrive(self, place: str | None) -> None:
-        """The user looks at a run, at all of them (``ANY_RUN``) or at none (None) now."""
+        """The user now looks at a run, at all of them (``ANY_RUN``), or at none (None)."""
         if place != self._place:
             self._place = place
             self._show([one for one in self._lasting() if one.severity == "error" or _concerns(one, place)])
@@ -95,7 +95,7 @@ class Toasts:
         return [one for one in self._notes if one.until > self._clock()]
 
     def _newest(self, notes: list[Note]) -> list[Note]:
-        """As many of the newest as there is room for."""
+        """Show as many of the newest as there is room for."""
         left, first = self._most_lines, len(notes)
         while first > 0 and (left := left - len(self._lines(notes[first - 1].text))) >= 0:
             first -= 1
@@ -138,9 +138,9 @@ class _Held(NamedTuple):
 
 
 class Undo:
-    """What was not sent yet is never sent, a label is what it was.
+    """Takes back the last action: a request that is held back is never sent, a label gets its old value.
 
-    Holds one thing at a time: whatever is done next carries out what was held before it.
+    Holds one action at a time: the next one has the one before it carried out.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -154,12 +154,12 @@ class Undo:
     def hold(
         self, key: Hashable, told: str, do: Callable[[], object], at_once: Callable[[], object], about: str
     ) -> None:
-        """Do something in a moment, unless it is taken back; asked for once more it is done at once.
+        """Do something in a moment, unless it is undone; at once if it is asked for again.
 
         Args:
-            key: what it is, the same for the same key on the same run.
+            key: what it is: equal for the same action on the same run.
             told: its name, as in ``stop``.
-            at_once: the same without a worker, for when the program ends before the time is over.
+            at_once: does the same without a worker, for when the program ends before that moment.
             about: the run.
         """
         again = self._held is not None and self._held.key == key
@@ -176,7 +176,7 @@ class Undo:
         )
 
     def did(self, back: Callable[[], object]) -> None:
-        """Something was done; ``back`` makes it undone."""
+        """Something was done, which ``back`` undoes."""
         self.settle()
         if not self.seconds:
             return
@@ -184,7 +184,7 @@ class Undo:
         self._timer = self._app.set_timer(self.seconds, self.settle)
 
     def settle(self) -> None:
-        """The time is over: what was held is done, what was done stays."""
+        """The time to undo is over: do what was held back."""
         held, self._held, self._back = self._held, None, None
         if self._timer is not None:
             self._timer.stop()
@@ -193,7 +193,7 @@ class Undo:
             held.do()
 
     def leave(self) -> None:
-        """The program ends: what was held is done now."""
+        """The program ends: do what was held back now."""
         held, self._held = self._held, None
         if held is not None:
             with suppress(ReportedError):

@@ -25,13 +25,13 @@ SHADE, POINT = "░", "•"
 BEHIND = frozenset({"off", "ghost"})
 """Layers that give their colour up wherever another has dots, however few cells they have."""
 _NOISY = 5
-"""A curve whose range sticks out of its line in one of so many columns is shaded in all of them."""
+"""A curve whose range shows beyond its line in one of this many columns is shaded in all of them."""
 _APART = 3
-"""Points at least so many cells apart on the average get a character each."""
+"""Points that are on average at least so many cells apart get a character each."""
 _TOUCHING = 4
-"""Dots between the ranges of neighbouring columns that still look like one."""
+"""The ranges of neighbouring columns still look like one if so many dots are between them."""
 _FARTHEST = 1e9
-"""Dots beyond the edge; farther is nowhere."""
+"""A place more dots than this away from the edge counts as a gap."""
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4)) for top in range(4)) for side in _BITS)
@@ -39,7 +39,7 @@ _STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4))
 
 
 Dashes = tuple[int, int]
-"""How many columns of dots of a line are drawn, and how many behind them are not."""
+"""How many columns of a dashed line are drawn, and how many after them are not."""
 WHOLE, DOTTED = (1, 0), (1, 1)
 
 
@@ -67,7 +67,7 @@ class Canvas:
         self._roles: list[str] = []
 
     def column(self, x: int, top: int, bottom: int, layer: str) -> None:
-        """A vertical stroke, both ends included, as far as it is on the canvas. With blocks only its middle."""
+        """Draw a vertical stroke, both ends included, as far as it is on the canvas; with blocks, only its middle."""
         cells = self._layers.setdefault(layer, {})
         if self.blocks:
             y = (top + bottom) // 2
@@ -86,7 +86,7 @@ class Canvas:
             cells[at] = cells.get(at, 0) | stroke
 
     def line(self, x0: int, y0: int, x1: int, y1: int, layer: str, dashes: Dashes = WHOLE) -> None:
-        """A line from one dot to another (the whole way for every column, so that steep ones stay closed)."""
+        """Draw a line from one dot to another, in each column over its whole height so that steep ones have no gaps."""
         if x1 <= x0:
             self.column(x0, y0, y1, layer)
             return
@@ -103,7 +103,7 @@ class Canvas:
         self._layers[layer] = other._layers.get(layer, {})
 
     def point(self, x: int, y: int, layer: str) -> None:
-        """A point where something was measured: a character of its own, or four dots in a cell that others share."""
+        """Draw a point where something was measured: as a character of its own, or as four dots in a shared cell."""
         if not (0 <= x < self.width and 0 <= y < self.height):
             return
         self._points[y // (self.height // self.lines) * self.columns + x * self.columns // self.width] = layer
@@ -130,13 +130,13 @@ class Canvas:
     def labels(
         self, names: Mapping[str, Span], every: int, without: Collection[int] = ()
     ) -> dict[int, dict[int, Span]]:
-        """Single cells that name the layers, by line and column, each of them one of its own layer.
+        """Cells for the names of the layers, by line and column: each one is a cell of the layer that it names.
 
-        The last one that it shares with no other, and more of that kind at least ``every`` columns apart. Of a layer
-        that shares them all, those it shares with the fewest: curves that are the same have their names side by side.
+        Its last cell that no other layer shares, and more such cells at least ``every`` columns apart. A layer that
+        shares all of its cells gets those it shares with the fewest: the names of equal curves are side by side.
 
         Args:
-            without: columns that hold none.
+            without: columns in which there are to be none.
         """
         drawn = Counter(at for layer in names for at in self._layers.get(layer, ()))
         found: dict[int, Span] = {}
@@ -158,14 +158,14 @@ class Canvas:
         return not any(at in drawn for drawn in self._layers.values() for at in cells)
 
     def leave_out_curves(self) -> None:
-        """Show none: a picture does. Where they are is still known."""
+        """Draw no dots, since a picture shows them; where they are is still known."""
         size = self.columns * self.lines
         self._characters, self._roles, self._grounds = [" "] * size, [""] * size, {}
 
     def spans(
         self, line: int, under: Mapping[int, Span] | None = None, over: Mapping[int, Span] | None = None
     ) -> list[Span]:
-        """One line of cells. Single cells of something else: ``under`` where no curve is, ``over`` wherever they are.
+        """One line of cells, with other cells put in: those of ``under`` only where no curve is, ``over`` in any case.
 
         Nothing may be drawn after the first call.
         """
@@ -215,7 +215,7 @@ def draw_line(
     *,
     dashes: Dashes = WHOLE,
 ) -> None:
-    """The line through ``values`` at the places of a curve, to the edges where it goes on beyond them.
+    """Draw the line through ``values`` at the places of a curve, up to the edges if it continues beyond them.
 
     Args:
         dashes: any but the whole line tells it from others without colour: gaps, and a point where a value was
@@ -239,7 +239,7 @@ def draw_line(
 
 
 def means(x: Sequence[float], values: Sequence[float], axis: Scale, width: int) -> Iterator[tuple[int, float]]:
-    """The mean in each column of dots that has points, those beyond the edges too; NaN for a gap."""
+    """The mean in each column of dots that has points, including those beyond the edges; NaN for a gap."""
     left, dots = axis.low, (width - 1) / axis.span
     column, total, count = 0, 0.0, 0
     for place, value in zip(x, values, strict=False):
@@ -287,7 +287,7 @@ def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer
 
 
 def ranges(curve: SeriesView, axis: Scale, width: int, columns: int) -> Iterator[tuple[int, float, float]]:
-    """Column, low and high, in the order of the curve; in the columns between two points, of the lines between them."""
+    """Column, lowest and highest value along the curve; between two points, those of the lines that join them."""
     left, dots = axis.low, (width - 1) / axis.span
     wide = width // columns
     column, low, high, known = 0, math.nan, math.nan, False
@@ -314,6 +314,6 @@ def ranges(curve: SeriesView, axis: Scale, width: int, columns: int) -> Iterator
 
 
 def _dot(value: float, axis: Scale, lowest: int) -> int | None:
-    """Dots from the top; None for what the axis cannot hold."""
+    """How many dots from the top a value is; None if the axis cannot hold it."""
     position = axis.position(value)
     return None if position is None else round((1 - position) * lowest)

@@ -1,4 +1,4 @@
-"""What a chart shows: the curves of one metric, taken from a snapshot and put on the axis that is chosen. Pure."""
+"""What a chart shows: the curves of one metric, taken from a snapshot and put on the chosen axis. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 _FINE = 4
-"""Columns of a curve for each of the chart's, two dots wide, from which on more of them would not be seen."""
+"""Columns of a curve for each column of the chart, which is two dots wide: more of them could not be seen."""
 _FROM = "checkpoint"
-"""What the event of an attempt's start has it begin from."""
+"""What the start event of an attempt says it begins from."""
 _COARSE_SHARE = 0.05
-"""Of the window; the newest points of a run that trains are not read again for less."""
+"""A window is read again only if coarse points span more of it than this: the newest ones of a live run do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +36,23 @@ class ChartData:
     evaluation: SeriesView | None = None
     steps_per_epoch: float | None = None
     slow: tuple[Stretch, ...] = ()
-    """Steps in which the training was slower than before; told on an axis of steps alone."""
+    """Steps in which the training was slower than before; shown only on an axis of steps."""
     now: str = ""
-    """The newest value of the training curve, as everywhere else; empty: the curve's own."""
+    """The newest value of the training curve as the rest of the screen shows it; empty: the curve's own."""
     ghosts: tuple[SeriesView, ...] = ()
     """The curves of the best earlier run, drawn behind these."""
     said: tuple[str, ...] = ()
-    """Which run that is and where this one stands against it, in as many words as there are, then in fewer."""
+    """Which run that is and how this one compares, in full words first, then in fewer."""
     pinned: SeriesView | None = None
     """A curve of another metric, drawn beside these."""
     by_time: bool = False
     """Curves of steps, put on an axis of time."""
     unread: bool = False
-    """The history has not been read to its end: no curve does not mean that there is none."""
+    """Whether the history has not been read to its end, so that a curve that is missing may still come."""
     ended: bool = False
-    """What it has not reported by now it never will."""
+    """Whether the run has ended: what it has not reported by now it never will."""
     resumed: Mapping[int, bool] = field(default_factory=dict)
-    """Whether an attempt began from a checkpoint, by its number; without those of which nobody knows."""
+    """Whether an attempt began from a checkpoint, by its number; those that are not known are left out."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -65,7 +65,7 @@ class ChartData:
 
     @property
     def before(self) -> tuple[Piece, ...]:
-        """What was measured before the training curve begins: by the run that this one left."""
+        """What the run that this one branched off from measured, before the training curve begins."""
         train = self.train
         pieces = train.superseded if train is not None and len(train.x) else ()
         return tuple(piece for piece in pieces if train is not None and len(piece.x) and piece.x[0] < train.x[0])
@@ -73,7 +73,7 @@ class ChartData:
     def takeovers(self) -> list[tuple[float, str]]:
         """Where attempts took over, and how, in a word.
 
-        Without a word on what it began from, one that measures everything again has begun from the start.
+        An attempt that does not say what it began from, but measures everything again, has begun from the start.
         """
         curve = self.curves[0]
         attempts = curve.mark_attempts or [0] * len(curve.attempt_marks)
@@ -89,7 +89,7 @@ class ChartData:
 
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
-    """What can be drawn: the loss or losses first, paces last.
+    """What can be drawn: losses first, speeds last.
 
     A validation series is drawn over its training series, not alone.
     """
@@ -105,12 +105,12 @@ def validations(snapshot: RunSnapshot) -> Mapping[str, str]:
 
 
 def none_reported(what: str, *, ended: bool) -> str:
-    """The words for a kind of numbers of which there are none."""
+    """The words for missing numbers of a kind."""
     return f"this run reported no {what}" if ended else f"no {what} reported yet"
 
 
 def has_said_all(snapshot: RunSnapshot) -> bool:
-    """Whether it has ended, as far as that can be read."""
+    """Whether it has ended, as far as the snapshot tells."""
     return not snapshot.state.active and snapshot.state is not State.UNREADABLE
 
 
@@ -143,7 +143,7 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
 
 
 def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartData:
-    """The same with what the best earlier run measured by these metrics; its validation is told of before the rest."""
+    """The same with what the best earlier run measured of these metrics; its validation is mentioned first."""
     names = [name for name, view in snapshot.series.items() if view is data.train or view is data.evaluation]
     names.sort(key=lambda name: not snapshot.series[name].evaluation)
     curves = tuple(ghost.series[name] for name in names if name in ghost.series)
@@ -155,7 +155,7 @@ def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartDat
 
 
 def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
-    """As reported, else as planned."""
+    """Steps per epoch as reported, else as planned."""
     known = snapshot.numbers
     if known.epoch_steps:
         return float(known.epoch_steps)
@@ -163,7 +163,7 @@ def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
 
 
 def over_time(data: ChartData) -> ChartData | None:
-    """The same curves over the time since the first point; None where no point tells when it was measured."""
+    """The same curves over the time since the first point; None if no point tells when it was measured."""
     times = [moment for curve in data.curves for moment in known_times(curve)]
     if not times:
         return None
@@ -182,13 +182,13 @@ def over_time(data: ChartData) -> ChartData | None:
 
 
 def known_times(curve: SeriesView) -> list[float]:
-    """When its points were measured, as far as that is known; nothing where they all came at once."""
+    """When its points were measured, as far as that is known; nothing if they all came at once."""
     times = [moment for moment in curve.times if math.isfinite(moment)]
     return times if times and min(times) < max(times) else []
 
 
 def time_unit(longest_seconds: float) -> tuple[str, float]:
-    """Hours where something took some, else minutes."""
+    """Hours if the axis spans any, else minutes."""
     return ("h", 3600.0) if longest_seconds > 2 * 3600 else ("min", 60.0)
 
 
@@ -223,7 +223,7 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
 
 
 def is_coarse(curve: SeriesView, space: Frame) -> bool:
-    """Whether more was measured in what is in view than its columns tell apart, and more of it could be shown."""
+    """Whether the part in view holds more points than its columns tell apart, and more could be shown."""
     inside = [place for place, x in enumerate(curve.x) if space.x.low <= x <= space.x.high]
     if not inside or not curve.complete or not curve.points or len(inside) >= _FINE * space.columns:
         return False
@@ -233,8 +233,8 @@ def is_coarse(curve: SeriesView, space: Frame) -> bool:
 
 
 class Reading(NamedTuple):
-    """What a curve says at one place: from where to where, and the least, the mean and the greatest value there. Of one
-    point they are the same, NaN where it is not finite."""
+    """What a curve says at one place: from where to where it reaches, and the least, mean and greatest value there. For
+    a single point these are the same, NaN if it is not finite."""
 
     first: float
     last: float
@@ -242,11 +242,11 @@ class Reading(NamedTuple):
     mean: float
     high: float
     broken: bool = False
-    """Some of several points are not finite."""
+    """Whether some, but not all, of its points are not finite."""
 
 
 def reading(curve: SeriesView, space: Frame, cursor: float) -> Reading:
-    """The points in the column of cells that holds ``cursor``, else the one next to it. The curve is not empty."""
+    """The points in the column of cells at ``cursor``, else the one closest to it. The curve must not be empty."""
     width = space.x.span / max(1, space.columns - 1)
     column = round((cursor - space.x.low) / width)
     inside = [place for place, x in enumerate(curve.x) if abs((x - space.x.low) / width - column) <= 0.5]

@@ -1,4 +1,4 @@
-"""Moving about in a chart: zoom, window and cursor, each from one view to the next. Pure."""
+"""Moving about in a chart: zoom, window and cursor, each as a step from one view to the next. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .plot import ChartView
 from .scale import Frame
 
 _CLOSEST_POINTS = 8
-"""Zooming in stops where the window would hold no more points than this."""
+"""Zooming in stops before the window would hold fewer points than this."""
 
 
 def navigate(what: str, view: ChartView, space: Frame, data: ChartData) -> ChartView:
@@ -44,7 +44,7 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
 
 
 def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartView:
-    """Move the window by a share of its own width; at the right end it follows again."""
+    """Move the window by a share of its own width; at the right end it follows the newest point again."""
     extent = data.extent()
     if extent is None or (view.left is None and view.right is None):
         return view
@@ -60,7 +60,7 @@ def _inside(view: ChartView, left: float, span: float, extent: tuple[float, floa
 
 
 def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> ChartView:
-    """Move the read-out by cells; the first key press puts it on the newest point."""
+    """Move the cursor by cells; the first key press puts it on the newest point."""
     extent = data.extent()
     if extent is None:
         return view

@@ -35,29 +35,29 @@ _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
 
 class ChartView(NamedTuple):
-    """How a person looks at a chart. Positions are in units of the data's own axis."""
+    """How the user looks at a chart. Positions are in units of the data's own axis."""
 
     log: bool | None = None
-    """None: whatever tells the curve better."""
+    """Whether the value axis is logarithmic; None: whichever shows the curve better."""
     by_epoch: bool = False
     by_time: bool = False
     left: float | None = None
-    """None: from the beginning."""
+    """Left edge of the window; None: the beginning."""
     right: float | None = None
-    """None: follow the newest point."""
+    """Right edge of the window; None: it follows the newest point."""
     cursor: float | None = None
     ghost: bool = True
     """Draw the best earlier run behind a live one."""
     blocks: bool = False
     """Draw with block characters, for fonts without braille."""
     smoothing: float | None = None
-    """Weight of the past in the average, per column of the curve; None: less for a short curve."""
+    """Weight of the past in the average, per column of the curve; None: chosen by the length of the curve."""
     clip: bool = False
-    """Draw the axis for what is usual, and mark where values lie beyond it."""
+    """Fit the axis to the usual values, and mark where others lie beyond it."""
 
 
 def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bool = False) -> Frame | None:
-    """The axes for this size; None where there is nothing to draw or no place for it. ``bare``: see :func:`draw`."""
+    """The axes for this size; None if there is nothing to draw or no room for it. ``bare``: see :func:`draw`."""
     extent = data.extent()
     if extent is None or width < SMALLEST_WIDTH or height < SMALLEST_HEIGHT:
         return None
@@ -93,19 +93,19 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
 
 
 def pinned_values(curve: SeriesView, left: float, right: float) -> list[float]:
-    """What of a pinned curve is drawn between two places: its average."""
+    """The part of a pinned curve between two places; only its average is drawn."""
     pairs = zip(curve.x, curve.smooth, strict=False)
     return [value for x, value in pairs if left <= x <= right and math.isfinite(value)]
 
 
 def said_lines(data: ChartData, width: int, height: int) -> list[str]:
-    """What is said of the best earlier run, in the most words that a chart of this size has a line for, or two."""
+    """The words about the best earlier run, as many as fit into the line or two that such a chart has for them."""
     most, cells = (height >= _LEAST_SAID) + (height >= 2 * _LEAST_SAID), width - 3
     return next((lines for text in data.said if (lines := wrap(text, cells, most + 1)) and len(lines) <= most), [])
 
 
 def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: bool = False) -> list[Row]:
-    """The whole chart: a legend that is also the read-out, the curves with their axis, the ticks of x.
+    """The whole chart: a legend, which also shows the values at the cursor, the curves with their axis, the ticks of x.
 
     Args:
         bare: without curves, cursor and restarts, which a picture shows (``pixels.py``).
@@ -171,7 +171,7 @@ class Note(NamedTuple):
 
 
 def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
-    """What happened where: values that are not finite, and attempts that took over."""
+    """Marks of what happened: values that are not finite, and attempts that took over."""
     curve = data.curves[0]
     taken = ((space.column_of(mark), word) for mark, word in data.takeovers())
     notes = [Note(at + 1, word, "mark") for at, word in taken if at is not None]
@@ -187,7 +187,8 @@ def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
 
 
 def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, Span]]:
-    """Each in the lowest line that has room for it; of many at one place the first. A sign alone takes less."""
+    """Put each mark in the lowest line that has room for it, without its words if need be; of several at one place only
+    the first."""
     placed: dict[int, dict[int, Span]] = {}
     for note in notes:
         for text in (note.text, note.text[:1] if note.role == "bad" else ""):
@@ -207,7 +208,7 @@ def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, 
 
 
 def usual(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
-    """The least and the greatest value, without the outermost hundredth of them where that is far from the rest."""
+    """The least and the greatest value, without the outermost hundredth of all if that is far from the rest."""
     least = sorted(value for value in lows if abs(value) < math.inf)
     most = sorted(value for value in highs if abs(value) < math.inf)
     if not least or not most:
@@ -239,7 +240,7 @@ def _beyond(data: ChartData, space: Frame) -> dict[int, dict[int, Span]]:
 
 
 def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
-    """A band along the upper edge over the steps that were slow; narrower than a cell is still one cell."""
+    """A band along the upper edge over the steps that were slow, at least one cell wide."""
     if data.axis != "step":
         return {}
     columns: dict[int, Span] = {}
@@ -252,7 +253,7 @@ def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
 
 
 def _right_label(space: Frame, line: int) -> tuple[Span, ...]:
-    """What stands behind a line where a pinned curve has an axis of its own."""
+    """What follows a line if a pinned curve has an axis of its own."""
     if space.pinned is None or space.pinned is space.y:
         return ()
     axis, label = y_labels(space._replace(y=space.pinned))[line][::-1]
@@ -266,7 +267,7 @@ def y_ticks(space: Frame) -> list[float]:
 
 
 def y_labels(space: Frame) -> list[tuple[Span, Span]]:
-    """What stands before each line: its value where it has a tick, and the axis."""
+    """What precedes each line: its value if it has a tick, and the axis."""
     blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
     labels = [blank] * space.lines
     for tick in y_ticks(space):
@@ -302,7 +303,7 @@ def _epoch_unit(data: ChartData, view: ChartView) -> float:
 
 
 def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
-    """Which line is which and what it is worth: where the cursor stands, else now. Words give way to numbers."""
+    """The legend, with each curve's value at the cursor, else now. Words give way to numbers."""
     unread = [curve.read_share for curve in data.curves if not curve.complete]
     zoom = f"still reading, {min(unread) * 100:.0f} % · " if unread else ""
     zoom += "zoom · " if view.left is not None or view.right is not None else ""
@@ -317,7 +318,7 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
 
 
 def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
-    """The axis, and the place on it that is told of."""
+    """The axis, and the place on it whose values are shown."""
     name = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 16)
     if not place and view.right is not None:
         place = _place(space.x.high, data, view)
@@ -325,7 +326,7 @@ def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
 
 
 def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> tuple[list[Span], str]:
-    """Each curve and what it is worth, and where the first of them is read."""
+    """Each curve with its value, and the place where the first of them was read."""
     parts, place = [Span(f" {clean(data.name, 30)} ", "strong")], ""
     for curve, role, glyph in ((data.train, "train", " ━ "), (data.evaluation, "val", f"  {POINT} ")):
         if curve is None or not len(curve.x):
@@ -365,13 +366,13 @@ def _not_positive(curve: SeriesView) -> int:
 
 
 def _worth(found: Reading) -> str:
-    """A value, or the least, the mean and the greatest of several, as far as they differ."""
+    """A value; of several, the least, mean and greatest as far as they differ."""
     several = (number(found.low), number(found.mean), number(found.high))
     told = "–".join(several) if found.low < found.high else several[0]
     return f"{told}, {NOT_FINITE}" if found.broken and found.mean == found.mean else told
 
 
 def _place(x: float, data: ChartData, view: ChartView) -> str:
-    """A step is whole; of epochs and times a share counts."""
+    """Text of a place: steps are whole, epochs and times have fractions."""
     unit = _epoch_unit(data, view)
     return whole(round(x) if unit == 1.0 and data.axis == "step" else round(x / unit, 2))

@@ -36,7 +36,7 @@ class Moment:
     time: float | None
     """Unix seconds; None if not known."""
     leader: Literal["chart", "log"]
-    """The panel whose cursor chose it; the others follow."""
+    """The panel that chose the moment; the others follow."""
 
     def words(self, now: float) -> str:
         """``step 12,345 · 11:42:10``."""
@@ -50,7 +50,7 @@ class RunFacts:
 
     snapshot: RunSnapshot
     warning: str = ""
-    """The most serious thing that is going wrong now."""
+    """The most serious of the things that are going wrong now."""
     slow: tuple[Stretch, ...] = ()
     """Steps in which the training was slower than before."""
     system: SystemSample | None = None
@@ -60,14 +60,14 @@ class RunFacts:
     tree: TreeSample | None = None
     """The run's processes."""
     telemetry: RunTelemetry | None = None
-    """What telemetry knows of the run over time."""
+    """The run's telemetry over time."""
     cleared: Ack | None = None
     """The newest answer to "clear cache"."""
     prices: EnergySettings | None = None
     ghost: Ghost | None = None
     """The best earlier run like it, while it is running."""
     moment: Moment | None = None
-    """The moment that all panels show; None is now."""
+    """The moment that all panels show; None: now."""
 
     @property
     def hour(self) -> float:
@@ -90,7 +90,7 @@ class RunPanel(LinePanel):
     """The fields of the facts that it depends on, so that not every heartbeat redraws it; None is all."""
 
     def wishes(self, most: int) -> tuple[int, int]:
-        """How many lines, its title included, it needs, and how many it could fill if it got up to ``most``."""
+        """How many lines it needs, its title included, and how many it could fill if it got up to ``most``."""
         return 2, 2
 
     def show(self, facts: RunFacts) -> None:
@@ -105,13 +105,13 @@ class RunPanel(LinePanel):
         """Move the view down (or up)."""
 
     def to_edge(self, direction: int) -> None:
-        """To the first or the last line."""
+        """Move the view to the first or the last line."""
 
 
 _MODEST_LINES = 7
-"""Lines that a list asks for before the other panels of its column have enough."""
+"""How many lines a list asks for as long as the other panels of its column do not have enough."""
 RowsOf = Callable[[RunFacts, int], list[Row]]
-"""Makes all lines of a panel from the facts, each at most so many cells wide."""
+"""Turns the facts into all lines of a panel, given its width in cells."""
 
 
 class ListPanel(WheelScrolled, RunPanel):
@@ -180,7 +180,7 @@ def panels() -> Mapping[str, Panel]:
 
 
 def nothing_yet(why: str, *, unread: bool) -> Row:
-    """The one row of an empty list. ``unread``: there may be something that this snapshot does not have."""
+    """The one row of an empty list. ``unread``: there may be entries that this snapshot does not hold yet."""
     return row((" being read …" if unread else f" {why}", "dim"))
 
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from ..messages import WindowRead
 
 _AVERAGES = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
-"""Weights of the past, per column of the curve, in which the average grows stronger."""
+"""Weights of the past, per column of the curve, from the weakest average to the strongest."""
 _OF_KEYS = 6
-"""The part of what a chart is drawn from that changes by keys alone."""
+"""What a chart is drawn from, as far as only keys change it."""
 
 
 class CursorMoved(Message):
-    """The cursor is at another step, or gone."""
+    """The cursor has moved to another step, or is gone."""
 
     def __init__(self, step: float | None) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class CursorMoved(Message):
 
 
 class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first of them
-    """The panel; its keys are methods that say what could not be done, if anything."""
+    """The panel; its keys are methods that return what could not be done, if anything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,19 +53,19 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         self._pinned = ""
         """The metric that is drawn beside the others."""
         self._is_chosen = False
-        """Whether a person chose the metric: else a loss that comes later takes the place of what came first."""
+        """Whether the user chose the metric: if not, a loss replaces it as soon as one is reported."""
         self.expected = ""
-        """A metric to be drawn as soon as it has been read."""
+        """A metric to draw as soon as it has been read."""
         self._told: float | None = None
-        """The step that the cursor was last said to be at."""
+        """The step that the cursor was last reported to be at."""
         self._metrics: list[str] = []
         self._drawn: list[Row] = []
         self._drawn_key: tuple[object, ...] = ()
         self._space: Frame | None = None
         self._read: WindowRead | None = None
-        """What was read again of a part of the curves."""
+        """The part of the curves that was read again, point for point."""
         self._made: dict[str, tuple[tuple[object, ...], SeriesView]] = {}
-        """By metric: of what, and the curve as it is drawn."""
+        """By metric: the curve that was read again, and what is drawn of it."""
         self._asked: tuple[object, ...] = ()
         self._raster: Raster | None = None
 
@@ -78,7 +78,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
 
     @property
     def step(self) -> float | None:
-        """The measured step next to the cursor; None without a cursor, or where the axis does not tell steps."""
+        """The measured step closest to the cursor; None without a cursor, or on an axis that does not tell steps."""
         cursor, curves = self.view.cursor, self._whole.curves
         if cursor is None or not curves or self._whole.axis != "step":
             return None
@@ -89,7 +89,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return float(curves[0].x[list(curves[0].times).index(drawn.times[place])])
 
     def look_at(self, step: float | None) -> None:
-        """Put the cursor on a step, as somebody else asks for; None takes it away."""
+        """Put the cursor on a step, as another panel asks; None removes it."""
         curves, cursor = self._whole.curves, step
         if step is not None and curves and self.data is not self._whole:
             place = min(range(len(curves[0].x)), key=lambda place: abs(curves[0].x[place] - step))
@@ -100,7 +100,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         self.repaint()
 
     def _take_facts(self) -> None:
-        """Choose the metric, and put its curves on the axis that is chosen."""
+        """Choose the metric, and put its curves on the chosen axis."""
         if self.facts is not None:
             self._metrics, over = metric_names(self.facts.snapshot), validations(self.facts.snapshot)
             if self.expected and (drawn := over.get(self.expected, self.expected)) in self._metrics:
@@ -118,7 +118,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         self.data = moved if moved is not None else self._whole
 
     def _as_wanted(self, curve: SeriesView | None) -> SeriesView | None:
-        """The curve with what was read again of it, averaged as a person wants it."""
+        """The curve, with the part of it that was read again, averaged as the user wants it."""
         if curve is None:
             return None
         part = self._read.curves.get(curve.name) if self._read is not None else None
@@ -137,12 +137,12 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return made
 
     def on_window_read(self, found: WindowRead) -> None:
-        """Draw with what was read again."""
+        """Draw with the part of the curves that was read again."""
         self._read = found
         self.repaint()
 
     def wanted(self) -> Window | None:
-        """What is to be read again, if anything: once each, and once more when the run has gone on for a while."""
+        """What is to be read again, if anything: each window once, and again when the run has gone on for a while."""
         space, zoomed = self._frame(), self.view.left is not None or self.view.right is not None
         if self.facts is None or space is None or not zoomed or self._whole.axis != "step":
             return None
@@ -159,7 +159,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return Window(self.facts.snapshot.run, tuple(curve.name for curve in self.data.curves), left, right)
 
     def press(self, what: str) -> str | None:
-        """One of the chart's keys; a sentence when it cannot work."""
+        """Do what one of the chart's keys asks; returns a sentence if it cannot work."""
         self._take_facts()
         doing: dict[str, Callable[[], str | None]] = {
             "scale": self._toggle_scale,
@@ -193,7 +193,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return None
 
     def _clip(self) -> str | None:
-        """Have outliers leave the axis to the others, or not."""
+        """Leave outliers beyond the edge of the axis, or not."""
         before, self.view = self._frame(), self.view._replace(clip=not self.view.clip)
         after = self._frame()
         if self.view.clip and (before is None or after is None or before.y == after.y):
@@ -202,7 +202,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return None
 
     def _pin(self) -> str | None:
-        """Keep this curve beside those of other metrics, or draw none beside them."""
+        """Pin this curve, to be drawn beside those of other metrics, or unpin it."""
         if self._pinned:
             self._pinned = ""
             return None
@@ -211,7 +211,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return why_not
 
     def _smooth(self, by: int) -> str | None:
-        """The next stronger average, or the next weaker one."""
+        """Take the next stronger average, or the next weaker one."""
         train = self._whole.train
         if train is None:
             return "Validation is drawn as it was measured: there is nothing to average."
@@ -223,7 +223,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return None
 
     def _toggle_axis(self) -> str | None:
-        """Steps, epochs, time: those of them that are known, in turn. A window on one axis means nothing on another."""
+        """Take the next axis that is known: steps, epochs, time. A window on one axis means nothing on another."""
         view = self.view._replace(by_epoch=False, by_time=False, left=None, right=None, cursor=None)
         known = [view]
         if self._whole.steps_per_epoch and self._whole.axis == "step":
@@ -244,7 +244,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return self._metric
 
     def choose(self, name: str) -> None:
-        """Draw a metric, with the window and the cursor as they are; of one without a curve nothing changes."""
+        """Draw a metric, with window and cursor as they are; for one without a curve nothing changes."""
         self._take_facts()
         drawn = validations(self.facts.snapshot).get(name, name) if self.facts is not None else name
         if drawn in self._metrics and drawn != self._metric:
@@ -309,7 +309,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return (Picture(area, self._raster),) if fits else ()
 
     def _waits_for_the_line(self, key: tuple[object, ...]) -> bool:
-        """Whether a new picture has to wait: not what a key asked for."""
+        """Whether a new picture must wait; never one that a key asked for."""
         return self.in_pixels and key[:_OF_KEYS] == self._drawn_key[:_OF_KEYS] and self.line_is_busy()
 
     def _draw_pixels(self) -> None:
@@ -343,14 +343,14 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
 
 
 def steps_of(timed: SeriesView, curve: SeriesView, left: float, right: float) -> tuple[float, float]:
-    """From which to which step a curve was measured between two places of its axis of time."""
+    """The first and the last step that a curve measured between two places on its time axis."""
     moments = {moment for x, moment in zip(timed.x, timed.times, strict=True) if left <= x <= right}
     steps = [x for x, moment in zip(curve.x, curve.times, strict=True) if moment in moments]
     return min(steps, default=math.nan), max(steps, default=math.nan)
 
 
 def _redraw_key(curve: SeriesView) -> tuple[object, ...]:
-    """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
+    """What must change for the line to move: one more value in the newest bucket moves it by less than a dot."""
     marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
     return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
 

@@ -1,4 +1,4 @@
-"""The output of a run: follows its end, scrolls back through the file, searches, keeps the program's own colours."""
+"""The output of a run: follows its end, scrolls through the file, searches it, keeps the program's own colours."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ AskTimes = Callable[["RunSnapshot", "Window"], object]
 
 
 class LogMoved(Message):
-    """Somebody has moved the view of the log."""
+    """The user has moved the view of the log."""
 
 
 class LogPane(WheelScrolled, RunPanel):
-    """The panel. It has no document until its run has written something."""
+    """The panel; it has no document until the run has written something."""
 
     scrolls = True
     drawn_from: tuple[str, ...] | None = ()  # but from its file: when that has grown, see `grew`
@@ -56,11 +56,11 @@ class LogPane(WheelScrolled, RunPanel):
         self.reading: LogReading | None = None
         self.absent = "reading …"
         self.attempt = ""
-        """Whose output it is, unless it is the newest one's."""
+        """The attempt whose output it shows, unless that is the newest one."""
         self.times: LogTimes | None = None
-        """When its lines were printed, where that is asked for."""
+        """Tells when lines were printed, if that is to be shown."""
         self.unknown: Callable[[], object] = lambda: None
-        """Called once it is sure that no time of the lines in view is known."""
+        """Called once it is certain that no time of the lines in view is known."""
         self._ask_times: AskTimes | None = None
         self._asked_times: tuple[Window, int, float] | None = None
         """What was asked for last, of how many points its curve was then, and when."""
@@ -68,17 +68,17 @@ class LogPane(WheelScrolled, RunPanel):
         """Of a run, the part of a curve that tells when the steps in view were measured."""
         self.wrapped = False
         self.shift = 0
-        """Columns scrolled sideways."""
+        """How many columns it is scrolled sideways."""
         self._covered = 0
         self._counting = False
         self._offsets: list[int] = []
         self._pressed: int | None = None
 
         self.note = ""
-        """What of the moment that all panels are at is to be said."""
+        """A remark about the moment that all panels show."""
 
     def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
-        """Look at another document, or at none and why."""
+        """Show another document, or none and why."""
         self.reading = LogReading(document) if document is not None else None
         self.shift = 0
         self.absent = absent
@@ -92,7 +92,7 @@ class LogPane(WheelScrolled, RunPanel):
             self.repaint()
 
     def count(self) -> None:
-        """Count what matches, in slices between the keys."""
+        """Count matches, in slices between keys."""
         reading = self.reading
         if reading is not None and not self._counting and reading.count_on(_SLICE_SECONDS):
             self._counting = True
@@ -109,7 +109,7 @@ class LogPane(WheelScrolled, RunPanel):
         return max(1, self.size.height - (1 if self.titled else 0))
 
     def scroll_rows(self, by: int) -> None:
-        """Move the view down (or up); while lines are selected, the end of the selection."""
+        """Move the view down (or up) or, while lines are selected, the end of the selection."""
         if self.reading is not None:
             (self.reading.extend if self.reading.selection is not None else self.reading.scroll)(by, self.page)
             self.repaint()
@@ -132,7 +132,7 @@ class LogPane(WheelScrolled, RunPanel):
 
     @property
     def known_times(self) -> int:
-        """Of how many lines in view the time is known."""
+        """For how many lines in view the time is known."""
         return sum(bool(self._time_of(line)) for line in self.reading.lines(self.page)) if self.reading else 0
 
     @property
@@ -143,7 +143,7 @@ class LogPane(WheelScrolled, RunPanel):
         return self._asked_times is not None
 
     def sideways(self, direction: int) -> None:
-        """Scroll sideways, as far as a line in view goes on."""
+        """Scroll sideways, as far as the lines in view extend."""
         if self.reading is not None and not self.wrapped:
             longest = max((width_of(line.text) for line in self.reading.lines(self.page)), default=0)
             most = max(0, longest - self.size.width // 2)
@@ -157,14 +157,14 @@ class LogPane(WheelScrolled, RunPanel):
 
     @property
     def _curves(self) -> list[SeriesView]:
-        """What tells when steps were measured, the most exact first."""
+        """The curves that tell when steps were measured, the most exact first."""
         if self.facts is None:
             return []
         run, parts = self._measured
         return [*(parts.values() if run == self.facts.snapshot.run else ()), *self.facts.snapshot.series.values()]
 
     def ask_for_times(self, lines: Sequence[LogLine]) -> None:
-        """Have the steps of these lines looked up, where the curves at hand have no point for each."""
+        """Have the steps of these lines looked up if the curves at hand do not have a point for each."""
         if self.times is None or self._ask_times is None or self.facts is None:
             return
         missing, snapshot = self.times.untold(lines, self._curves), self.facts.snapshot
@@ -187,7 +187,7 @@ class LogPane(WheelScrolled, RunPanel):
         self._ask_times(snapshot, window)
 
     def on_window_read(self, found: WindowRead) -> None:
-        """Tell the times of the lines in view with what was read."""
+        """Show the times of the lines in view by what was read."""
         self._measured = found.window.run, found.curves
         if not self.known_times:
             self.unknown()
@@ -199,7 +199,7 @@ class LogPane(WheelScrolled, RunPanel):
         return f"{stamp.day:.10} {stamp.clock:>8}".strip() if stamp is not None else ""
 
     def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
-        """Tell how a search went; one that goes on does so in slices, between which keys and frames find their place.
+        """Report the result of a search; one that is not done yet goes on in slices, between keys and frames.
 
         Args:
             found: what `LogReading.find` returned.
@@ -298,14 +298,14 @@ class LogPane(WheelScrolled, RunPanel):
         return self._offsets[place] if 0 <= place < len(self._offsets) else None
 
     def on_mouse_down(self, event: MouseDown) -> None:
-        """A selection may begin here; a mere click leaves the one there was."""
+        """Note that a selection may begin here; a mere click leaves the present one."""
         self._pressed = self._line_at(event.y)
         if self.reading is not None:
             self.reading.selection = None
             self.repaint()
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """With the button down lines are selected."""
+        """Select lines while the button is down."""
         here = self._line_at(event.y)
         if event.button and self.reading is not None and self._pressed is not None and here is not None:
             self.reading.select_between(self._pressed, here, self.page)

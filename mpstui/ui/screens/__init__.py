@@ -1,1 +1,1 @@
-"""Whole screens: which panels, where, and what each key does."""
+"""Whole screens: which panels they have, where these are, and what each key does."""

@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 
 _HELD = ("stop", "restart")
-"""Requests that can be taken back for a moment where nothing was asked: a kill is meant now."""
+"""Requests that can be undone for a moment if no question was asked; a kill is meant at once."""
 
 
 class ActingScreen(PictureScreen):
-    """A screen that shows runs and acts on one of them."""
+    """A screen that shows runs and acts on the one that is selected, or on all that are marked."""
 
     no_run = "no run is selected: press n to launch one"
-    """Why a key that acts on a run cannot work where there is none."""
+    """What to say if a key acts on a run and there is none."""
 
     def __init__(self, context: Context, place: str = ANY_RUN) -> None:
         super().__init__()
         self.context = context
         self.place = place
-        """The run that this screen is about, for what is said in passing."""
+        """What this screen is about, for its toasts: the id of a run, or ``ANY_RUN``."""
         self._pressed_early: tuple[str, Callable[[], None]] | None = None
         """A run whose key was pressed before it was read, and what the key does."""
         self._refill: Callable[[], None] = lambda: None  # has an open palette say what is known by now
 
     @property
     def can_draw(self) -> bool:
-        """Whether the panels are there: not before they are mounted, not while they are taken down."""
+        """Whether the panels exist: not before they are mounted, and not while they are being removed."""
         # `display` is false as soon as a widget is on its way out.
         return self.is_mounted and self.is_attached and self.display
 
@@ -58,19 +58,19 @@ class ActingScreen(PictureScreen):
     def is_current(self) -> bool:
         """Whether anything of this screen can be seen.
 
-        Textual counts the screen under the topmost one in any case; a region of it that was dirty when it was covered
-        then has the whole topmost screen painted again, for ever (15 times a second, 20 kB each).
+        Textual always includes the screen below the topmost one. If a region of it was dirty when it was covered, the
+        whole topmost screen would be painted again for ever (15 times a second, 20 kB each).
         """
         return super().is_current and (self.app.screen is self or self.app.screen.is_modal)
 
     @property
     def acting_on(self) -> RunSnapshot | None:
-        """The run that the action keys mean."""
+        """The run that the action keys act on."""
         raise NotImplementedError
 
     @property
     def targets(self) -> Sequence[RunSnapshot]:
-        """The runs that the action keys act on: the one in view, or all that are marked."""
+        """All runs that the action keys act on: the one in view, or all marked ones."""
         return () if self.acting_on is None else (self.acting_on,)
 
     @property
@@ -102,12 +102,12 @@ class ActingScreen(PictureScreen):
         """Draw the new end of a run's log, where this screen shows it."""
 
     def show_answer(self, message: RequestAnswered) -> None:
-        """Show what a request has led to, where this screen has something to show."""
+        """Show the result of a request, if this screen has a place for it."""
 
     # -- keys that act on a run
 
     def usable(self, key: Key) -> bool:
-        """Whether a key of the footer can work now, and would change something."""
+        """Whether a key of the footer can work now and would change something."""
         if key.acts is None:
             return True
         if len(self.targets) > 1:
@@ -132,9 +132,9 @@ class ActingScreen(PictureScreen):
         return {f"act('{one.id}')": meant(snapshot, one).name for one in toggles} | proven
 
     def able(self, action: Action, again: Callable[[], None]) -> RunSnapshot | None:
-        """The run that is meant, where the action can work for it; else the reason is said.
+        """The run to act on, if the action can work for it; otherwise says why it cannot.
 
-        What can be done is found out by the worker that reads: a key that is faster than it is pressed ``again`` then.
+        The worker that reads runs finds that out: a key that was faster is pressed ``again`` once it has.
         """
         snapshot = next(iter(self.targets), None)
         if snapshot is None:
@@ -152,7 +152,7 @@ class ActingScreen(PictureScreen):
         return snapshot if found.ok else None
 
     def catch_up(self) -> None:
-        """Do what a key asked for too early, unless another run is in view; fill a palette that is open."""
+        """Do what a key asked for too early, unless another run is in view by now; update an open palette."""
         self._refill()
         if self._pressed_early is not None:
             (run, again), snapshot = self._pressed_early, next(iter(self.targets), None)
@@ -175,7 +175,7 @@ class ActingScreen(PictureScreen):
         return self._why_no_fix(snapshot) if action.id == "fix" else ""
 
     def places(self) -> Iterable[Entry]:
-        """What the palette can lead to on this screen."""
+        """What the palette offers on this screen."""
         return ()
 
     def action_palette(self) -> None:
@@ -193,11 +193,11 @@ class ActingScreen(PictureScreen):
 
     @property
     def metric_in_view(self) -> str:
-        """Whose value and chart are meant where nothing else is said."""
+        """The metric whose value and chart are meant if none is named."""
         return "loss"
 
     def action_copy(self) -> None:
-        """Choose what of the run to copy, or to write to a file."""
+        """Offer what can be copied of the run, or written to a file."""
         from .copying import entries as copies
 
         if (run := self.acting_on) is None:
@@ -206,7 +206,7 @@ class ActingScreen(PictureScreen):
         self.choose_copy(lambda: copies(self, self.acting_on or run, self.metric_in_view))
 
     def choose_copy(self, known: Callable[[], Iterable[Entry]]) -> None:
-        """Let one of these be chosen."""
+        """Let the user choose one of these."""
         from .palette import open_palette
 
         self._refill = open_palette(self, known, "what to copy, or to write to a file")
@@ -240,7 +240,7 @@ class ActingScreen(PictureScreen):
 
     @on(RunsLookedInto)
     def _ask_for_several(self, message: RunsLookedInto) -> None:
-        """One question for all that can be done; what ends trainings, and what came of a paste, is always asked."""
+        """Ask one question for all runs that can do it; always before trainings end, and for keys that were pasted."""
         from .dialogs import MOST_NAMED, question_for_several
 
         action, send = message.action, self.context.services.actions.send
@@ -259,13 +259,13 @@ class ActingScreen(PictureScreen):
         self.confirm(asked, lambda: self.context.requests.ask_all(action.name, each))
 
     def named(self, snapshot: RunSnapshot) -> RunSnapshot:
-        """For a question: a name that other runs share is extended by what distinguishes this one."""
+        """The run as a question names it: if others share its name, with what distinguishes it."""
         from ...core.runs.comparison import full_name
 
         return replace(snapshot, name=full_name(snapshot, self.context.state.snapshots or ()))
 
     def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
-        """Go, after a yes where something is asked."""
+        """Go ahead; if there is a question, only after a yes."""
         if asked is None:
             go()
             return
@@ -279,9 +279,9 @@ class ActingScreen(PictureScreen):
             self.context.launch(snapshot, None)
 
     def action_fix(self) -> None:
-        """Open that form with the diagnosis's remedy filled in; one that can do harm is asked about first.
+        """Open the launch form with the diagnosis's remedy filled in; if that can do harm, ask first.
 
-        What a rehearsal has proven is started for real at once.
+        What a rehearsal has proven to work is started for real at once.
         """
         snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
@@ -306,7 +306,7 @@ class ActingScreen(PictureScreen):
         self.confirm(asked, lambda: self.context.launch(snapshot, cure))
 
     def _why_no_fix(self, snapshot: RunSnapshot) -> str:
-        """Why there is no remedy to apply, as far as the end of the run is known; empty where there is one."""
+        """Why there is no remedy to apply, as far as is known by now; empty if there is one."""
         if not failed_or_stuck(snapshot):
             return "it has not failed"
         if (found := self.context.state.known_findings(snapshot)) is None:
@@ -319,7 +319,7 @@ class ActingScreen(PictureScreen):
         return "" if cure.works else cure.sentence
 
     def action_info(self) -> None:
-        """Read what is known of the run beside its numbers, then show it."""
+        """Read what is known of the run besides its numbers, then show it."""
         snapshot = self.acting_on
         if snapshot is None:
             self.context.say(self.no_run)
@@ -385,16 +385,16 @@ class ActingScreen(PictureScreen):
 
 
 def meant(snapshot: RunSnapshot, action: Action) -> Action:
-    """The action that a key means for this run: one key pauses and continues."""
+    """The action that a key stands for on this run: one key both pauses and continues."""
     return BY_ID[action.when_frozen] if action.when_frozen and snapshot.is_frozen else action
 
 
 def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
-    """Whether an action can work for a run, as far as it was found out when the run was read."""
+    """Whether an action can work for a run, as found out when the run was read."""
     return snapshot.available.get(action.id, Availability(False, "the run is still being read"))
 
 
 def _refusal(snapshot: RunSnapshot, action: Action) -> str:
-    """Why not, for the footer alone: of a run that is not read closely, as far as its state tells."""
+    """Why not, for the footer only: for a run that is not read closely, as far as its state tells."""
     found = snapshot.available.get(action.id)
     return action.refusal(snapshot, RunFacts()) if found is None else "" if found.ok else found.why

@@ -23,10 +23,10 @@ class Moments:
         """None: now."""
         self._body, self._redraw = body, redraw
         self._before: tuple[Place | None, int | None] | None = None
-        """Where the log stood before the chart led it."""
+        """Where the log was before the chart moved it."""
 
     def chart_moved(self, step: float | None, snapshot: RunSnapshot) -> None:
-        """The chart's cursor is at a step, or was taken away."""
+        """The chart's cursor was moved to a step, or removed."""
         if step is None:
             self.leave()
             return
@@ -44,7 +44,7 @@ class Moments:
         self._redraw()
 
     def log_moved(self, snapshot: RunSnapshot) -> None:
-        """The log was scrolled: the chart goes to the step of the line that is marked, else of the lowest in view."""
+        """The log was scrolled: the chart goes to the step of the marked line, else of the lowest line in view."""
         pane, self._before = self._body.log_pane, None
         reading = pane.reading
         if reading is None or reading.following:
@@ -64,7 +64,7 @@ class Moments:
         self._redraw()
 
     def leave(self, note: str = "") -> bool:
-        """All panels back to now; whether they were elsewhere."""
+        """Bring all panels back to now; True if they were elsewhere."""
         pane, was = self._body.log_pane, self.moment
         pane.note = note
         if was is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _AT_ONCE_SECONDS = 0.3
-"""What takes no longer than this needs no message."""
+"""An answer that takes no longer than this needs no message."""
 
 
 def open_profiles(pump: MessagePump, context: Context) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PictureScreen(Screen[None]):
-    """Tells its panels what the terminal can show, and what of them is covered."""
+    """Tells its panels what the terminal can show, and which part of them is covered."""
 
     context: Context
 
@@ -32,7 +32,7 @@ class PictureScreen(Screen[None]):
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """What of it is shown in pixels."""
+        """What it shows in pixels."""
         return tuple(one for panel in self.pixel_panels for one in panel.pictures)
 
     def take_graphics(self) -> None:
@@ -43,7 +43,7 @@ class PictureScreen(Screen[None]):
                 panel.repaint()
 
     def make_room(self, lines: int) -> None:
-        """So many lines above the footer are covered for a moment; what is newest there is drawn above them."""
+        """So many lines above the footer are covered for a moment; the newest lines are drawn above them."""
         if self.can_draw:
             for panel in self.pixel_panels:
                 panel.make_room(lines)

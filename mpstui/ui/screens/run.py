@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _LEAST_FOR_TWO = 12
-"""Lines in which two panels stand one above the other below a card."""
+"""Below a card, two panels are shown one above the other if there are so many lines."""
 
 
 class RunScreen(PickingScreen):
@@ -55,19 +55,19 @@ class RunScreen(PickingScreen):
     no_run = "the run is still being read: press again in a moment"
 
     def __init__(self, context: Context, run: str, log: Path | None = None) -> None:
-        """``log``: its output, where that is known before its first snapshot; it is there with the first paint."""
+        """``log``: its output, if that is known before the first snapshot: then the first paint shows it."""
         super().__init__(context, run)
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
         self.zoomed = False
         self._card_lines = 0
         self._in_log = False
-        """Whether the arrows are the log's: from one of its keys on, until another panel is chosen."""
+        """Whether the arrow keys are the log's: after any key of the log, until another panel is chosen."""
         self.body = RunBody(blocks=context.blocks)
         self._machine: SystemReady | None = None
         self._ghost: Ghost | None = None
         self._live: LiveWatch | None = None
-        """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
+        """Finds what is going wrong; imported with the first snapshot, for which the first paint does not wait."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
         self._windows = WindowWorker(context.services, self.body.chart.post_message)
@@ -141,7 +141,7 @@ class RunScreen(PickingScreen):
         self.query_one(KeyLine).name_keys(self.key_labels())
 
     def _draw_card(self, snapshot: RunSnapshot) -> None:
-        """The card takes the lines that it fills, up to those the arrangement gives it."""
+        """Give the card the lines that it fills, at most those that the arrangement has for it."""
         panel = self.query_one(FailureCard)
         if not needs_explaining(snapshot):
             panel.take_lines(0)
@@ -187,7 +187,7 @@ class RunScreen(PickingScreen):
         self._look_closely()
 
     def _look_closely(self) -> None:
-        """Have the files read again for what the chart is zoomed into, if it could show more of it."""
+        """Have the files read again for what the chart is zoomed into, if that can show more detail."""
         wanted = self.body.chart.wanted()
         if self.snapshot is not None and wanted is not None:
             self._windows.read(self.snapshot, wanted)
@@ -245,7 +245,7 @@ class RunScreen(PickingScreen):
         self.query_one(KeyLine).offer(log_footer_keys() if self.zoomed and self.panel == "log" else _FOOTER)
 
     def _take_places(self) -> None:
-        """Show the panels there is room for: where a card leaves few lines, one of them has all."""
+        """Show the panels there is room for: if a card leaves few lines, only one."""
         plan = run_layout(*self.size)
         left = self.size.height - plan.header - self._card_lines
         alone = self._card_lines > 0 and plan.shape is Shape.STACKED and left < _LEAST_FOR_TWO
@@ -262,7 +262,7 @@ class RunScreen(PickingScreen):
         return places_of_run(self.snapshot, self.action_panel, self.body.chart.choose)
 
     def action_back(self) -> None:
-        """Back to now, out of a filter of the metrics, a search of the log, a panel's full size; else to the list."""
+        """Leave the moment shown, a filter of the metrics, a search of the log or a panel's full size; else the run."""
         moment = self._moments.moment
         if moment is not None and moment.leader == "chart":
             self._moments.leave()
@@ -286,12 +286,12 @@ class RunScreen(PickingScreen):
         self.action_panel((PANELS.index(self.panel) + by) % len(PANELS) + 1)
 
     def action_zoom_panel(self) -> None:
-        """The current panel alone, and back."""
+        """Show the current panel alone, or all again."""
         self.zoomed = not self.zoomed
         self._arrange()
 
     def action_neighbour(self, by: int) -> None:
-        """The run above or below this one in the list."""
+        """Go to the run above or below this one in the list."""
         run = self.context.state.neighbour(self.place, by)
         if run is None:
             self.context.say("There is no newer run." if by < 0 else "There is no older run.")
@@ -308,7 +308,7 @@ class RunScreen(PickingScreen):
             panel.scroll_rows(direction * (max(1, panel.rows_size[1] - 1) if unit == "page" else 1))
 
     def action_log(self, what: str) -> None:
-        """One of the log's keys; it brings the log into view. Where the metrics are current, `/` is theirs."""
+        """Do what one of the log's keys asks, with the log in view. If the metrics are current, `/` is theirs."""
         if what == "search" and self.panel == "metrics":
             self._filter.open(self.body.metrics.pattern)
             return
@@ -331,14 +331,14 @@ class RunScreen(PickingScreen):
         return self.body.chart.metric
 
     def action_copy(self) -> None:
-        """In the log its lines, those that are selected or else those in view; elsewhere a menu."""
+        """Copy lines of the log, the selected ones or those in view; for any other panel, open the menu."""
         if self._in_log or (self.zoomed and self.panel == "log"):
             self._log.press("copy")
         else:
             super().action_copy()
 
     def action_attempt(self, by: int) -> None:
-        """The output of the attempt before the one in view, or of the one after it."""
+        """Show the output of the attempt before the one in view, or of the one after it."""
         self._bring_log()
         if self.snapshot is not None and not self._log.turn(self.snapshot, by):
             self.context.say(f"there is no {'earlier' if by < 0 else 'later'} attempt")
@@ -348,14 +348,14 @@ class RunScreen(PickingScreen):
             self.action_panel(PANELS.index("log") + 1)
 
     def action_edit_code(self) -> None:
-        """The line of code that failed, in an editor."""
+        """Open the line of code that failed in an editor."""
         from .editing import edit_code
 
         if self.snapshot is not None:
             edit_code(self, self.snapshot, self.context.state.shown_by(self.snapshot))
 
     def action_evidence(self) -> None:
-        """The log at the line that the diagnosis rests on."""
+        """Show the log at the line that the diagnosis rests on."""
         failed = self.snapshot is not None and needs_explaining(self.snapshot)
         findings = self.context.state.findings(self.snapshot) if self.snapshot is not None and failed else ()
         if self.snapshot is not None and not failed and self._log.turn(self.snapshot, -1):
@@ -375,7 +375,7 @@ class RunScreen(PickingScreen):
             self.context.say(f"line {number} of the log cannot be shown", "warning")
 
     def action_aside(self, direction: int) -> None:
-        """Left and right: the chart's cursor, or the log sideways."""
+        """Left and right: move the chart's cursor, or scroll the log sideways."""
         if (self._in_log or "chart" not in self.body.in_view) and "log" in self.body.in_view:
             self.body.log_pane.sideways(direction)
         else:

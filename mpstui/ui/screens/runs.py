@@ -1,4 +1,4 @@
-"""The list of runs, and a look at the selected one where there is room."""
+"""The list of runs, with a preview of the selected one if there is room."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _AROUND = 4
-"""Lines of the list that are no runs: the top line, the heading, a blank one, the footer."""
+"""Lines of the list that are not runs: the top line, the heading, a blank one, the footer."""
 _AGE_SECONDS = 30.0
 """How often the ages in the list are updated."""
 _NEIGHBOURS = 3
-"""So many runs above and below the selected one are ready for the action keys as well."""
+"""How many runs above and below the selected one are made ready for the action keys as well."""
 
 
 class RunsScreen(ActingScreen):
@@ -75,7 +75,7 @@ class RunsScreen(ActingScreen):
 
     @property
     def targets(self) -> Sequence[RunSnapshot]:
-        """The marked runs, those that a filter hides too; without a mark the selected one, or its whole group."""
+        """The marked runs, even those that a filter hides; without a mark, the selected one or its whole group."""
         marked, group = self.table.marked, self._selected_group
         if marked:
             return [one for one in self.context.state.snapshots or () if one.run in marked]
@@ -92,7 +92,7 @@ class RunsScreen(ActingScreen):
 
     @property
     def reading(self) -> Focus:
-        """The selected run, without its log; one that is marked alone is what the keys act on."""
+        """The selected run, without its log; or the only marked one, on which the keys act."""
         place, selected = self.table.index or 0, self.acting_on
         around = self.table.lines[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]
         listed = (*(line.run.run for line in around if line.run is not None), *self.table.marked[:1])
@@ -100,7 +100,7 @@ class RunsScreen(ActingScreen):
 
     @property
     def _drawn_together(self) -> tuple[str, ...]:
-        """Runs of the selected group, whose curves are drawn below the list."""
+        """The runs of the selected group whose curves are drawn below the list."""
         group = self._selected_group
         if group is None or not self.query_one(Peek).display:
             return ()
@@ -110,12 +110,13 @@ class RunsScreen(ActingScreen):
 
     @property
     def _selected_group(self) -> Group | None:
-        """The group whose head is selected; a run in a group is meant alone."""
+        """The group whose head is selected; None if a single run is, even one in a group."""
         line = self.table.line
         return line.group if line is not None and line.run is None else None
 
     def usable(self, key: Key) -> bool:
-        """Without a run there is nothing to open, without a mark nothing to compare; a paused queue can be resumed."""
+        """Whether a key can work: without a run there is nothing to open, without a mark nothing to compare; a paused
+        queue can be resumed."""
         if key.acts is BY_ID["queue_pause"] and self._queue is None and self.context.state.paused_queues:
             return True
         if key.action in ("filter", "columns") or key.action.startswith("sort("):
@@ -253,7 +254,7 @@ class RunsScreen(ActingScreen):
             self.table.fold(line.key)
 
     def action_sort(self, what: Literal["next", "reverse"]) -> None:
-        """By the next column, or in the other direction."""
+        """Sort by the next column, or in the other direction."""
         table = self.table
         if what == "next":
             table.sort_next()
@@ -261,7 +262,7 @@ class RunsScreen(ActingScreen):
             table.want(table.view._replace(reverse=not table.view.reverse))
 
     def action_columns(self) -> None:
-        """Choose what the list shows of each run."""
+        """Choose the columns of the list."""
         from .columns import ColumnChooser
 
         def chosen(names: tuple[str, ...] | None) -> None:
@@ -274,12 +275,12 @@ class RunsScreen(ActingScreen):
         self.context.launch(None, None)
 
     def action_move(self, by: int, unit: Literal["line", "page", "edge"] = "line") -> None:
-        """Select another run: the next one, one a window further, or the newest or oldest."""
+        """Select another run: the next one, one a page away, or the newest or oldest."""
         steps = {"line": 1, "page": self.table.page, "edge": len(self.table.lines)}
         self.table.move(by * steps[unit])
 
     def action_carry(self) -> None:
-        """Carry the selected run on, on another machine."""
+        """Move the selected run to another machine."""
         from .carrying import choose
 
         if self.acting_on is None:
@@ -311,7 +312,7 @@ class RunsScreen(ActingScreen):
         self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
-        """Show all runs again, else drop the marks, else show the newest first again."""
+        """Show all runs again; or else drop the marks; or else show the newest first again."""
         table = self.table
         if self.query_one(FilterLine).drop():
             return
@@ -354,7 +355,7 @@ class RunsScreen(ActingScreen):
         self.app.push_screen(ComparisonScreen(self.context, runs[:MOST_COMPARED]))
 
     def action_label(self, what: Label) -> None:
-        """Write down a note, tags or another name of the marked runs, without a mark of the selected one."""
+        """Edit the note, tags or name of the marked runs, or of the selected one."""
         if self.acting_on is None:
             self.context.say(self.no_run, "warning")
             return
@@ -362,7 +363,7 @@ class RunsScreen(ActingScreen):
 
     @property
     def _queue(self) -> QueuePlace | None:
-        """Where the run that is meant waits, if it waits in a queue."""
+        """The place in its queue of the run that the keys act on, if it waits in one."""
         place = self.targets[0].queue if len(self.targets) == 1 else None
         return place if place is not None and place.group is not None else None
 
@@ -381,7 +382,7 @@ class RunsScreen(ActingScreen):
             self.context.requests.do(action.name, move)
 
     def action_pause_queue(self) -> None:
-        """Pause the queue of the selected run, or resume it; elsewhere resume the one that the top line names."""
+        """Pause or resume the queue of the selected run; if it has none, resume the one that the top line names."""
         action, services, place = BY_ID["queue_pause"], self.context.services, self._queue
         group, pause = next(iter(self.context.state.paused_queues), None), False
         if place is not None or group is None:

@@ -1,4 +1,4 @@
-"""The page of what was said in passing, for who looked away meanwhile."""
+"""The page of past messages, for whoever was looking away."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One panel a file: a pure function from a snapshot to rows, and a thin widget that paints them."""
+"""Widgets that screens and panels are made of, and the pure functions that turn snapshots into their rows."""

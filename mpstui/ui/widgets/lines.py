@@ -1,6 +1,6 @@
-"""The base of every panel: rows in, and only the rows that changed are painted again.
+"""The base of every panel: rows go in, and only those that changed are painted again.
 
-Of those ``ui/painting.py`` writes the cells that differ from what stands on the terminal.
+Of these, ``ui/painting.py`` writes the cells that differ from what the terminal shows.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _NOT_DIM = Style(dim=False)
 
 
 class LetterTaker:
-    """A widget to type in: while it has the focus a letter is its own, whatever key that would be elsewhere."""
+    """A widget to type in: while it has the focus, letters go to it, whatever keys they are elsewhere."""
 
     def take(self, character: str) -> None:
-        """Put a character in place of what is selected, or at the cursor."""
+        """Put a character in place of the selection, or at the cursor."""
         raise NotImplementedError
 
 
 class WheelScrolled:
-    """A widget that the wheel moves."""
+    """A widget that the mouse wheel scrolls."""
 
     wheel_rows = 3
 
     def scroll_rows(self, by: int) -> None:
-        """Move what is seen, or chosen, down (or up)."""
+        """Move the view, or the selection, down (or up)."""
         raise NotImplementedError
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
@@ -50,7 +50,7 @@ class WheelScrolled:
 
 
 class LinePanel(Widget):
-    """A widget made of rows: subclasses give :meth:`rows`; who changes what they depend on calls :meth:`repaint`."""
+    """A widget made of rows: subclasses give :meth:`rows`; call :meth:`repaint` whenever these may have changed."""
 
     ALLOW_SELECT = False
     TITLE = ""
@@ -60,17 +60,17 @@ class LinePanel(Widget):
         self._painted: list[Row] = []
         self._palette: dict[str, Style] = {}
         self._is_laid_out = False
-        """It is about to be drawn whole."""
+        """Whether it is about to be drawn whole."""
         self._is_fresh = False
-        """Its rows were made for the size that it is yet to be told of."""
+        """Whether its rows were made for a size that Textual has not told it of yet."""
         self.titled = False
         """Whether the first row is a rule with the panel's name and status."""
         self.number = 0
-        """The key that leads here, 0 for none."""
+        """The number key that leads here; 0: none does."""
         self.current = False
-        """Whether scrolling keys go here."""
+        """Whether the scrolling keys scroll it."""
         self.tabs: tuple[tuple[int, str], ...] = ()
-        """Panels that share this place, by number and name: the title then names all of them."""
+        """Panels that take turns in this place, by number and name: the title then names all of them."""
 
     @property
     def rows_size(self) -> tuple[int, int]:
@@ -83,12 +83,12 @@ class LinePanel(Widget):
         return ()
 
     def take_lines(self, lines: int) -> None:
-        """Be as high as this; without lines the panel is not displayed."""
+        """Set its height; with no lines the panel is not displayed."""
         self.display = lines > 0
         self.styles.height = lines
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """What the panel shows at this size; missing rows are blank, surplus ones are not seen."""
+        """What the panel shows at this size; missing rows are blank, extra ones are not seen."""
         raise NotImplementedError
 
     def repaint(self) -> None:
@@ -149,8 +149,8 @@ class LinePanel(Widget):
             self.app.simulate_key("z" if number == self.number and self.current else str(number))
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """Another size: every cell is new, and there before Textual draws in it. A blank frame and another layout would
-        precede them otherwise: 10 of a start's 260 ms, and 5 kB.
+        """Take another size: every cell is made anew before Textual draws. Otherwise a blank frame and another layout
+        would come first: 10 of a start's 260 ms, and 5 kB.
         """
         before = self._size
         changed = super()._size_updated(size, virtual_size, container_size, layout=False)
@@ -165,13 +165,13 @@ class LinePanel(Widget):
         return changed
 
     def on_resize(self, event: Resize) -> None:
-        """One that was not mounted yet when it was given its size, or that comes into view again in the one it had."""
+        """Repaint if the size is not new: the panel was mounted after it got its size, or comes back into view."""
         if not self._is_fresh:
             self.repaint()
         self._is_fresh = False
 
     def notify_style_update(self) -> None:
-        """Another theme: every colour is looked up anew."""
+        """Take another theme: every colour is looked up anew."""
         self._palette = {}
         super().notify_style_update()
 
@@ -182,12 +182,12 @@ class LinePanel(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, ground)
 
     def _style_on(self, ground: Style, role: str) -> Style:
-        """A role on a ground; on one that is drawn in reverse its colour or dimness would be a ground of its own."""
+        """A role on a base role; on one drawn in reverse without its colour, which would become the background."""
         own = self._style(role) if role else Style.null()
         return ground + (own.without_color + _NOT_DIM if ground.reverse else own)
 
     def _style(self, role: str) -> Style:
-        """The look of a role: words of the theme, or the SGR codes of a program's own output."""
+        """The look of a role: one of the theme, or the SGR codes of a program's own output."""
         found = self._palette.get(role)
         if found is None:
             known, parts = palette(self.app.theme), role.split()
@@ -207,32 +207,32 @@ class PixelPanel(LinePanel):
         self.graphics: Graphics | None = None
         """The terminal's way to show pixels."""
         self.covered = False
-        """Whether something is said above it."""
+        """Whether a toast covers a part of it."""
         self._waits = False
 
     @property
     def in_pixels(self) -> bool:
-        """Whether its curves are shown by a picture: never where something may stand before them."""
+        """Whether its curves are drawn in pixels: never while something may cover them."""
         if self.graphics is None or self.covered or self.app.screen is not self.screen:
             return False
         return pixel_inks(self.app.theme) is not None
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """What is shown in pixels, and where on the screen."""
+        """What is to be shown in pixels, and where on the screen."""
         raise NotImplementedError
 
     def make_room(self, lines: int) -> None:
-        """So many lines of the window above the footer are covered: no picture may stand there."""
+        """So many lines of the window above the footer are covered, where no picture may be."""
         covered = lines > 0 and self.region.bottom > self.screen.size.height - 1 - lines
         if covered != self.covered:
             self.covered = covered
             self.repaint()
 
     def line_is_busy(self) -> bool:
-        """Whether a picture that no key asked for has to wait until the line has had time for the last one.
+        """Whether a picture that no key asked for must wait until the connection has had time for the last one.
 
-        The panel is drawn again when it has to no more.
+        The panel is drawn again as soon as it may.
         """
         wait = self.graphics.next - time.monotonic() if self.graphics is not None else 0.0
         if wait > 0 and not self._waits:
@@ -241,7 +241,7 @@ class PixelPanel(LinePanel):
         return wait > 0
 
     def want_frame(self) -> None:
-        """Have a frame written, even where no character is another one."""
+        """Have a frame written, even if no character has changed."""
         self.refresh(Region(0, 0, self.size.width, 1))
 
     def _draw_late(self) -> None:
@@ -258,10 +258,10 @@ class KeyLine(LinePanel):
         self._usable = usable
         self.labels: dict[str, str] = {}
         self.elsewhere: frozenset[str] = frozenset()
-        """Keys that stand on a card above: they give way first where there is no room."""
+        """Keys that a card above shows as well: they are the first to give way if there is no room."""
 
     def name_keys(self, labels: dict[str, str]) -> None:
-        """Names, by their actions, that depend on the run."""
+        """Names that depend on the run, by action."""
         self.labels = labels
         self.repaint()
 
@@ -289,8 +289,8 @@ def footer(
     labels: dict[str, str] | None = None,
     elsewhere: Collection[str] = (),
 ) -> Row:
-    """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others, as do
-    those that stand ``elsewhere`` on the screen.
+    """As many keys as fit, the most important first. Those that cannot work now are dim and give way to others, as do
+    those that are shown ``elsewhere`` on the screen.
     """
     parts: list[Span] = [Span(" ")]
     for key, label, ready in shown_keys(keys, width, usable, labels or {}, elsewhere):
@@ -303,7 +303,7 @@ def shown_keys(
 ) -> list[tuple[Key, str, bool]]:
     """The keys of a footer with their names, and whether they can work now.
 
-    Rare ones, as those for runs that wait in a queue, stand there only where they can work.
+    Rare ones, such as those for runs that wait in a queue, are shown only while they can work.
     """
     asked = [(key, labels.get(key.action, key.label), usable(key)) for key in keys]
     named = [one for one in asked if one[2] or not one[0].rare]

@@ -18,21 +18,21 @@ LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("errors", frozenset({"error"})),
 )
 _PAGE_LINES, _MOST_PAGES = 400, 50
-"""A filter looks at no more lines than this before it shows what it has found, so that keys stay quick."""
+"""How many lines a filter looks at, at most, before it shows what it has found, so that keys stay quick."""
 _FIRST_SECONDS = 0.05
-"""A search that takes longer goes on between the keys."""
+"""A search that takes longer than this is continued between keys."""
 MOST_COPIED = 2000
-"""Lines: terminals take some hundred kilobytes for their clipboard."""
+"""How many lines can be copied: terminals accept a few hundred kilobytes for their clipboard."""
 
 
 @dataclass(slots=True)
 class Hunt:
-    """A search on its way through a long file."""
+    """A search that is still going through a long file."""
 
     pattern: str | None
     """None: for errors."""
     ways: list[tuple[int, bool]]
-    """Where to look and whether backwards, one after another."""
+    """The stretches to search, one after another, and whether backwards."""
 
 
 class Place(NamedTuple):
@@ -43,12 +43,12 @@ class Place(NamedTuple):
 
 
 class LogReading:
-    """The part of a document that is looked at."""
+    """The part of a document that is in view, and how it is searched and selected."""
 
     def __init__(self, document: LogDocument) -> None:
         self.document = document
         self.rows_of: Callable[[LogLine], int] = lambda line: 1
-        """How many rows a line takes, at least one."""
+        """Tells how many rows a line takes, at least one."""
         self.level = 0
         self.pattern = ""
         self.found: int | None = None
@@ -60,7 +60,7 @@ class LogReading:
         self.selection: tuple[int, int] | None = None
         """Offsets of the lines where a selection begins and ends."""
         self.total_steps: int | None = None
-        """Of the whole training, as far as it is known."""
+        """The steps of the whole training, as far as they are known."""
         self._steps: LogSteps | None = None
         self._top: Place | None = None
         self._tallies: dict[str, Tally] = {}
@@ -79,11 +79,11 @@ class LogReading:
 
     @property
     def following(self) -> bool:
-        """Whether new lines move the view."""
+        """Whether the view follows new lines."""
         return self._top is None
 
     def rows(self, height: int) -> Sequence[tuple[LogLine, int]]:
-        """What is in view: for each row its line, and which of that line's rows it is."""
+        """The rows in view: for each its line, and which of that line's rows it is."""
         if height <= 0:
             return ()
         if self._top is not None:
@@ -99,7 +99,7 @@ class LogReading:
         return self._rows_of(lines)[-height:]
 
     def lines(self, height: int) -> Sequence[LogLine]:
-        """The lines in view, or that a part of is."""
+        """The lines that are in view, even in part."""
         return list({line.offset: line for line, _ in self.rows(height)}.values())
 
     def _rows_of(self, lines: Iterable[LogLine]) -> list[tuple[LogLine, int]]:
@@ -111,7 +111,7 @@ class LogReading:
         return self._rows_of(lines)[min(first, self.rows_of(lines[0]) - 1) if lines else 0 :]
 
     def _above(self, place: Place, by: int) -> Place:
-        """The place so many rows above another; the first one if there are fewer."""
+        """The place so many rows above another; the top if there are fewer."""
         if by <= place.row:
             return Place(place.offset, place.row - by)
         rows = self._rows_of(self._backward(place.offset, by - place.row))
@@ -128,7 +128,7 @@ class LogReading:
         self._top = Place(first[0].offset) if first else None
 
     def scroll(self, by: int, height: int) -> None:
-        """Move the view by rows; reaching the end follows again."""
+        """Move the view by rows; at the end it follows new lines again."""
         shown = self.rows(height)
         if not shown or (by > 0 and self.following):
             return
@@ -147,7 +147,7 @@ class LogReading:
         self._tallies.pop("level", None)
 
     def count_on(self, seconds: float) -> bool:
-        """Count the lines that match the search and the level for so long; whether there are more to look at."""
+        """Count matches of the search and the level for so many seconds; True if there are more lines to look at."""
         from ...core.logview.counting import Tally
         from ...core.logview.searching import matching, of_levels
 
@@ -165,7 +165,7 @@ class LogReading:
 
     @property
     def matches(self) -> str:
-        """Which match of how many this is; empty without a search, or before anything was counted."""
+        """``3 of 17``: which match this is; empty without a search, or before anything was counted."""
         tally = self._tallies.get("search")
         if tally is None:
             return ""
@@ -180,11 +180,11 @@ class LogReading:
 
     @property
     def level_count(self) -> str:
-        """How many lines the level leaves."""
+        """How many lines the level lets through."""
         return self._tallies["level"].text if "level" in self._tallies else ""
 
     def begin_search(self) -> None:
-        """Remember where the view is: what is typed is looked for from here, and leaving comes back to it."""
+        """Remember where the view is: a search starts here while it is typed, and returns here if it is cancelled."""
         self._before_search = self._top, self.found, self.pattern
 
     def cancel_search(self) -> None:
@@ -195,7 +195,7 @@ class LogReading:
             self._tallies.pop("search", None)
 
     def find_typed(self, pattern: str, rows: int) -> bool | None:
-        """Go to what has been typed so far; see :meth:`find`."""
+        """Search for what has been typed so far; see :meth:`find`."""
         if self._before_search is not None:
             self._top, self.found, _ = self._before_search
         self.found = None
@@ -205,7 +205,7 @@ class LogReading:
         return True
 
     def find(self, pattern: str, rows: int, *, backwards: bool = False, again: bool = False) -> bool | None:
-        """Go to a line that holds ``pattern``; a new search begins with what is in view, one ``again`` goes round.
+        """Go to a line that contains ``pattern``; a new search begins in view, a repeated one (``again``) wraps around.
 
         Returns:
             whether there is one; None: a long file is still being searched, go on with :meth:`search_on`.
@@ -239,7 +239,7 @@ class LogReading:
         return self.search_on(rows, _FIRST_SECONDS)
 
     def search_on(self, rows: int, seconds: float) -> bool | None:
-        """Go on with a search for so long; see :meth:`find`."""
+        """Continue a search for so many seconds; see :meth:`find`."""
         hunt = self.hunt
         while hunt is not None and hunt.ways:
             offset, backwards = hunt.ways[0]
@@ -263,13 +263,13 @@ class LogReading:
 
     @property
     def searched_to(self) -> float | None:
-        """Where in the file a search is that is still going on, 0 to 1."""
+        """How far through the file a running search has come, 0 to 1."""
         if self.hunt is None or not self.hunt.ways:
             return None
         return min(1.0, self.hunt.ways[0][0] / max(1, self.document.size_bytes))
 
     def stop_search(self) -> bool:
-        """Leave a selection, a search that is going on, or the marks of the last one; False when there is none."""
+        """Drop the selection, the running search, or the marks of the last one; False if there is none of them."""
         if self.selection is not None:
             self.selection = None
             return True
@@ -278,7 +278,7 @@ class LogReading:
         return there
 
     def select(self, rows: int) -> None:
-        """Begin to select, at the line that was found or at the last in view; or leave the selection."""
+        """Begin a selection, at the line found last or the last one in view; or drop the one there is."""
         if self.selection is not None:
             self.selection = None
             return
@@ -295,13 +295,13 @@ class LogReading:
         self.selection = (first, last)
 
     def _stay(self, height: int) -> None:
-        """Keep what is in view there, also where new lines come."""
+        """Keep the view where it is, even as new lines come."""
         shown = self.rows(height)
         if shown:
             self._top = Place(shown[0][0].offset, shown[0][1])
 
     def extend(self, by: int, rows: int) -> None:
-        """Move the end of the selection by lines, and the view with it."""
+        """Move the end of the selection by lines, and the view along with it."""
         if self.selection is None:
             return
         first, last = self.selection
@@ -326,7 +326,7 @@ class LogReading:
         return [line for line in found if line.offset <= max(self.selection)]
 
     def to_line(self, number: int, rows: int) -> bool:
-        """Go to a line by its number, whatever is filtered; False when there is none, or not yet."""
+        """Go to a line by its number, even if it is filtered out; False if there is none, or not yet."""
         found = self.document.at_line(number, 1)
         if not found:
             return False
@@ -336,16 +336,16 @@ class LogReading:
 
     @property
     def number(self) -> int | None:
-        """That of the marked line, where it was asked for by its number."""
+        """The number of the marked line, if it was asked for by that."""
         return self._asked_for[1] if self._asked_for is not None and self._asked_for[0] == self.found else None
 
     def _show(self, line: LogLine, rows: int) -> None:
-        """Mark a line and put it into the upper third of the view."""
+        """Mark a line and bring it into the upper third of the view."""
         self.found = line.offset
         self._top = self._above(Place(line.offset), max(0, min(rows // 3, rows - self.rows_of(line))))
 
     def show_line(self, line: LogLine, rows: int) -> None:
-        """Go to a line, whatever is filtered."""
+        """Go to a line, even if it is filtered out."""
         self.level = 0
         self._show(line, rows)
 

@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 _GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
 _MARGIN = 2
-"""Cells of the mark at the left."""
+"""Cells of the mark at the left edge."""
 _INDENT = "  "
-"""Before what is left of a broken line."""
+"""Indent of the further rows of a broken line."""
 _TAB = 8
 _MOST_MATCHES = 50
 _MOST_ERROR_ROWS = 8
-"""Of an error that was not gone to: one line of a thousand words does not take the whole view."""
+"""Rows of an error that nobody has jumped to: one line of a thousand words must not fill the view."""
 _LEAST_FILLED = 0.6
-"""A row is broken at a space, unless that would leave more of it empty than this leaves."""
+"""A row is broken at a space if that fills at least this share of it."""
 Cell = tuple[str, str]
 """A character and its role."""
 
 
 class Look(NamedTuple):
-    """How the lines of a log are looked at."""
+    """How the lines of a log are shown."""
 
     width: int
     wrapped: bool = False
-    """Every line is broken; otherwise errors and the line that was found."""
+    """Whether every line is broken; otherwise only errors, and the line that was found."""
     shift: int = 0
     """Columns scrolled sideways."""
     pattern: str = ""
-    """What is searched for."""
+    """The pattern that is searched for."""
 
 
 def log_rows(line: LogLine, look: Look, *, found: bool = False) -> tuple[Row, ...]:
@@ -69,7 +69,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _cells(line: LogLine, tone: str, pattern: str, most: int | None) -> list[Cell]:
-    """The line's characters, tabs as blanks up to their stop; no more than ``most`` characters of it are looked at."""
+    """The line's first ``most`` characters, with tabs as blanks up to their stop."""
     text = line.text if most is None else line.text[: most + _TAB]
     roles = [tone] * len(text)
     for span in line.spans:
@@ -88,7 +88,7 @@ def _cells(line: LogLine, tone: str, pattern: str, most: int | None) -> list[Cel
 
 
 def _from_column(cells: list[Cell], column: int) -> list[Cell]:
-    """What is right of a column, behind a mark that something is left of it; half a wide character is a blank."""
+    """The cells from a column on, after a mark for what is to the left of it; half a wide character is a blank."""
     if not column or not cells:
         return cells
     passed = 0
@@ -126,7 +126,7 @@ def _spans(cells: Iterable[Cell]) -> tuple[Span, ...]:
 
 @lru_cache(8)
 def matcher(pattern: str) -> LinePattern:
-    """The pattern to highlight; what is no regular expression is taken literally."""
+    """The pattern to highlight; text that is not a valid regular expression is taken literally."""
     from ...core.logview.searching import compiled
 
     return compiled(pattern)

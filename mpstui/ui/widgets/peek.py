@@ -1,4 +1,4 @@
-"""A look at what is selected below the list: how far a run is, and its curve or its failure; the curves of a group."""
+"""A preview of the selection below the list: a run's progress with its curve or failure, or the curves of a group."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 _CARD_LINES = 7
 _MOST_LINES = 22
-"""A high window shows more runs instead."""
+"""A taller window shows more runs instead of a taller preview."""
 _LEAST_LINES = 7
-"""Less than this shows no curve."""
+"""With fewer lines than this no curve is shown."""
 _ROOM_FOR_SIDE, _SIDE, _MODEST_SIDE = 150, 60, 8
 """Columns from which on metrics and settings stand beside the chart, how many these have, and for how many lines on."""
 _WIDEST_SETTING = 24
 
 
 def peek_height(width: int, height: int, spare: int = 0) -> int:
-    """Lines for the selected run below the list, 0 where the list needs them itself.
+    """How many lines the preview below the list gets; 0 if the list needs them itself.
 
     Args:
         spare: so many would be blank below the list.
@@ -39,7 +39,7 @@ def peek_height(width: int, height: int, spare: int = 0) -> int:
 
 
 class Peek(LinePanel):
-    """The selected run or group, below the list. What it draws with (17 ms to import) waits for the first snapshot."""
+    """The selected run or group, below the list. What draws it (17 ms to import) is loaded with the first snapshot."""
 
     snapshot: RunSnapshot | None = None
     failure: Failure | None = None
@@ -67,7 +67,7 @@ class Peek(LinePanel):
         self.repaint()
 
     def on_click(self, event: Click) -> None:
-        """A click opens the run that is looked at."""
+        """A click opens the run shown."""
         if self.snapshot is not None:
             self.app.simulate_key("enter")
 
@@ -93,7 +93,7 @@ class Peek(LinePanel):
 
 
 def next_in(group: Group) -> RunSnapshot | None:
-    """The run of a group that starts first of those that wait in a queue."""
+    """The first run of a group to start, of those that wait in a queue."""
     waiting = [one for one in group.runs if one.queue is not None]
     return min(waiting, key=lambda one: one.queue.number or len(waiting) if one.queue else 0, default=None)
 
@@ -137,7 +137,7 @@ def peek(
 
 
 def _side(snapshot: RunSnapshot, width: int, height: int) -> list[Row]:
-    """What a wide window shows beside the chart: the metrics, and what the run was started with."""
+    """What a wide window shows beside the chart: metrics and settings."""
     from ...core.runs.comparison import named_settings
     from ..panels import RunFacts
     from ..panels.metrics import metric_rows
@@ -177,7 +177,7 @@ def _queued(
 
 
 def waiting_job(job: JobView, width: int, now: float) -> list[Row]:
-    """What a run's job waits for, and when its scheduler expects to start it."""
+    """What a scheduler's job waits for, and when it is expected to start."""
     from ...core.present import duration
 
     told = [("waits", job.sentence()), ("where", f"partition {job.partition}" if job.partition else "")]
@@ -187,7 +187,7 @@ def waiting_job(job: JobView, width: int, now: float) -> list[Row]:
 
 
 def waiting(place: QueuePlace, width: int) -> list[Row]:
-    """Whom a queued run waits for, and until when about."""
+    """Which runs a queued run waits for, and about until when."""
     from ...core.present import duration
 
     told = [("waits", place.sentence() or "to be started")]

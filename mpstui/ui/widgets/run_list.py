@@ -1,4 +1,4 @@
-"""The list of runs below the line that says what needs a person. A run or a group is selected, never a place."""
+"""The list of runs, below a line that says what needs attention. The selection is a run or a group, not a line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopLine(LinePanel):
     past: Sequence[SystemSample] = ()
     """The machine in the last minute."""
     troubles: Sequence[str] = ()
-    """What is wrong with the ways to other machines."""
+    """What is wrong with the connections to other machines."""
 
     def show(
         self,
@@ -63,7 +63,7 @@ def top_line(
 ) -> Row:
     """``mpstui   2 failed · 1 stalled      cpu ▂▅▇ 87 %   12 runs · 2 live``; trouble is named before anything else.
 
-    A paused queue is named too: nobody may wait in it now, and what is queued next would wait without a word.
+    A paused queue is named even if it is empty: what is queued next would wait in it without a word.
     """
     left = [*_BRAND]
     for place, (count, look) in enumerate(attention(snapshots)):
@@ -91,7 +91,7 @@ def top_line(
 
 
 class RunTable(LinePanel):
-    """Lines of runs and of groups. ``snapshots`` are those that match, as they are sorted, folded or not."""
+    """Lines of runs and of groups. ``snapshots`` are those that match, in the order of the list, folded or not."""
 
     class Opened(Message):
         """A run was clicked while it was selected."""
@@ -111,35 +111,35 @@ class RunTable(LinePanel):
         self.snapshots: Sequence[RunSnapshot] = ()
         self.lines: Sequence[Line] = ()
         self.unread = True
-        """No snapshots have come yet: nothing is known, not even that there is nothing."""
+        """Whether no snapshots have come yet, so that the list may not be called empty."""
         self.selected: str | None = None
         """The id of a run, or of a group."""
         self.marked: tuple[str, ...] = ()
-        """Runs that are acted on or compared, in the order in which they were marked."""
+        """The marked runs, for actions and comparisons, in the order in which they were marked."""
         self.troubles: Sequence[str] = ()
         """Why the runs of other machines are not known."""
         self.program = "train.py"
-        """One that could be started, for who has no run yet."""
+        """A program that could be started, suggested while there are no runs yet."""
         self._view: ListView | None = None
         self._matching: Sequence[RunSnapshot] = ()
         self._columns: tuple[int, Layout] | None = None
-        """By width of the window."""
+        """The columns, by width of the window."""
         self._now = 0.0
         self._top = self._room = 0
         self._hides = False
-        """A filter leaves out some of the runs."""
+        """Whether a filter leaves out some of the runs."""
         self._names: NameDisambiguator | None = None
 
     @property
     def view(self) -> ListView:
-        """How the list is wanted."""
+        """How the user wants the list."""
         from ...core.runs.listing import ListView
 
         return self._view or ListView()
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the newest do not come first."""
+        """Whether anything but the newest comes first."""
         return bool(self.view.sort or self.view.reverse)
 
     @property
@@ -164,10 +164,10 @@ class RunTable(LinePanel):
         return max(1, self.size.height - 1)
 
     def show(self, snapshots: Sequence[RunSnapshot], everything: Sequence[RunSnapshot], now: float) -> None:
-        """The selected run stays selected, and on its line unless the newest were in view.
+        """Show these runs. The selected run stays selected, and on its line unless the top of the list was in view.
 
         Args:
-            everything: the runs that a filter hides too; what is marked of them stays marked.
+            everything: all runs, including those that a filter hides: marks on these stay.
             now: Unix seconds.
         """
         self.unread = False
@@ -201,10 +201,10 @@ class RunTable(LinePanel):
         return {group.id for group in groups_of(self._matching).values()}
 
     def want(self, view: ListView, *, chosen: bool = True) -> None:
-        """Another order, other columns, other folds.
+        """Take another order, other columns or other folds.
 
         Args:
-            chosen: by somebody, who wants it remembered.
+            chosen: the user chose them and wants them remembered.
         """
         self._view = view
         self._line_up()
@@ -213,8 +213,8 @@ class RunTable(LinePanel):
 
     @property
     def folds(self) -> str:
-        """What opening the selected line does to its group, in a word; empty where it is no head of one, and while a
-        filter hides runs: all groups are open then.
+        """What enter does to the selected group, in a word; empty if the line is no head of a group, and while a filter
+        hides runs: then all groups are open.
         """
         line = self.line
         if line is None or line.run is not None or self._hides:
@@ -228,7 +228,7 @@ class RunTable(LinePanel):
             self.want(self.view._replace(folds={**self.view.folds, group: not line.folded}))
 
     def sort(self, column: str) -> None:
-        """Sort by a column; by the one that is sorted by, the other way round."""
+        """Sort by a column; if it is sorted by that already, the other way round."""
         from ...core.runs.listing import BUILT_IN
 
         if column != "trend" or column not in BUILT_IN:
@@ -236,7 +236,7 @@ class RunTable(LinePanel):
             self.want(self.view._replace(sort=column, reverse=same and not self.view.reverse))
 
     def sort_next(self) -> None:
-        """Sort by the next column of those in view; behind the last one newest first again."""
+        """Sort by the next of the columns in view; after the last one, newest first again."""
         names = ["", *(name for name in self.shown_columns if name != "trend")]
         place = names.index(self.view.sort) + 1 if self.view.sort in names else 1
         self.want(self.view._replace(sort=names[place % len(names)], reverse=False))
@@ -259,7 +259,7 @@ class RunTable(LinePanel):
             self.post_message(self.Selected(run))
 
     def mark(self) -> None:
-        """Mark the selected run, or all of the selected group, or no longer; the next one is then selected."""
+        """Mark or unmark the selected run, or all of the selected group, and select the next line."""
         line = self.line
         if line is not None:
             meant = [line.run] if line.run is not None else list(line.group.runs if line.group is not None else ())
@@ -269,7 +269,7 @@ class RunTable(LinePanel):
         self.move(1)
 
     def mark_all(self) -> None:
-        """Mark every run that is shown, or none of them where all are."""
+        """Mark every run that is shown; if all of them are marked, unmark them."""
         shown = [item.run for item in self.snapshots]
         rest = tuple(run for run in self.marked if run not in shown)
         self.mark_only(rest if {*shown} <= {*self.marked} else (*rest, *shown))
@@ -279,7 +279,7 @@ class RunTable(LinePanel):
         self.repaint()
 
     def move(self, by: int) -> None:
-        """Select the line ``by`` places further down; stops at the ends."""
+        """Select the line ``by`` places further down; stops at both ends."""
         self._select_at((self.index or 0) + by)
 
     def _select_at(self, place: int) -> None:

@@ -1,4 +1,4 @@
-"""One run as a row: columns that give way as the window narrows, those that somebody chose, and heads of groups."""
+"""One run as a row: columns that give way as the window narrows, columns the user chose, and heads of groups."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from ..rows import Row, Span, bar, clean, cut, fit, row, sparkline, spread, widt
 from .short_names import LEAST_NAME, ShortNames
 
 _TWO_BLANKS_FROM = 100
-"""From this width on the columns stand two blanks apart."""
+"""From this width on, columns are two blanks apart."""
 _COUNTED = 10
 """``step 1,234``"""
 _OF_QUEUED = ("state", "name", "host", "device")
 """The columns that a queued run has, as far as they are the first ones of the table."""
 _OF_RUNNING, _ENDED = ("speed", "left"), "ended · took"
-"""Columns of what goes on; where one has ended, they tell when, and how long it took."""
+"""Columns about a run that goes on; for one that has ended, their place tells when, and how long it took."""
 _WIDEST_VALUE = 16
 _REST_OF_HEAD = 40
-"""Cells of a group's head that are kept for how many of its runs do what."""
+"""Cells of a group's head that are reserved for the counts of its runs by state."""
 
 Cell = Callable[[RunSnapshot, int, float], tuple[Span, ...]]
 
 
 class Shown(NamedTuple):
-    """A column as it is drawn; ``needs`` is the width of the window from which on it is there unasked."""
+    """A column as it is drawn; ``needs``: from this width of the window on, it is shown unasked."""
 
     id: str
     title: str
@@ -53,7 +53,7 @@ class Shown(NamedTuple):
     needs: int = 0
     align: str = "left"
     grows: int = 0
-    """Share of the cells that are left over."""
+    """Its share of the cells that are left over."""
     widest: int = 0
 
 
@@ -76,7 +76,7 @@ def _name(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
 def _epoch(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
     """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
     numbers = snapshot.numbers
-    # Of epochs without an end, a stream's, the bar tells nothing.
+    # The bar of a stream, whose epochs have no end, would tell nothing.
     by_steps = numbers.epoch is None or (numbers.epochs is None and numbers.steps is not None)
     counted = f"step {step_text(numbers)}" if by_steps and numbers.step is not None else epoch_text(numbers)
     counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
@@ -112,7 +112,7 @@ def _text(of: Column, align: str) -> Cell:
 
 
 def _tags(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
-    """Its tags, and what room is left for its note."""
+    """Its tags, then its note as far as there is room."""
     tags = clean("".join(f"#{tag} " for tag in snapshot.tags))
     left = max(0, width - width_of(tags))
     return (Span(fit(tags, min(width, width_of(tags))), "mark"), Span(fit(clean(snapshot.note, 200), left), "dim"))
@@ -142,7 +142,7 @@ _DRAWN = {one.id: one for one in COLUMNS}
 
 
 def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: float) -> Layout:
-    """The columns that fit and their widths; what is left over goes to those that can use it."""
+    """The columns that fit and their widths; spare cells go to those that can use them."""
     gap = len(_gap(width))
     if view.columns:
         asked = dict.fromkeys(("state", "name", *view.columns))
@@ -154,7 +154,7 @@ def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: fl
         told = {"host": ("host",), "tags": ("tags", "note"), "best": ("best",), "memory": ("memory",)}
         empty = {name for name, of in told.items() if not any(_has(one, of, now) for one in snapshots)}
         chosen = [one for one in chosen if one.id not in empty]
-        # In a narrow window every cell that no machine's name needs is one for the names of the runs.
+        # In a narrow window, every cell that the names of machines do not need goes to the names of the runs.
         hosts = max((width_of(clean(one.host or "local", 20)) for one in snapshots), default=0)
         chosen = [one._replace(width=min(one.width, max(4, hosts))) if one.id == "host" else one for one in chosen]
     left = width - 2 - sum(one.width for one in chosen) - gap * (len(chosen) - 1)
@@ -185,7 +185,7 @@ def _gap(width: int) -> str:
 
 
 def heading(width: int, columns: Layout, view: ListView, *, ended: bool = False) -> Row:
-    """The titles; that of the column by which is sorted says in which direction.
+    """The titles; the column that the list is sorted by also says in which direction.
 
     Args:
         ended: nothing goes on, so that the columns of what does hold ends alone.
@@ -219,18 +219,18 @@ def column_at(x: int, width: int, columns: Layout) -> str | None:
 
 
 class NameDisambiguator:
-    """How to shorten names so that runs of a list cannot be taken for each other."""
+    """How to shorten names so that no two runs of a list look the same."""
 
     def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
         self._snapshots = list(snapshots)
         self._same = Counter(clean(item.name) for item in self._snapshots)
         self._apart: dict[str, dict[str, str]] = {}
-        """Of each name that several runs have, once it is drawn: what tells them apart, by run."""
+        """For each name that several runs have, once drawn: what tells these apart, by run."""
         self._short = ShortNames(self._same)
 
     def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-        """Where several names begin alike, the words in which they differ; where they are equal, the settings that
-        differ, and where these do not tell all of them apart, when it started."""
+        """The name; if several begin alike, with the words in which they differ; if several are equal, with the
+        settings that differ or, if these do not tell all of them apart, with when it started."""
         name, role = clean(snapshot.name), _name_role(snapshot)
         if self._same[name] < 2:
             return (Span(fit(self._short.of(name, width), width), role),)
@@ -307,27 +307,27 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
 
 
 def _varying(group: Group) -> str:
-    """The names of the settings in which its runs differ, in their order: ``lr wd``."""
+    """The names of the settings in which the runs of a group differ, in their order: ``lr wd``."""
     told = _differing(tuple(one.name for one in group.runs)).values()
     return clean(" ".join(dict.fromkeys(word.partition("=")[0] for words in told for word in words)))
 
 
 def what_differs(snapshot: RunSnapshot, group: Group) -> str:
-    """The words of a run's name that not all of its group have."""
+    """The words of a run's name that are not in the names of all of its group."""
     own = _differing(tuple(one.name for one in group.runs)).get(snapshot.name)
     return " ".join(own) if own else snapshot.name
 
 
 @lru_cache(64)
 def _differing(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Of each name the settings, such as ``lr=0.1``, that not all of them have."""
+    """For each name, its settings (``lr=0.1``) that are not in all of the names."""
     words = {name: varied(name) for name in names}
     shared = set.intersection(*(set(told) for told in words.values()))
     return {name: tuple(word for word in told if word not in shared) for name, told in words.items()}
 
 
 def _in_group(snapshot: RunSnapshot, group: Group, width: int) -> tuple[Span, ...]:
-    """Where the settings of one run do not fit, all of its group show their values alone; its head names them."""
+    """If the settings of one run do not fit, all of its group show only values; the head names the settings."""
     told = _differing(tuple(one.name for one in group.runs))
     words = told.get(snapshot.name)
     text = clean(" ".join(words) if words else snapshot.name)

@@ -1,1 +1,1 @@
-"""The only threads of the screen: they read, compare and post messages; none of them knows a widget."""
+"""The threads of the screen: they read, compare and post messages, and know no widget."""

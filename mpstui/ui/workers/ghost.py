@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..services import Services
 
 _LOOK_SECONDS, _SLICE_SECONDS, _REST_SECONDS = 2.0, 0.015, 0.06
-"""Between two looks at how they stand; earlier runs are read in slices with rests, a fifth of a core."""
+"""Seconds between two comparisons; earlier runs are read in slices with pauses, which takes a fifth of a core."""
 
 
 class GhostWorker(Worker):

@@ -1,4 +1,4 @@
-"""What hints at runs that have changed, besides looking again and again."""
+"""Hints that runs have changed, which come sooner than polling would notice."""
 
 from __future__ import annotations
 

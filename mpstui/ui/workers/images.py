@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ImageWorker(Worker):
-    """Reads the image that was asked for last; what was asked for before and is not read yet is passed over."""
+    """Reads the image that was asked for last; earlier requests not yet begun are dropped."""
 
     name = "images"
 

@@ -31,7 +31,7 @@ _ANSWER_PATIENCE_SECONDS = 120.0
 
 
 class _Awaited(NamedTuple):
-    """A request whose answer is still to come."""
+    """A request that has not been answered yet."""
 
     run: str
     name: str
@@ -42,7 +42,7 @@ class _Awaited(NamedTuple):
 
 
 async def aside(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Do something that may wait for a disk or a line, beside the thread that draws. Nobody who leaves waits for it."""
+    """Do something that may wait for a disk or a connection on a thread of its own, which does not delay leaving."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -64,12 +64,12 @@ async def aside(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
 
 
 def attend(node: DOMNode, work: Coroutine[object, object, None]) -> None:
-    """Have a screen, or the app, wait for something while it goes on taking keys; the newest replaces an older one."""
+    """Have a screen, or the app, wait for something while it still takes keys; a newer wait replaces an older one."""
     node.run_worker(work, exclusive=True)
 
 
 class RequestWorker(Worker):
-    """Does one thing after another, and waits for the answers of supervisors and trainers."""
+    """Does what the user asked for, one thing after another, and waits for answers of supervisors and trainers."""
 
     name = "requests"
 
@@ -110,11 +110,11 @@ class RequestWorker(Worker):
         self._jobs.put((name, job))
 
     def explain(self, snapshot: RunSnapshot) -> None:
-        """Find out why an attempt ended."""
+        """Diagnose why an attempt ended."""
         self.do("diagnosis", lambda: DiagnosisReady(snapshot.run, snapshot.attempts, *self._services.explain(snapshot)))
 
     def do(self, what: str, work: Callable[[], Message], tell: Post | None = None) -> None:
-        """Do something that takes a while and post what came of it, to ``tell`` where only a screen wants to know."""
+        """Do something that takes a while and post its result; to ``tell``, if only a screen wants it."""
         self._jobs.put((what, lambda: (tell or self._post)(work())))
 
     def let_go(self, close: Callable[[], None]) -> None:
@@ -122,7 +122,7 @@ class RequestWorker(Worker):
         self._jobs.put(("closing", close))
 
     def stop(self) -> None:
-        """End; what was asked for and not yet written is dropped."""
+        """Stop the worker; what was asked for but not written yet is dropped."""
         self._stopped.set()
         self._jobs.put(("nothing", lambda: None))
         super().stop()

@@ -1,4 +1,4 @@
-"""What every worker is, and the one that reads the runs and the log in view."""
+"""The base of every worker, and the worker that reads the runs and the log in view."""
 
 from __future__ import annotations
 
@@ -27,37 +27,36 @@ Post = Callable[["Message"], object]
 
 RETRY_SECONDS = 1.0
 _POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 2.0, 0.1
-"""Between two readings; longer where nothing changes or all has ended, shorter after a hint."""
+"""Seconds between two readings; more if nothing changes or everything has ended, fewer after a hint."""
 _QUIET_SECONDS = 2.0
-"""Where nothing has changed for so long, files are looked at less often."""
+"""After so many seconds without a change, files are looked at less often."""
 _READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
-"""Reading takes this share of a core at most, four times as much after hints; many runs are then read less often. The
-end of a training is on the screen within two seconds all the same."""
+"""Reading takes at most this share of a core, four times as much after hints: the more runs there are, the less often
+they are read. The end of a training is on the screen within two seconds all the same."""
 _UNREAD_SHARE, _BEHIND_SHARE = 0.5, 0.2
-"""While there are runs of which nothing was read, or whose history is read for the first time: what is read is kept."""
+"""The same while runs are unread, or their history is read for the first time: that work is kept and done only once."""
 _TICK_SECONDS, _GROWING_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
-"""Between two looks at the size of the log in view: half of it is what a new line waits. A look at nothing costs
-little, but being woken for it does, ten times as much as the look."""
+"""Seconds between two looks at the size of the log in view; a new line waits half of that on average. Waking up for a
+look costs ten times as much as the look itself."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
-"""The history of the run in focus is read in slices as short as this; keys and frames come between them."""
+"""The history of the run in focus is read in slices of so many seconds, between which come keys and frames."""
 _TOLERATED_BYTES = 64 << 20
-"""A log that floods in is read at the pace of the snapshots until so much of it is pending."""
+"""A log that floods in is read only with each snapshot, unless more than this is pending."""
 _KEYS_FIRST_SECONDS = 0.15
-"""Before the close look at what the first frame of the list has selected, whose readers take 30 ms to import."""
+"""Seconds before the run that is selected at the start is read closely: its readers take 30 ms to import."""
 _PASSING_SECONDS = 0.1
-"""A run of the list is looked at closely once it has been selected for so long. Whoever passes over it waits for no
-reading of it: 8 ms of the processor a key, which took 15.
-"""
+"""A run is read closely once it has been selected for so many seconds: passing over it does not wait for that, and a
+key costs 8 ms of processor time instead of 15."""
 _RESPAWN_SECONDS = 5.0
-"""Between two looks for queued runs whose supervisor has died."""
+"""Seconds between two looks for queued runs whose supervisor has died."""
 _FLOOD_BYTES = 4096
-"""Growth between two looks from which on a log is drawn four times a second, not at once."""
+"""A log that grows by more than this between two looks is drawn four times a second instead of at once."""
 _FLOOD_SECONDS = 1.0
-"""After its last big step a flood is held to be over."""
+"""Seconds after its last big growth at which a flood counts as over."""
 _LIVELY_SECONDS = 2.0
-"""A log that has not grown for so long is not about to."""
+"""A log that has not grown for so many seconds is not expected to grow soon."""
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
-"""Bytes a second that frames may write which no key asked for: large ones come less often."""
+"""How many bytes a second frames that no key asked for may write: large ones come less often."""
 _LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
 
 
@@ -77,14 +76,14 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon; waits a moment, not for a read that hangs."""
+        """Ask it to end, and wait a moment, but not for a read that hangs."""
         self._stopped.set()
         self.wake()
         if self._thread.is_alive():
             self._thread.join(1.0)
 
     def wake(self) -> None:
-        """Begin the next round now. May be called from any thread."""
+        """Have the next round begin now. May be called from any thread."""
         self._woken.set()
 
     def _run(self) -> None:
@@ -105,12 +104,12 @@ class Worker:
                     self._post(Toast(f"reading {self.name} failed, trying again: {trouble}", "error"))
 
     def _work(self) -> float | None:
-        """One round; the seconds until the next, None: when it is woken."""
+        """Work one round; returns the seconds until the next one, None: not before it is woken."""
         raise NotImplementedError
 
 
 class Focus(NamedTuple):
-    """What the screen in view wants read closely."""
+    """What the screen in view needs read closely."""
 
     run: str | None = None
     """The run that is read in full."""
@@ -123,52 +122,52 @@ class Focus(NamedTuple):
     sampled: RunSnapshot | None = None
     """The run whose processes, and the machine with them, are sampled."""
     machine_in_view: bool = False
-    """Whether the panel with the machine has a place."""
+    """Whether the panel that shows the machine is in view."""
     compared: tuple[str, ...] = ()
-    """Runs whose curves are read whole, beside each other."""
+    """Runs that are compared, whose whole curves are read."""
 
     @property
     def closely(self) -> tuple[str, ...]:
-        """All that are read in full."""
+        """All runs that are read in full."""
         return self.compared if self.run is None else (self.run, *self.compared)
 
 
 class Pace:
-    """Spaces frames out by what they write to the terminal."""
+    """Spaces frames by how much they write to the terminal."""
 
     def __init__(self, written: Callable[[], int], *, slow: bool) -> None:
-        """``written``: all bytes until now. ``slow``: over SSH."""
+        """``written``: how many bytes were written so far. ``slow``: over SSH."""
         self._written = written
         self._rate = _BYTES_A_SECOND_REMOTE if slow else _BYTES_A_SECOND
         self._longest = _LONGEST_WAIT_SECONDS_REMOTE if slow else _LONGEST_WAIT_SECONDS
         self._before = 0
         self._late = False
-        """Nothing had been written of the last frame when it was said to be drawn: it counts with the next one."""
+        """Whether the last frame was reported as drawn before any of it was written: it counts with the next one."""
         self.next = 0.0
-        """The monotonic time of the next frame at the earliest."""
+        """The earliest monotonic time of the next frame."""
 
     def begin(self) -> None:
         """A frame is about to be drawn."""
         self._before = self._before if self._late else self._written()
 
     def drawn(self) -> None:
-        """It is drawn. May come from any thread."""
+        """The frame is drawn. May be called from any thread."""
         size, self._before = self._written() - self._before, self._written()
         self._late = size == 0
         self.next = max(self.next, time.monotonic() + min(self._longest, size / self._rate))
 
 
 class RunWorker(Worker):
-    """Reads the runs five times a second, and posts them when they differ: four times a second, over SSH once.
+    """Reads the runs five times a second and posts those that differ, at most four times a second, over SSH once.
 
-    Less often where a frame is large. It posts nothing while the last snapshots are not drawn, so a slow terminal
-    never piles up messages.
+    Less often if frames are large. It posts nothing until the last snapshots are drawn, so that messages never pile up
+    before a slow terminal.
     """
 
     name = "runs"
 
     def __init__(self, services: Services, post: Post, written: Callable[[], int] = lambda: 0) -> None:
-        """``written``: all bytes that the screen has written until now."""
+        """``written``: how many bytes the screen has written so far."""
         super().__init__(post)
         self._services = services
         self._pace = Pace(written, slow=services.remote)
@@ -179,23 +178,23 @@ class RunWorker(Worker):
         self._focus = Focus()
         self._hinted: frozenset[str] = frozenset()
         self._read: tuple[tuple[RunSnapshot, ...], tuple[str, ...], tuple[str, ...]] | None = None
-        """The newest snapshots, the queues that are paused, and what is wrong with the ways to other machines."""
+        """The newest snapshots, the paused queues, and what is wrong with the connections to other machines."""
         self._undrawn = False
         self._drawn = threading.Event()
         self._drawn.set()
         self.has_read = threading.Event()
-        """Snapshots were posted once."""
+        """Set once snapshots have been posted."""
         self._next_read = self._soonest_read = self._next_draw = 0.0
         self._keys_first_until = 0.0
         self._changed_at = -math.inf
         self._pending_bytes = 0
         self._catching_up = False
         self._unread = False
-        """There are runs of which nothing was read yet."""
+        """Whether nothing has been read yet of some runs."""
         self._respawn_at = time.monotonic() + _RESPAWN_SECONDS
 
     def focus_on(self, focus: Focus) -> None:
-        """Read something else closely; another run is read at once."""
+        """Read something else closely; if it is another run, at once."""
         if focus.closely != self._focus.closely:
             self._next_read = self._next_draw = self._pace.next = 0.0
             if focus.listed and not focus.compared:
@@ -204,7 +203,7 @@ class RunWorker(Worker):
         self.wake()
 
     def hint(self, runs: frozenset[str]) -> None:
-        """Something happened to these runs: read them soon. May come from any thread; a lost one costs a poll."""
+        """Something happened to these runs: read them soon. Any thread may call this; a lost hint costs only a poll."""
         self._hinted |= runs
         self.wake()
 
@@ -289,7 +288,7 @@ class RunWorker(Worker):
                 self._post(SettingsMistaken(error.mistakes))
 
     def _catch_up(self, monitor: Monitor, focus: Focus, now: float) -> bool:
-        """Read a slice of what is pending of the run in focus; True when there is more to be read at once."""
+        """Read a slice of what is pending of the run in focus; True if there is more to read at once."""
         hurry = self._catching_up or self._pending_bytes > _TOLERATED_BYTES or not self._log.floods(now)
         waits = self._unread and bool(focus.listed)  # the selected run's history lets the other rows go first
         self._catching_up = bool(focus.closely) and self._pending_bytes > 0 and hurry and not waits
@@ -300,7 +299,7 @@ class RunWorker(Worker):
         return self._catching_up
 
     def _pause(self, focus: Focus, now: float) -> float:
-        """Seconds until there is something to do; whoever wants it sooner wakes this worker."""
+        """Seconds until there is something to do, unless somebody wakes this worker before."""
         until = self._due()
         if self._undrawn and self._drawn.is_set():
             until = min(until, max(self._next_draw, self._pace.next))
@@ -314,7 +313,7 @@ class RunWorker(Worker):
 
 
 def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
-    """Whether the second ones show anything new; of the time between them counts what an age in words shows."""
+    """Whether the second snapshots show anything new; mere age counts only if its words change."""
     if len(before) != len(after):
         return True
     pairs = zip(before, after, strict=True)
@@ -322,17 +321,17 @@ def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
 
 
 def _age(snapshot: RunSnapshot) -> float | None:
-    """How long it has been running, as closely as the screen tells it: one that prints nothing grows older too."""
+    """How long it has been running, as precisely as the screen shows it: a silent run, too, is redrawn as it ages."""
     if snapshot.started is None or not snapshot.state.active:
         return None
     return settled(snapshot.seen - (snapshot.attempt_started or snapshot.started)) // 1
 
 
 class LogWatch:
-    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
+    """Notices by its size that a file has grown: FSEvents reports nothing for a file that its writer keeps open."""
 
     def __init__(self, stamp: Callable[[Path], tuple[int, ...] | None], *, slow: bool) -> None:
-        """``stamp`` tells what changes when a log does, its size last; None: it is not there."""
+        """``stamp`` gives what changes when a log does, its size last; None: there is no file."""
         self._stamp = stamp
         self._path: Path | None = None
         self._slow = slow
@@ -345,11 +344,11 @@ class LogWatch:
         self._drawn.set()
 
     def drawn(self) -> None:
-        """The screen has drawn the growth it was last told of."""
+        """The screen has drawn the growth that was last reported."""
         self._drawn.set()
 
     def floods(self, now: float) -> bool:
-        """Whether the file has been growing fast until now."""
+        """Whether the file is growing fast."""
         return now - self._flooded < _FLOOD_SECONDS
 
     def grows(self, now: float) -> bool:
@@ -357,10 +356,10 @@ class LogWatch:
         return now - self._grew_at < _LIVELY_SECONDS
 
     def grew(self, path: Path | None, now: float) -> bool:
-        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
+        """Whether it is time to draw something new: a trickle at once, a flood four times a second."""
         if path != self._path:
             self._path, self._seen = path, None
-        # A pause of the file ends a flood early; over SSH the drawing rate is what counts.
+        # A pause in the growth ends a flood early; over SSH the drawing rate counts.
         ends_early = not self._slow and self.floods(now)
         if path is None or not self._drawn.is_set() or (now < self._next and not ends_early):
             return False
@@ -382,7 +381,7 @@ class LogWatch:
 
 
 class PausedQueues:
-    """The queues that start nothing, looked up again once one of them was changed."""
+    """The paused queues, looked up again when any queue was changed."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

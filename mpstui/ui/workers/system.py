@@ -1,4 +1,4 @@
-"""The workers of the machine: its readings while somebody looks, and the terminal itself."""
+"""Workers that watch the machine while somebody looks, and the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
 _NO_PROCESS_TIMES = 5
-"""How many times less often a run without a process is sampled."""
+"""By which factor a run without a process is sampled less often."""
 _LISTED_SECONDS, _RESTING_SECONDS, _FIRST_SECONDS = 5.0, 30.0, 1.5
 """Between two samples for the list while something is live, and while nothing is; the first comes after the rows."""
 
@@ -36,7 +36,7 @@ class _Target(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int | None, bool]:
-        """A new sample is due at once when it changes."""
+        """What is sampled; when it changes, a sample is due at once."""
         return self.snapshot.run, self.snapshot.pid, self.in_view
 
 
@@ -47,7 +47,7 @@ class SystemWorker(Worker):
     name = "system"
 
     def __init__(self, services: Services, post: Post, newest: Callable[[], Sequence[RunSnapshot] | None]) -> None:
-        """``newest``: the newest snapshots, for what the trainer itself reports."""
+        """``newest``: the newest snapshots, which hold what the trainer itself reports."""
         super().__init__(post)
         self._services, self._newest = services, newest
         self._sampler: Sampler | None = None
@@ -135,10 +135,10 @@ class SystemWorker(Worker):
 
 
 class TerminalWorker(Worker):
-    """Ends the program when its terminal is gone, or when it was asked to end and does not.
+    """Ends the program when its terminal is gone, or if it was asked to end and does not.
 
     Textual's reader spins on a terminal that hung up, and its writer blocks for ever on one that stopped reading; with
-    SIGHUP ignored (nohup) nothing else would end either.
+    SIGHUP ignored (nohup) nothing else would end the program either.
     """
 
     name = "terminal"

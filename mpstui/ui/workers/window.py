@@ -17,7 +17,7 @@ _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.002
 
 
 class WindowWorker(Worker):
-    """Reads one window at a time, the one that was asked for last; it begins with the first."""
+    """Reads one window of a chart at a time, always the one asked for last; starts with the first request."""
 
     name = "window"
 
