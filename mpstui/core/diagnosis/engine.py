@@ -54,8 +54,8 @@ _CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """One pattern found: where first and last (index of the line, where in the text it ends), and whether it was a
-    weak one."""
+    """A pattern that was found: its first and last place (index of the line, where the match ends in the text), and
+    whether it is a weak one."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -76,10 +76,10 @@ class _Case:
 
 
 def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
-    """Return what may have ended the run, the most probable first; empty when nothing explains it.
+    """Return what may have ended the run, the most probable first; empty if nothing explains it.
 
-    Causes and endings are ordered by confidence, symptoms come after them whatever theirs is. A rule that another
-    found rule outranks stays listed, below it.
+    Causes and endings are ordered by confidence; symptoms follow, whatever their confidence. A rule that is outranked
+    by another one found stays listed, below it.
     """
     signal, code = ending(evidence)
     case = _Case(
@@ -141,7 +141,8 @@ def _numbers(rule: Rule, text: SearchText) -> str:
 
 
 def _cpu_helps(rule: Rule, remedy: Remedy, clues: Mapping[str, str]) -> bool:
-    """Whether the CPU spares it; not where it was there already, and of some only where the program can be told."""
+    """Whether running on the CPU avoids it: not if it ran there already, and for some rules only if the program can be
+    told to."""
     told = remedy.device == "cpu" and "cpu_offered" in clues
     return (rule.restart_on_cpu_helps or told) and "device:cpu" not in clues
 
@@ -186,8 +187,8 @@ def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
 
 
 def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, ...]:
-    """The first and the last place of each pattern, strong ones first, in the order of the log; what is said twice (by
-    two ranks, or by the launcher once more) is shown where it was said first."""
+    """The first and the last place of each pattern, strong patterns first, in the order of the log; what is printed
+    twice (by two ranks, or again by the launcher) is shown where it was printed first."""
     places: dict[int, int] = {}
     for hit in sorted(hits, key=lambda hit: hit.weak):
         for index, end in (hit.first, hit.last):
@@ -206,15 +207,15 @@ def diagnose_run(directory: Path) -> tuple[Finding, ...]:
 
 
 def diagnosis_of(snapshot: RunSnapshot) -> tuple[Finding, ...]:
-    """Likewise of a run that may not be ours."""
+    """The same for a run that may not be ours."""
     return diagnose_run(snapshot.dir) if snapshot.is_ours else diagnose(evidence_of(snapshot))
 
 
 def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Finding, ...]:
-    """The findings, the first one's cause beginning with the earlier attempts that ended in the same way: by the same
-    cause at about the same step.
+    """The findings; the cause of the first one begins with the earlier attempts that it also ended, at about the same
+    step.
 
-    Steps are those of the last heartbeats. Where one is unknown nothing is said.
+    Steps are those of the last heartbeats. If one is unknown, nothing is said.
     """
     run = RunDir(directory)
     newest = failed_attempt(run) if findings else None

@@ -43,7 +43,7 @@ def evidence_from_log(path: Path) -> Evidence:
 
 
 def evidence_of(snapshot: RunSnapshot) -> Evidence:
-    """What is known about the end of a run; of one that is not ours what it printed, and its exit code."""
+    """What is known about the end of a run; if it is not ours, its output and exit code."""
     if snapshot.is_ours:
         return evidence_from_run_dir(snapshot.dir)
     printed = snapshot.output
@@ -89,7 +89,7 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
 
 
 def _noted_kills(run: RunDir, attempt: int) -> Iterator[str]:
-    """What the supervisor found in the system's log after it had written the record of an end."""
+    """What the supervisor found in the system's log after it had recorded the end."""
     for line in (_unless_torn(lambda: storage.read_text(run.events)) or "").splitlines():
         if '"memory_kill"' in line:
             with contextlib.suppress(UnreadableRecord):
@@ -108,8 +108,8 @@ def failed_attempt(run: RunDir) -> int | None:
 
 
 def missing_of_project(lines: Sequence[LogLine], argv: Sequence[str], cwd: Path) -> tuple[str, str] | None:
-    """The module that Python did not find last, and the folder that has it: where the program was started, beside or
-    above its script, as far as the project reaches. None where nothing is missing, or it is nowhere there."""
+    """The last module that Python did not find, and the folder that has it: where the program was started, or beside or
+    above its script, as far as the project reaches. None if none is missing, or it is in none of these folders."""
     names = (match for line in reversed(lines) if (match := _NOT_FOUND.search(line.text)))
     if (last := next(names, None)) is None:
         return None
@@ -169,7 +169,7 @@ def _pieces(file: BinaryIO, size: int) -> list[tuple[int, int, int]]:
     newlines = position = 0
     first_error = None
     file.seek(0)
-    # A marker cut by the end of a block is missed: the tail is read whole, so only a handled exception can be lost.
+    # A marker cut in two by the end of a block is missed: at most a handled exception, since the tail is read whole.
     while position < tail_start:
         position = file.seek(min(after_hole(file.fileno(), position, size), tail_start))
         if not (block := file.read(min(BLOCK_BYTES, tail_start - position))):

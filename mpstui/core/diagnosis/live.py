@@ -41,7 +41,7 @@ _GRADIENT_NAMES = ("grad_norm", "gradient_norm", "grad/norm", "train/grad_norm",
 
 @dataclass(frozen=True, slots=True)
 class LiveWarning:
-    """Something that goes wrong right now."""
+    """Something that is going wrong right now."""
 
     id: str
     sentence: str
@@ -62,7 +62,7 @@ class LiveWatch:
         return self._pace.slow
 
     def poll(self, snapshot: RunSnapshot, headroom: Headroom | None = None) -> tuple[LiveWarning, ...]:
-        """What goes wrong right now, the gravest first; nothing for a run that has ended or is paused.
+        """What is going wrong right now, the gravest first; nothing for a run that has ended or is paused.
 
         Args:
             headroom: what telemetry knows of its memory.
@@ -109,7 +109,7 @@ def _points(view: SeriesView | None) -> Points:
 
 
 def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
-    """Warn when memory, growing as it does, reaches a limit within the hour."""
+    """Warn if memory will reach a limit within the hour at the rate it grows."""
     if headroom is None or headroom.seconds_to_limit is None or headroom.soonest is None:
         return None
     seconds, growth = headroom.seconds_to_limit, headroom.growth_bytes_per_second or 0.0
@@ -120,7 +120,7 @@ def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
 
 
 def nonfinite(loss: Points, unit: str = "step") -> LiveWarning | None:
-    """Warn when the newest loss is NaN or infinite, since the first of this unbroken stretch."""
+    """Warn if the newest loss is NaN or infinite, and say since when without a break."""
     since = None
     for step, value in reversed(loss):
         if math.isfinite(value):
@@ -132,10 +132,10 @@ def nonfinite(loss: Points, unit: str = "step") -> LiveWarning | None:
 
 
 def plateau(loss: Points, extremes: Points = (), unit: str = "step") -> LiveWarning | None:
-    """Warn when the loss is constant: dead units, a rate of zero, a model that answers with the share of each class.
+    """Warn if the loss is constant: dead units, a learning rate of zero, a model that only predicts class frequencies.
 
-    Nothing is said of a loss that has converged (it keeps its noise), of one printed with too few digits to tell, or of
-    one that does not fall but is as noisy as ever.
+    Not for a loss that has converged (it keeps its noise), for one printed with too few digits to tell, or for one that
+    does not fall but is as noisy as ever.
 
     Args:
         extremes: lowest and highest value behind each point of ``loss``, where these are means of many.
@@ -162,7 +162,7 @@ def plateau(loss: Points, extremes: Points = (), unit: str = "step") -> LiveWarn
 
 
 def exploding_gradient(norm: Points) -> LiveWarning | None:
-    """Warn when the newest gradient norm is infinite or many times the median of those before it."""
+    """Warn if the newest gradient norm is not finite, or many times the median of those before it."""
     if not norm:
         return None
     x, newest = norm[-1]
@@ -176,9 +176,9 @@ def exploding_gradient(norm: Points) -> LiveWarning | None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The present speed against the run's own best sustained one, both in steps per second.
+    """The current speed and the best one the run has sustained, both in steps per second.
 
-    ``slow_since`` is the time of the first point of the present slow stretch, None while it is not slow.
+    ``slow_since`` is the time of the first point of the current slow stretch, None while it is not slow.
     """
 
     current: float
@@ -188,12 +188,12 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the speed fell below four fifths of what was sustained before."""
+        """Whether the speed is below four fifths of what was sustained before."""
         return self.slow_since is not None
 
 
 class RunPace:
-    """Whether a run trains slower than it did, from its curve and from its speed while its screen is open."""
+    """Whether a run trains slower than before, judged by its curve and by its speed while its screen is open."""
 
     def __init__(self) -> None:
         self._attempt: int | None = None
@@ -206,7 +206,7 @@ class RunPace:
         """Steps in which it was slower, from the newest snapshot's curve."""
 
     def poll(self, snapshot: RunSnapshot) -> Pace | None:
-        """The pace now; None while it is not training, and before there is enough to compare."""
+        """The current pace; None while it is not training, and until there is enough to compare."""
         if snapshot.train_loss is not self._curve and abs(snapshot.seen - self._curve_read) >= SAMPLE_SECONDS:
             self._curve_read = snapshot.seen
             self._read_curve(snapshot.train_loss)
@@ -228,7 +228,7 @@ class RunPace:
         known = curve is not None and curve.axis == "step" and curve.complete
         pieces = speeds(curve.x, curve.times) if known and curve is not None else []
         self.slow = slow_stretches(pieces)
-        # What a resumed attempt is compared with may have run on another device.
+        # An earlier attempt is no yardstick: it may have run on another device.
         since = max(curve.attempt_marks, default=-math.inf) if curve is not None else 0.0
         self._past = judge_pace([(time, speed) for step, time, speed in pieces if step > since])
 
@@ -270,7 +270,7 @@ def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, 
 def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretch, ...]:
     """Where ``pieces`` (see :func:`speeds`) were slower than the best block before them, as stretches of steps.
 
-    The yardstick only looks back: a model that grows faster later makes nothing before it slow.
+    Only earlier blocks count: a training that becomes faster later was not slow before.
     """
     steady = pieces[WARM_UP_POINTS:]
     best, found = 0.0, list[Stretch]()
@@ -287,9 +287,9 @@ def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretc
 
 
 def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:
-    """Which of two to believe: the speed seen while the run's screen was open, or that of its own curve.
+    """Which of two to believe: the pace seen while the run's screen was open, or that of its curve.
 
-    The curve reaches back to the beginning but is coarse; the live speed shows a recovery at once.
+    The curve reaches back to the beginning but is coarse; the live pace shows a recovery at once.
     """
     if past is None or not past.is_slow:
         return live

@@ -28,18 +28,18 @@ _HANDLED = re.compile(
     r"|(?-i:\b(?:PASSED|SKIPPED|XFAIL)\b)",
     re.IGNORECASE,
 )
-"""Behind a message: what the program did about it, which therefore went on."""
+"""Matches, after a message, what the program did about it: then it continued."""
 _SETTING = re.compile(
     r"""(?:^|[{(\[,] ?)['"]?(?P<key>[A-Za-z_][\w.-]{0,60})['"]? ?[:=] ?\[?(?:(['"])[^'"]{0,200}\2, ?){0,20}"""
     r"""(?P<quote>['"])(?:(?!(?P=quote)).){0,200}$"""
 )
-"""Up to a message: it stands in quotes behind a key, as in a dump of settings."""
+"""Matches what precedes a message in quotes after a key, as in a dump of settings."""
 _OF_ERRORS = re.compile(
     r"(?-i:\w{0,80}(?:Error|Exception|Warning))|(?:last_|the_)?(?:err\w{0,20}|exc\w{0,20}|fail\w{0,20}|warn\w{0,20}|messages?|msg"
     r"|reason|cause|details?|text|status|event|log|line|output|std(?:err|out)|traceback|what|description)",
     re.IGNORECASE,
 )
-"""Keys behind which a record tells what happened."""
+"""Keys whose values tell what happened."""
 _LOSS = re.compile(
     r"(?<!best )(?<!min )\b(?P<name>(?!\w{0,40}(?:best|min))\w{0,40}loss\w{0,40})\b(?! scal)\W{0,4}(?:[=:]\W{0,3})?"
     r"(?:tensor\()?[-+]?(?P<value>nan|inf|\d(?!\d{0,12}: {0,4}(?:nan|inf)))",
@@ -58,7 +58,7 @@ _PROGRESS = re.compile(
     re.IGNORECASE,
 )
 RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
-"""What torchrun writes in front of a line of one rank."""
+"""What torchrun writes before each line of a rank."""
 _EXCEPTION = re.compile(
     rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
 )
@@ -108,8 +108,8 @@ class SearchText:
         return min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1)
 
     def in_warning(self, offset: int) -> bool:
-        """Whether ``offset`` lies behind the word that makes its line a warning (Python's, a logger's, a compiler's),
-        before the words that say what was done about it, or in an exception that Python ignored."""
+        """Whether ``offset`` is in a mere warning: after the word that makes its line one (Python's, a logger's, a
+        compiler's), before words that say what was done about it, or in an exception that Python ignored."""
         index = self.line_index(offset)
         if index in self._ignored or _WARNING.search(self.text, self._starts[index], offset) is not None:
             return True
@@ -122,9 +122,9 @@ class SearchText:
         return found is not None and _OF_ERRORS.fullmatch(found["key"]) is None
 
     def excerpt(self, index: int, end: int) -> str:
-        """Return the line at ``index``, cut to what surrounds ``end`` when it is very long.
+        """Return the line at ``index``; if it is very long, only the part around ``end``, where the match ends.
 
-        What was found ends there: it may begin with a long path, and what is wrong is said behind it.
+        The match may begin with a long path, and what is wrong follows it.
         """
         text = self.lines[index].text
         if len(text) <= EVIDENCE_WIDTH:
@@ -197,8 +197,8 @@ def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
 
 
 def is_a_number_again(lines: tuple[LogLine, ...], index: int) -> bool:
-    """Whether a loss that is NaN or infinite in line ``index`` is a number later: the one that is named there, any
-    where none is."""
+    """Whether the loss that is NaN or infinite in line ``index`` is a number later: the one named there, or any loss if
+    none is named."""
     lost = {found["name"].lower() for found in _LOSS.finditer(lines[index].text) if not found["value"].isdigit()}
     return any(
         found["value"].isdigit() and (not lost or found["name"].lower() in lost)
@@ -209,7 +209,7 @@ def is_a_number_again(lines: tuple[LogLine, ...], index: int) -> bool:
 
 
 def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:
-    """Indices of the exceptions; a launcher's own, about its script's end, counts where the script says nothing."""
+    """Indices of the exceptions; a launcher's own, about the end of its script, counts only if that shows none."""
     ignored = ignored_lines(lines)
     found: list[int] = []
     for index, line in enumerate(lines):
@@ -223,7 +223,7 @@ def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:
 
 
 def ignored_lines(lines: tuple[LogLine, ...]) -> frozenset[int]:
-    """Indices of the lines that tell of exceptions which Python ignored, as those of destructors while it leaves."""
+    """Indices of the lines about exceptions that Python ignored, such as those of destructors when it exits."""
     found: set[int] = set()
     for start, line in enumerate(lines):
         if not line.text.startswith("Exception ignored in"):
@@ -236,10 +236,10 @@ def ignored_lines(lines: tuple[LogLine, ...]) -> frozenset[int]:
 
 
 def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
-    """Return the last exception that a log names, unless training visibly went on after it; it explains nothing by
-    itself, and is all there is to say where no rule fits.
+    """Return the last exception that a log names, unless training visibly continued after it. It explains nothing by
+    itself, but is all there is to say if no rule fits.
 
-    Where a launcher reports that its script failed, the script's own exception is it. One without words (a bare
+    If a launcher reports that its script failed, the script's own exception is returned. One without a message (a bare
     ``AssertionError``) is followed by the line of code that raised it.
     """
     found = _exceptions(lines)
@@ -297,9 +297,9 @@ def _frame(match: re.Match[str], lines: tuple[LogLine, ...], place: int, index: 
 
 
 def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
-    """Return the sentence for an end that no rule explains; ``None`` where a cause or an ending was found.
+    """Return the sentence for an end that no rule explains; ``None`` if a cause or an ending was found.
 
-    The last exception of the log, or else its last line, is no cause, and the next thing to read.
+    It quotes the last exception of the log, or else its last line: not the cause, but the first thing to read.
     """
     if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 _RAISES = re.compile(r"\s{0,200}+(?:\[[^\s\]]{1,40}\]:?\s{0,200}+)?raise\b")
-"""Also behind the mark that torchrun puts before each line of a rank."""
+"""Matches the start of a line, also after the prefix that torchrun puts before each line of a rank."""
 
 
 class Kind(Enum):
@@ -72,11 +72,11 @@ class Evidence:
     """How much of the machine's memory was in use just before the end, if somebody looked."""
     offers_cpu: bool = False
     project: tuple[str, str] | None = None
-    """A module that was not found, and the folder of the program's own project that has it."""
+    """A module that Python did not find, and the folder of the program's own project that has it."""
 
 
 PROJECT = "{project}"
-"""As the value of a remedy's variable: that folder."""
+"""Stands for that folder as the value of a remedy's variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,12 @@ class Remedy:
     otherwise_device: str | None = None
 
     def defeat(self, shown: Iterable[EvidenceLine]) -> str:
-        """Why it is of no use for what the evidence shows; empty where it is of use."""
+        """Why it is of no use here, judged by the evidence; empty if it is of use."""
         pattern, why = self.defeated_by or ("", "")
         return why if pattern and re.search(pattern, "\n".join(line.text for line in shown)) else ""
 
     def left_in(self, environment: Mapping[str, str], shown: Iterable[EvidenceLine] = ()) -> Remedy:
-        """What of it is left to do where a variable may have been set already, and has not helped, or where it is of
+        """The remedy to offer here: ``otherwise``, if its variables were set already and did not help, or if it is of
         no use for what the evidence shows."""
         why = self.defeat(shown) if self.otherwise else ""
         if not why:
@@ -151,7 +151,8 @@ class Remedy:
         return replace(self, text=text, env={}, args=(), device=device, risk=None, defeated_by=None)
 
     def in_project(self, folder: str) -> Remedy:
-        """With the project's folder where a variable names it; without that variable where nobody knows it."""
+        """The remedy with the project's folder filled in where a variable names it; without the variable if that is
+        unknown."""
         if PROJECT not in self.env.values():
             return self
         env = {name: folder if value == PROJECT else value for name, value in self.env.items()}
@@ -159,7 +160,7 @@ class Remedy:
 
     @property
     def can_be_applied(self) -> bool:
-        """Whether a launcher can do something with it, or only a person can."""
+        """Whether a launcher can apply it; otherwise only a person can."""
         return bool(self.env or self.args or self.device)
 
 
@@ -203,7 +204,7 @@ class Rule:
 
 
 DeviceRule = partial(Rule, restart_on_cpu_helps=True)
-"""A rule of a crash that the same training does not meet on the CPU."""
+"""A rule for a crash that the same training does not meet on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ class EvidenceLine:
     line: int | None
     text: str
     where: str = ""
-    """Of an exception: file, line and function that raised it, ``train.py:12 in load``."""
+    """For an exception, the file, line and function that raised it: ``train.py:12 in load``."""
     file: str = ""
     """That file, as the traceback names it."""
     file_line: int | None = None
@@ -232,14 +233,14 @@ class Finding:
     remedy: Remedy
     restart_on_cpu_helps: bool
     numbers: str = ""
-    """Those of the failure itself: ``wanted 512.00 MiB, 17.50 + 2.30 of 20.10 GiB``."""
+    """The numbers of the failure itself: ``wanted 512.00 MiB, 17.50 + 2.30 of 20.10 GiB``."""
 
     @property
     def shown_by(self) -> EvidenceLine | None:
-        """The line of the log that shows it best, else the first fact from outside; None without evidence.
+        """The line of the log that shows it best, else the first fact from outside the log; None without evidence.
 
-        The code that says so (``assert finite, "loss is NaN"``), which a traceback prints before the exception itself,
-        shows less: only that one has a place.
+        The line of code (``assert finite, "loss is NaN"``) that a traceback prints before the exception shows less than
+        the exception, which also has a place.
         """
         in_log = [line for line in self.evidence if line.line is not None]
         said = [line for line in in_log if not _RAISES.match(line.text)]
@@ -248,14 +249,14 @@ class Finding:
 
     @property
     def told(self) -> tuple[EvidenceLine, ...]:
-        """The evidence without the code that raised what another line of it says."""
+        """The evidence without lines of code that raised what another line of it shows."""
         raised = [line for line in self.evidence if line.line is not None and _RAISES.match(line.text)]
         others = tuple(line for line in self.evidence if line not in raised)
         return others if any(line.line is not None for line in others) else self.evidence
 
     @property
     def can_be_cured(self) -> bool:
-        """Whether a launcher can do something about it; a symptom's remedy cures nothing."""
+        """Whether a launcher can do something about it; the remedy of a symptom would cure nothing."""
         return self.kind is not Kind.SYMPTOM and self.remedy.can_be_applied
 
 
