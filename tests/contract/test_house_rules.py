@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -97,3 +98,12 @@ def test_no_sentence_is_parsed() -> None:
 def test_nothing_listens_on_a_port() -> None:
     listening = [path for path in sources() if re.search(r"\.listen\(|http\.server|socketserver", path.read_text())]
     assert not listening
+
+
+def test_the_page_about_the_architecture_shows_the_layers_of_core() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    held = next(one["layers"] for one in contracts if one.get("containers") == ["mpstui.core"])
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    block = page.partition("`core` is built in layers")[2].split("```")[1]
+    shown = [set(re.findall(r"\w+", line.partition("   ")[0])) for line in block.strip().splitlines()]
+    assert shown == [set(re.findall(r"\w+", layer)) for layer in held]
