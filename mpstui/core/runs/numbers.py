@@ -8,7 +8,7 @@ under one name: micro-batches or optimizer steps, from the start of the process 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,8 @@ _BEATS_OF_SHORT_EPOCH = 2
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "first_epoch", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
+_COUNTS: Mapping[str, Callable[[Any], float | None]] = {"step": integer, "epoch": number}
+"""What is counted, and what reads it from a witness. The total has the same name with an s."""
 
 
 class Witness(NamedTuple):
@@ -82,33 +84,16 @@ class NumberWitnesses(NamedTuple):
         """Each number from the witness that knows it best."""
         found: dict[str, Any] = {}
         by: dict[str, str] = {}
-        for count, total, kind in (("step", "steps", integer), ("epoch", "epochs", number)):
-            order = (self.own, self.program, self.printed)
-            # Only if nobody else counts steps may they be derived from epochs and batches.
-            told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
-            anew = self.counts_anew or (count == "step" and self.counts_updates)
+        for count, read in _COUNTS.items():
             alike = count == "step" and self.counts_alike
-            behind = count == "step" and _falls_behind(told["step"], self.own.says.get("step"))
-            if anew and not (alike or behind):
-                order = (self.program, self.printed._replace(says=told), self.own)
-            first = next((one for one in order if kind(one.says.get(count)) is not None), None)
+            order = self._order_of(count, alike=alike)
+            first = next((one for one in order if read(one.says.get(count)) is not None), None)
             if first is not None:
-                found[count], by[count] = kind(first.says[count]), first.name
-            if alike and first is self.own:
-                found[count] = max(found[count], told["step"] or 0)
-            # First the total of whoever gave the count, then the arguments, then any other.
-            beside = (first or self.own, self.printed) if alike else (first or self.own,)
-            totals = (*beside, self.program, self.asked, self.printed, self.own)
-            from_zero = first is self.own and self.counts_anew and self.resumed and not alike
-            for one in totals[:1] if from_zero else totals:
-                planned = kind(one.says.get(total))
-                if one is self.asked:
-                    planned = self._asked(count, planned, first, found.get(count) or 0)
-                if count == "step" and planned is not None and found.get(count) == planned + 1:
-                    planned += 1  # the loop ends with `if step > max_steps: break`
-                if planned is not None and planned >= (found.get(count) or 0):
-                    found[total], by[total] = planned, one.name
-                    break
+                found[count], by[count] = read(first.says[count]), first.name
+            if alike and first is self.own:  # a printed line may be newer than the heartbeat
+                found[count] = max(found[count], self.printed.says.get("printed_step") or 0)
+            if (planned := self._planned(count, first, found.get(count), alike=alike)) is not None:
+                found[f"{count}s"], by[f"{count}s"] = planned
             if first is not None and count == "epoch":
                 found |= self._in_epoch(first, order, found)
         if (teller := next(self._of_loss(), None)) is not None:
@@ -120,6 +105,38 @@ class NumberWitnesses(NamedTuple):
                 if name not in found and not of_other_steps and (value := number(one.says.get(name))) is not None:
                     found[name], by[name] = value, one.name
         return Numbers(**found, metrics=self.metrics(), told_by=by)
+
+    def _order_of(self, count: str, *, alike: bool) -> Sequence[Witness]:
+        """Who may give a count, the best first; the agent last if it counts something else than the program does."""
+        printed = self.printed.says.get("printed_step")
+        behind = count == "step" and _falls_behind(printed, self.own.says.get("step"))
+        counts_other = self.counts_anew or (count == "step" and self.counts_updates)
+        if not counts_other or alike or behind:
+            return self.own, self.program, self.printed
+        # Before the agent's steps come printed ones, but none that are only derived from epochs and batches.
+        return self.program, self.printed._replace(says={**self.printed.says, "step": printed}), self.own
+
+    def _planned(
+        self, count: str, first: Witness | None, now: float | None, *, alike: bool
+    ) -> tuple[float, str] | None:
+        """The total of a count and who tells it: whoever gave the count, else the arguments, else any other.
+
+        Args:
+            first: who gave the count, which is ``now``.
+            alike: the program prints the steps that the agent counts.
+        """
+        beside = (first or self.own, self.printed) if alike else (first or self.own,)
+        totals = (*beside, self.program, self.asked, self.printed, self.own)
+        from_zero = first is self.own and self.counts_anew and self.resumed and not alike
+        for one in totals[:1] if from_zero else totals:
+            planned = _COUNTS[count](one.says.get(f"{count}s"))
+            if one is self.asked:
+                planned = self._asked(count, planned, first, now or 0)
+            if count == "step" and planned is not None and now == planned + 1:
+                planned += 1  # the loop ends with `if step > max_steps: break`
+            if planned is not None and planned >= (now or 0):
+                return planned, one.name
+        return None
 
     def metrics(self) -> dict[str, float | None]:
         """What was measured besides loss, rates and learning rate, under the names that the program prints.
