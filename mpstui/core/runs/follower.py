@@ -276,7 +276,7 @@ class RunFollower:
         beat = self.heartbeats.beat
         return max((*self._written(), *((beat.time,) if beat else ())), default=None)
 
-    def _told_by(self) -> str | None:
+    def _main_source(self) -> str | None:
         """The name of the file that most of the numbers come from."""
         file = self.heartbeats.file
         if file is not None:

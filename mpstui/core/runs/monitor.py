@@ -86,7 +86,8 @@ class Monitor:
         self._recalled: dict[str, RecalledRun] = {}
         """Runs that nobody has to read: an earlier process has read them, and they have not changed."""
         self.watched = Watching(self._machine, columns, home.state)
-        self._looked_at: list[str] = []
+        self._recently_read: list[str] = []
+        """Keys of the runs whose whole histories are in memory, the latest last."""
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
         """For live runs. Hints do not hurry them: two hundred that write would otherwise all be read all the time."""
@@ -159,9 +160,9 @@ class Monitor:
             if kept is not None:
                 self._recalled[name] = RecalledRun(found[name], *kept)
             else:
-                self._runs[name] = self._opened(found[name])
+                self._runs[name] = self._open(found[name])
 
-    def _opened(self, run: RunDir) -> RunReader:
+    def _open(self, run: RunDir) -> RunReader:
         from .reader import RunReader  # 18 ms that the first frame of a list of ended runs need not wait for
 
         return RunReader(run, self._machine, columns=self._columns)
@@ -218,7 +219,7 @@ class Monitor:
         reader = self.watched.get(run)
         if reader is None:
             found = find_run(self.home, run)
-            reader = self.reader(found.run) or self._runs.setdefault(found.run, self._opened(found))
+            reader = self.reader(found.run) or self._runs.setdefault(found.run, self._open(found))
         return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
 
     def watch(self, path: Path) -> str:
@@ -281,7 +282,7 @@ class Monitor:
         if key is None:
             return None
         if (known := self._recalled.pop(key, None)) is not None:
-            self._runs[key] = self._opened(known.run)
+            self._runs[key] = self._open(known.run)
             self._runs[key].recall(known)
         return self.watched.get(key) or self._runs.get(key)
 
@@ -293,14 +294,14 @@ class Monitor:
 
     def _turn_to(self, closely: list[str], buckets: int | None) -> None:
         """Keep the histories of the runs looked at most recently; free those of the others."""
-        if not closely or self._looked_at[-len(closely) :] == closely:
+        if not closely or self._recently_read[-len(closely) :] == closely:
             return
         held = max(HELD_HISTORIES, len(closely))
-        self._looked_at = [*(key for key in self._looked_at if key not in closely), *closely]
-        for reader in map(self.reader, self._looked_at[:-held]):
+        self._recently_read = [*(key for key in self._recently_read if key not in closely), *closely]
+        for reader in map(self.reader, self._recently_read[:-held]):
             if reader is not None:
                 reader.rest()
-        self._looked_at = self._looked_at[-held:]
+        self._recently_read = self._recently_read[-held:]
         for reader in map(self.reader, closely):
             if reader is not None:
                 reader.allot(buckets)

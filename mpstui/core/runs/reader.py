@@ -141,7 +141,7 @@ class RunReader(RunFollower):
             if stamps_of(self.run, self._stamps) != self._stamps:
                 self._recalled_curves = {}
             elif not full:  # only its labels have changed
-                return replace(self.snapshot, **self._called())
+                return replace(self.snapshot, **self._label_fields())
         self._recalled = ""
         self.witnesses.poll()
         if self.witnesses.attempt != self._attempt:
@@ -154,7 +154,7 @@ class RunReader(RunFollower):
             self._config = RecordFile(self.witnesses.folder.config, settings_in)
             self._settings = next((said for _, said in settings_before(self.run, self._attempt)), {})
         self._follow_profile()
-        self._stamps = self._looked_at()
+        self._stamps = self._take_stamps()
         if self._config.read() and self._config.value is not None:  # it may be half written
             self._settings = self._config.value
         self.heartbeats.read()
@@ -162,13 +162,13 @@ class RunReader(RunFollower):
         self._read(full, budget)
         self._recalled_curves = self._recalled_curves if full and not self.complete else {}
         self._full, self._outdated = full, False
-        return self._made(full)
+        return self._compose(full)
 
     def _unreadable(self, why: str) -> RunSnapshot:
         state, reason = self.witnesses.verdict
         return RunSnapshot(
             run=self.key,
-            **self._called(),
+            **self._label_fields(),
             dir=self.run.path,
             state=state if reason else State.UNREADABLE,
             reason=f"{reason}; {why}" if reason else why,
@@ -200,7 +200,7 @@ class RunReader(RunFollower):
         kept.keep(self.run, self._launched_name, self._stamps, found)
         return True
 
-    def _looked_at(self) -> Stamps | None:
+    def _take_stamps(self) -> Stamps | None:
         """The stamps of the files about to be read; None while a supervisor may still write them."""
         if self.witnesses.seen.supervisor_held:
             return None
@@ -217,7 +217,7 @@ class RunReader(RunFollower):
         printed = self.external.store.extremes() if self.external is not None else {}
         return {**printed, **self._extremes.found} if printed else self._extremes.found
 
-    def _called(self) -> dict[str, Any]:
+    def _label_fields(self) -> dict[str, Any]:
         """Its labels, as fields of a snapshot; if they name none, its name is that of the launch, or its id."""
         self._labels.read()
         said = self._labels.value or labels.Labels()
@@ -245,7 +245,7 @@ class RunReader(RunFollower):
         self.heartbeats.follow(named.get("heartbeat"), self._launched)
         other = named.get("metrics") or named.get("log")
         if other is not None and (self.external is None or self.external.path != other):
-            self.external = self._opened(other)
+            self.external = self._open_metrics(other)
 
     def _read(self, full: bool, budget: Budget) -> None:
         """Read what was added; of an ended run that only the list shows, once there is time."""
@@ -286,11 +286,11 @@ class RunReader(RunFollower):
         told = told and self.own_name not in ("agent", REPORT)
         if self.external is None:
             if self._output_changed is not None and not told:
-                self.external = self._opened(output)
+                self.external = self._open_metrics(output)
         elif self.run.path in self.external.path.parents and (told or self.external.path != output):
-            self.external, self._earlier = None if told else self._opened(output), []
+            self.external, self._earlier = None if told else self._open_metrics(output), []
 
-    def _opened(self, path: Path) -> ExternalMetrics:
+    def _open_metrics(self, path: Path) -> ExternalMetrics:
         found = ExternalMetrics(path, self.machine.clock, self._pattern, store=SeriesStore(capacity=self.capacity))
         notes = self._notes if self.witnesses.exit.value is None else None  # an ended run is read to its end
         note = notes.find(self.run.run, path, self._pattern) if notes is not None else None
@@ -348,7 +348,7 @@ class RunReader(RunFollower):
         self._lineage = self._lineage or lineage_of(branch, self)
         return self._lineage.behind(curves)
 
-    def _made(self, full: bool) -> RunSnapshot:
+    def _compose(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
         seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
         live, paused = state.active, bool(status and status.paused)
@@ -362,7 +362,7 @@ class RunReader(RunFollower):
         look = partial(self._scanner.of_run, self.run.path, seen, numbers, events)
         return RunSnapshot(
             run=self.key,
-            **self._called(),
+            **self._label_fields(),
             dir=self.run.path,
             state=state,
             reason=reason,
@@ -390,7 +390,7 @@ class RunReader(RunFollower):
             paused=paused and live,
             held_for=status.held_for if status and live else None,
             output=self._output if self._output_changed is not None else None,
-            readers=self._told_by(),
+            readers=self._main_source(),
             loading=full and not self.complete,
             brief=not full,
             unread=self.unread,

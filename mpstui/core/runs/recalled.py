@@ -27,7 +27,7 @@ class RecalledRun:
         self._labels = RecordFile(run.labels, labels.parse)
         self._folder = str(run.path)
         self._mark = self._marks()
-        self.snapshot = replace(found, **self._called())
+        self.snapshot = replace(found, **self._label_fields())
 
     def holds(self) -> bool:
         """Whether it is unchanged: a stat of its folder, into which every record and label is renamed."""
@@ -36,10 +36,10 @@ class RecalledRun:
             self._mark = mark
             if stamps_of(self.run, self.stamps) != self.stamps:
                 return False
-            self.snapshot = replace(self.snapshot, **self._called())
+            self.snapshot = replace(self.snapshot, **self._label_fields())
         return True
 
-    def _called(self) -> dict[str, Any]:
+    def _label_fields(self) -> dict[str, Any]:
         self._labels.read()
         said = self._labels.value or labels.Labels()
         return {**said._asdict(), "name": said.name or self.launched_name}

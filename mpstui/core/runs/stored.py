@@ -162,16 +162,16 @@ class StoredReader(ForeignReader):
             self._begun, self.external, self._whole, self._best = len(self.stored.parts), None, False, None
         if self.external is None or (full and not self._whole):
             before, self._whole = self.external, full
-            self.external = self._opened()
+            self.external = self._open_metrics()
             self.external.show(before.newest if before is not None else {})
             self.external.poll()
         if self._passes_over:
             self._glance(self.external)
         else:
             self._read_external(budget, anyway=full)
-        self._told = self._what_is_told()
+        self._told = self._ask_store()
         self._full, self._outdated = full, False
-        return self._made(full)
+        return self._compose(full)
 
     def _is_quiet(self) -> bool:
         """Whether an ended run can stay in the list as it is."""
@@ -194,7 +194,7 @@ class StoredReader(ForeignReader):
             if found is not None:
                 self._know_best(found, self._asked_at)
 
-    def _opened(self) -> ExternalMetrics:
+    def _open_metrics(self) -> ExternalMetrics:
         only = None if self._whole else _InLists()
         store = SeriesStore(capacity=self.capacity, only=only)
         return ExternalMetrics(
@@ -208,7 +208,7 @@ class StoredReader(ForeignReader):
             return None
         return None if self._reader is None else MetricSource(file, self._reader)
 
-    def _what_is_told(self) -> RunTold:
+    def _ask_store(self) -> RunTold:
         file = self.external.file if self.external is not None else None
         read = self._reader.position if self._reader is not None else 0
         mark = (file and file.changed_at, file and file.size, read)
@@ -226,7 +226,7 @@ class StoredReader(ForeignReader):
     def _unreadable(self, why: str) -> RunSnapshot:
         return self._snapshot(State.WATCHED, why)
 
-    def _made(self, full: bool) -> RunSnapshot:
+    def _compose(self, full: bool) -> RunSnapshot:
         told, updated, external = self._told, self._updated(), self.external
         condition = self._foreign_condition(ended=told.state is not None)
         numbers = self._numbers(moving=condition.moves)
@@ -310,14 +310,14 @@ class FolderReader(WatchedReader):
         self._settings: Mapping[str, str] = {}
         self._tell_at = -math.inf
 
-    def _made(self, full: bool) -> RunSnapshot:
+    def _compose(self, full: bool) -> RunSnapshot:
         if self.machine.monotonic() >= self._tell_at:
             self._tell_at = self.machine.monotonic() + LOOK_SECONDS
             with contextlib.suppress(OSError):  # what was read before still holds
                 self._told = self._stored.told(None)
             self._asked = asked_totals(self._told.argv, self._told.config)
             self._settings = masked(self._told.config)
-        seen = super()._made(full)
+        seen = super()._compose(full)
         return replace(
             seen,
             run=self._stored.key,

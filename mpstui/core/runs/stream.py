@@ -223,7 +223,7 @@ class RunStream:
             path = run.attempt(number).output if run else chosen.path
             parts = len(self.reader.stored.parts) if isinstance(self.reader, StoredReader) else 1
             if self._printed is None or (self._printed.path, self._begun) != (path, parts):
-                self._printed, self._begun = self._opened(path, chosen.pattern), parts
+                self._printed, self._begun = self._open_metrics(path, chosen.pattern), parts
                 self._counted, self._known = 0, told if number == attempt else 0
             over = run is not None and (number < newest or not seen.state.active)
             for record in self._taken(self._printed, over):
@@ -231,7 +231,7 @@ class RunStream:
                     yield {**point, "attempt": number if run else 1 + point.get("attempt", 0) // each}
             self.place["printed"] = [number, max(self._counted, self._known)]
 
-    def _opened(self, path: Path, pattern: str | None) -> ExternalMetrics:
+    def _open_metrics(self, path: Path, pattern: str | None) -> ExternalMetrics:
         clock = self._machine.clock
         stored = Path(self.reader.stored.key) if isinstance(self.reader, StoredReader) else path
         if stored is not path or path.is_dir():

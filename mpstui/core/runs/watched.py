@@ -51,7 +51,7 @@ class WatchedReader(ForeignReader):
         self._find_files()
         self._read_external(budget, anyway=full)
         self._full, self._outdated = full, False
-        return self._made(full)
+        return self._compose(full)
 
     def _unreadable(self, why: str) -> RunSnapshot:
         return RunSnapshot(
@@ -113,7 +113,7 @@ class WatchedReader(ForeignReader):
 
         return metrics_of_run(EventRun(points), self.machine.clock, store)
 
-    def _made(self, full: bool) -> RunSnapshot:
+    def _compose(self, full: bool) -> RunSnapshot:
         updated, there = self._updated(), self.path.exists()
         exception = self._exception(updated)
         self._was_there = self._was_there or there
@@ -138,7 +138,7 @@ class WatchedReader(ForeignReader):
             updated=updated,
             series=self._curves(full, numbers.told_by.get("loss")),
             output=self._log,
-            readers=self._told_by(),
+            readers=self._main_source(),
             loading=self.external is not None and self.external.behind,
             brief=not full,
             unread=self.unread,
