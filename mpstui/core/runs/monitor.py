@@ -116,24 +116,11 @@ class Monitor:
         reading = Budget(FOCUS_SECONDS, clock)  # shared by the runs that are read in full
         for reader in filter(None, map(self.reader, closely)):
             reader.refresh(full=True, budget=reading)
-        others = [(key, reader) for key, reader in self._by_need() if key not in closely]
-        turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
-        for key, reader in others:
-            schedule, seconds = (self._schedule, SETTLED_SECONDS) if reader.settled else (self._turns, turn)
-            if seconds < FEW_SECONDS or schedule.due(key, seconds):
-                reader.refresh(full=False, budget=NO_TIME)
-        budget = Budget(REFRESH_SECONDS, clock)  # for the newest numbers of all, then for histories, the shortest first
-        behind = [reader for _, reader in others if not reader.caught_up]
-        for reader in sorted(behind, key=lambda one: (not one.unread, one.list_pending_bytes)):
-            if not budget.spent:
-                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.unread else budget)
+        budget = self._refresh_others(closely)
         if self.watched.grows:
             self.watched.look(self._runs.values())
-        ours: dict[str, RunSnapshot | None] = {key: known.snapshot for key, known in self._recalled.items()}
-        ours |= {key: reader.snapshot for key, reader in self._runs.items()}
-        seen = {**{key: one.snapshot for key, one in self.watched.items()}, **dict(sorted(ours.items(), reverse=True))}
-        shown = {key: snapshot for key, snapshot in seen.items() if snapshot is not None}
-        snapshots = self._placed(list(shown.values()))
+        newest = self._newest()
+        snapshots = self._placed(list(newest.values()))
         self._remember(budget)
         if self._kept is not None and self.watched:
             self.watched.read_best(Budget(BEST_SECONDS, clock))
@@ -141,8 +128,31 @@ class Monitor:
         self._available = {key: held for key, held in self._available.items() if key in wanted}
         return tuple(
             self._with_available(key, snapshot) if key in wanted else snapshot
-            for key, snapshot in zip(shown, snapshots, strict=True)
+            for key, snapshot in zip(newest, snapshots, strict=True)
         )
+
+    def _refresh_others(self, closely: Collection[str]) -> Budget:
+        """Check the other runs that are due, then read on in those that are behind; returns the budget that is left."""
+        others = [(key, reader) for key, reader in self._by_need() if key not in closely]
+        turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
+        for key, reader in others:
+            schedule, seconds = (self._schedule, SETTLED_SECONDS) if reader.settled else (self._turns, turn)
+            if seconds < FEW_SECONDS or schedule.due(key, seconds):
+                reader.refresh(full=False, budget=NO_TIME)
+        clock = self._machine.monotonic
+        budget = Budget(REFRESH_SECONDS, clock)  # for the newest numbers of all, then for histories, the shortest first
+        behind = [reader for _, reader in others if not reader.caught_up]
+        for reader in sorted(behind, key=lambda one: (not one.unread, one.list_pending_bytes)):
+            if not budget.spent:
+                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.unread else budget)
+        return budget
+
+    def _newest(self) -> dict[str, RunSnapshot]:
+        """The newest snapshot of each run: first the watched ones, then those of the home, newest first."""
+        ours: dict[str, RunSnapshot | None] = {key: known.snapshot for key, known in self._recalled.items()}
+        ours |= {key: reader.snapshot for key, reader in self._runs.items()}
+        seen = {**{key: one.snapshot for key, one in self.watched.items()}, **dict(sorted(ours.items(), reverse=True))}
+        return {key: snapshot for key, snapshot in seen.items() if snapshot is not None}
 
     def _find_runs(self) -> None:
         """Find out which runs exist, and which of the recalled ones have changed."""
