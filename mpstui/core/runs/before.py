@@ -1,6 +1,6 @@
-"""What earlier attempts told of a run whose newest one has told nothing, or measured nothing.
+"""What earlier attempts of a run reported, if the newest one has reported, or measured, nothing.
 
-It is in its set-up or ended there, or it had nothing left to do.
+That one is still setting up, or ended while it did, or it had nothing left to do.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .planned import planned_totals
 
 _TAKEN = ("epoch", "step", "epoch_step", "epoch_steps", "first_epoch", "epoch_done", "loss")
 _SECONDS = 0.05
-"""How long an output may be read whose end says nothing."""
+"""How long to read an output whose end tells no numbers."""
 
 
 class EarlierAttempt(RunFollower):
-    """One attempt that is over, read for its last numbers alone."""
+    """One attempt that is over, of which only the last numbers are read."""
 
     def __init__(self, folder: AttemptDir, machine: LocalMachine, points: PointReader) -> None:
         super().__init__(machine)
         self.folder, self.points = folder, points
 
     def numbers(self, heartbeat: Path | None, pattern: str | None) -> Numbers:
-        """Its last ones; nothing of a rehearsal, which is none of the run's attempts."""
+        """Its last numbers; none for a rehearsal, which does not count as an attempt of the run."""
         launch = storage.read_or_none(LaunchRecord, self.folder.launch)
         if launch is None or launch.rehearsal is not None:
             return Numbers()
@@ -51,25 +51,25 @@ class EarlierAttempt(RunFollower):
 
 
 class Before:
-    """What the attempts before the newest one told last; they are read once, and only if they are needed."""
+    """What the attempts before the newest one reported last; they are read once, and only if needed."""
 
     def __init__(self, run: RunDir, machine: LocalMachine, points: PointReader) -> None:
-        """``points``: those of all attempts."""
+        """``points``: the reader of the points of all attempts."""
         self._run, self._machine, self._points = run, machine, points
         self._found: tuple[int, Numbers, int] = (0, Numbers(), 0)
 
     def behind(
         self, numbers: Numbers, attempt: int, heartbeat: Path | None, pattern: str | None, *, over: bool
     ) -> Numbers:
-        """``numbers`` if the attempt has measured any, else with what was told before it.
+        """``numbers`` if the attempt has measured something, else completed with what was reported before it.
 
-        That is the position too if it has told none. A loss that was not finite stays with the attempt that ended with
-        it, and what was measured beyond the attempt's position with the attempt that got there.
+        If it has reported no position, that includes the position. Left out are a loss that was not finite, which
+        belongs to the attempt that ended with it, and what was measured beyond the attempt's own position.
 
         Args:
             heartbeat: the file of the program's own, which every attempt writes.
             pattern: how the profile names the numbers in the output.
-            over: the attempt has ended, and will not tell its device any more.
+            over: the attempt has ended, and will not report its device any more.
         """
         if _measured(numbers):
             return numbers

@@ -1,4 +1,4 @@
-"""Which run a person means: an id or unambiguous words of one, a name, or a profile (then its newest run)."""
+"""Which run a user means: by an id or unambiguous words of one, by a name, or by a profile (its newest run)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _only(found: list[RunDir], else_said: str) -> list[RunDir]:
 def _is_part(word: str, run: RunDir) -> bool:
     """Whether it is a whole part of an id between hyphens, or a name as a narrow list cuts it: ``CIFAR-10 …seed=3``.
 
-    Parts of words are none: who stops ``net``, which is removed, does not mean ``resnet``.
+    Parts of words do not count: whoever stops ``net``, which was removed, does not mean ``resnet``.
     """
     if "…" not in word:
         return f"-{word.casefold()}-" in f"-{run.run.casefold()}-"

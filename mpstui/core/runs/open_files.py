@@ -1,4 +1,4 @@
-"""The files that the processes of this machine have open for writing, as far as this user may know (Linux)."""
+"""The files that processes of this machine have open for writing, as far as this user may know (Linux)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from ...wire.liveness import writes
 
 LOOK_SECONDS = 5.0
-"""How often they are listed at most: it takes 3 ms where 80 processes run."""
+"""Seconds between two listings, at least: one takes 3 ms with 80 processes."""
 LOOKING_SHARE = 0.01
-"""At most this share of a core: more rarely where thousands run."""
+"""Listing takes at most this share of a core: it is done less often if thousands of processes run."""
 
 
 class OpenFiles:
-    """Listed once for all runs that ask at about the same time."""
+    """The listing, which all runs share that ask at about the same time."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[int, Path]]] = {}
         self._look_at = 0.0
 
     def writers(self, files: Iterable[Path], *, anew: bool = False) -> Iterator[int]:
-        """The pids of those who have one of these files open for writing.
+        """The pids of the processes that have one of these files open for writing.
 
         Args:
-            anew: list them now; a list of a moment ago lacks whoever has begun since.
+            anew: list them now: an earlier listing lacks processes that have begun since.
         """
         begun = time.monotonic()
         if anew or begun >= self._look_at:

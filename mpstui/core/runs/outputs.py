@@ -1,4 +1,4 @@
-"""The outputs of a run's attempts, read as one: each goes on with the curves of those before it."""
+"""The outputs of a run's attempts, read as one: each continues the curves of those before it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .numbers import are_alike
 from .sources import bytes_at, log_reader
 
 _LOOK_BYTES = 1 << 14
-"""How much of the beginning and of the end of an output tells which steps it counts."""
+"""How much of an output's beginning and end is read to learn which steps it counts."""
 
 
 class Outputs:
     """The outputs of the attempts of one run."""
 
     def __init__(self, run: RunDir, machine: LocalMachine, capacity: int) -> None:
-        """``capacity``: of each curve, in buckets."""
+        """``capacity``: buckets per curve."""
         self._run, self._machine, self._capacity = run, machine, capacity
         self._before: dict[int, int] = {}
-        """Steps that were done before an attempt and that it does not count; what is not in here is still unknown."""
+        """By attempt, the steps done before it that it does not count; attempts not in here are still unknown."""
         self._looked_at: dict[int, int] = {}
-        """The size that an attempt's output had when that was looked for."""
+        """By attempt, the size of its output when that was last looked for."""
 
     def chain(self, attempts: int, pattern: str | None, newest: Mapping[str, Any]) -> list[ExternalMetrics]:
-        """The first so many of them, one curve through all.
+        """The metrics of attempts 1 to ``attempts``, as one curve through all of them.
 
         Args:
             newest: what is known of the last one, shown until it has been read.
