@@ -5,7 +5,7 @@ from ..model import Remedy, Rule
 RULES = (
     Rule(
         id="backward_twice",
-        title="The same graph was gone through twice",
+        title="backward() went through the same graph twice",
         cause="backward() frees the graph of a loss. Something of an earlier step is still part of this one: a hidden "
         "state, a running sum of losses, an output that two losses share.",
         remedy=Remedy(
@@ -18,7 +18,7 @@ RULES = (
     ),
     Rule(
         id="changed_in_place",
-        title="A value that backward() needs was written over",
+        title="A value that backward() needs was overwritten",
         cause="An operation in place (`+=`, `x[...] = `, relu_, inplace=True) changed a tensor between forward and "
         "backward; an optimizer's step between the two does so too.",
         remedy=Remedy(
@@ -49,7 +49,7 @@ RULES = (
     ),
     Rule(
         id="recomputed_otherwise",
-        title="Gradient checkpointing got another result the second time",
+        title="Gradient checkpointing computed something else the second time",
         cause="It computes each layer again in backward(), and the second pass made other tensors than the first: a "
         "cache of keys and values had grown, parameters were gathered anew (DeepSpeed ZeRO-3), or the code branches.",
         remedy=Remedy(

@@ -111,7 +111,7 @@ RULES = (
     Rule(
         id="ckpt_no_state",
         title="The checkpoint holds weights alone",
-        cause="The program wants to go on where the checkpoint was made, and it has no state of an optimizer: it was "
+        cause="The program wants to resume from the checkpoint, which has no state of an optimizer: it was "
         "saved for use, or by another program.",
         remedy=Remedy(
             text="Resume from a checkpoint that was saved with its optimizer, or load this one as weights to start "
@@ -140,7 +140,7 @@ RULES = (
     Rule(
         id="save_pickle",
         title="What is to be saved cannot be pickled",
-        cause="torch.save pickles whatever is no tensor, and a lambda, a function within a function or an open handle "
+        cause="torch.save pickles what is not a tensor, and a lambda, a function within a function or an open handle "
         "is part of it: in a model, a scheduler or the arguments.",
         remedy=Remedy(
             text="Save `state_dict()` and plain values in place of whole objects, or move the function to the top of "

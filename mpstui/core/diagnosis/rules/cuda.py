@@ -13,9 +13,9 @@ RULES = (
             device="cpu",
             defeated_by=(
                 r"0 active drivers|CUDA_HOME|needed for quantization|No supported gpu backend|\blibcuda",
-                "What is missing are kernels that exist for CUDA alone, which the CPU has not, either",
+                "What is missing are kernels that only CUDA has, so the CPU does not help",
             ),
-            otherwise="Train without what needs them (quantization, Triton), or where an NVIDIA GPU is.",
+            otherwise="Train without what needs them (quantization, Triton), or on an NVIDIA GPU.",
         ),
         sources=("zai-org/CodeGeeX2#183",),
         patterns=(
@@ -69,7 +69,7 @@ RULES = (
     ),
     DeviceRule(
         id="cuda_arch",
-        title="There is no code for this GPU",
+        title="Nothing was compiled for this GPU",
         cause="The installed torch, or a package with kernels of its own (bitsandbytes, Triton), was built for other "
         "GPUs than this one: it is older, or newer, than those.",
         remedy=Remedy(
@@ -111,7 +111,7 @@ RULES = (
     ),
     Rule(
         id="bitsandbytes_gpu",
-        title="bitsandbytes has nothing for this GPU",
+        title="bitsandbytes does not support this GPU",
         cause="Its 8-bit optimizers and models of 4 or 8 bits need kernels for the GPU, and the installed bitsandbytes "
         "has none: there are none for a Mac, or it was built for another CUDA.",
         remedy=Remedy(
@@ -203,7 +203,7 @@ RULES = (
     ),
     DeviceRule(
         id="cuda_assert",
-        title="A CUDA kernel found its input wrong",
+        title="A CUDA kernel rejected its input",
         cause="A kernel checks what it is given, and something was outside its range: most often a label or an index. "
         "It reports late, so the line of the traceback may be innocent.",
         remedy=Remedy(

@@ -76,13 +76,13 @@ RULES = (
     ),
     Rule(
         id="data_process_died",
-        title="What prepares the data died",
-        cause="Programs have processes of their own for that (nnU-Net, with batchgenerators), torch has a thread that "
-        "pins memory, and one is gone. What it died of stands above, in a traceback of its own; a process without one "
-        "was most likely killed for memory.",
+        title="A process or thread that prepares data died",
+        cause="Some programs prepare data in processes of their own (nnU-Net, with batchgenerators), torch has a "
+        "thread that pins memory, and one of these died. The reason is further up, in a traceback of its own; a "
+        "process without one was most likely killed for memory.",
         remedy=Remedy(
-            text="Mend what that traceback says. Without one use fewer of these processes (nnU-Net: nnUNet_n_proc_DA=2 "
-            "in the environment, 0 for none)."
+            text="Fix what that traceback shows. Without one, use fewer of these processes (nnU-Net: "
+            "nnUNet_n_proc_DA=2 in the environment, 0 for none)."
         ),
         sources=("MIC-DKFZ/nnUNet#2162", "MIC-DKFZ/nnUNet#2749"),
         patterns=(

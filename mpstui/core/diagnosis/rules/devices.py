@@ -84,9 +84,9 @@ RULES = (
             args=(ArgumentChange("precision", "set", "fp32"),),
             defeated_by=(
                 r"(?i)\A(?![\s\S]{0,2000}?(?:half|float16))",
-                "No half precision is in play, so that the precision of the training changes nothing",
+                "No half precision is involved, so the precision of the training makes no difference",
             ),
-            otherwise="Cast what enters the line that is named: `.float()` for inputs, `.long()` for labels.",
+            otherwise="Cast what goes into the line that is named: `.float()` for inputs, `.long()` for labels.",
         ),
         sources=("pytorch/pytorch#88978",),
         patterns=(

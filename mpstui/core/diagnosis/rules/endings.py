@@ -74,7 +74,7 @@ RULES = (
         cause="The process died in native code with no traceback (a segmentation fault, or an abort that left no "
         "message); on Macs with faiss or scikit-learn beside torch that is usually a second OpenMP runtime.",
         remedy=Remedy(
-            text="Nothing is known that mends it. Start from the line of Python in the log (PYTHONFAULTHANDLER=1 puts "
+            text="No fix is known. Start from the line of Python in the log (PYTHONFAULTHANDLER=1 puts "
             "it there); OMP_NUM_THREADS=1 rules out OpenMP (`mpstui restart RUN --env NAME=VALUE`).",
         ),
         sources=("Om-Alve/smolGPT#12", "pytorch/pytorch#136217"),

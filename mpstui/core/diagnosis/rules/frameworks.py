@@ -138,12 +138,12 @@ RULES = (
     ),
     Rule(
         id="metric_not_logged",
-        title="A metric that is waited for is not there",
-        cause="What saves the best checkpoint, stops early or lowers the learning rate watches a metric that nothing "
-        "has logged, or not under this name.",
+        title="A monitored metric was not logged",
+        cause="Saving the best checkpoint, early stopping or lowering the learning rate depends on a metric that was "
+        "never logged, or not under this name.",
         remedy=Remedy(
             text="Name one of those that the message lists (monitor=, metric_for_best_model=), or log the metric in "
-            "each evaluation; see that there is one."
+            "each evaluation, and make sure that one takes place."
         ),
         sources=("vislearn/FFF#3", "nitaytech/DoCoGen#3"),
         patterns=(
@@ -156,9 +156,9 @@ RULES = (
     ),
     Rule(
         id="quantized_base",
-        title="A quantized model is to be trained itself",
-        cause="Weights of 4 or 8 bits cannot be trained: what learns are adapters (LoRA) beside them, and this model "
-        "has none, or they were merged into it.",
+        title="A quantized model cannot be trained directly",
+        cause="Weights of 4 or 8 bits cannot be trained, only adapters (LoRA) beside them: this model has none, or "
+        "they were merged into it.",
         remedy=Remedy(
             text="Give it adapters before the trainer (`get_peft_model`, or `peft_config=` of the trainer; no "
             "`merge_and_unload()`), or load it without load_in_4bit and load_in_8bit."

@@ -180,7 +180,7 @@ RULES = (
             args=SMALLER_BATCH,
             defeated_by=(
                 _without(r"> 2\*\*3|INT_MAX|too (?:large|big)|larger than|exceed"),
-                "It is no matter of size: a smaller batch meets the same check",
+                "The size does not matter: a smaller batch fails the same check",
             ),
             otherwise="Run it on the CPU, or with a newer macOS and torch.",
             otherwise_device="cpu",

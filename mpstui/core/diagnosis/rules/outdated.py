@@ -8,10 +8,10 @@ RULES = (
     Rule(
         id="old_python",
         title="The code was written for an older Python",
-        cause="It uses what newer Pythons took away: `distutils` and `imp` (3.12), `inspect.getargspec` (3.11), the "
+        cause="It uses what newer Pythons removed: `distutils` and `imp` (3.12), `inspect.getargspec` (3.11), the "
         "names in `collections` (3.10), or all that was Python 2.",
         remedy=Remedy(
-            text="Start it with the Python it was written for, or mend the line that is named; `distutils` and "
+            text="Start it with the Python it was written for, or fix the line that is named; `distutils` and "
             "`pkg_resources` come back with `pip install 'setuptools<81'`."
         ),
         sources=("docs.python.org/3/whatsnew/3.10.html", "docs.python.org/3/whatsnew/3.12.html"),
@@ -36,9 +36,9 @@ RULES = (
     Rule(
         id="old_torch",
         title="The code was written for an older torch",
-        cause="It uses what newer versions of torch, torchvision or torchtext have taken away or no longer allow.",
+        cause="It uses what newer versions of torch, torchvision or torchtext have removed or no longer allow.",
         remedy=Remedy(
-            text="Mend the line that is named, or install the torch that the project's requirements name into an "
+            text="Fix the line that is named, or install the torch that the project's requirements name into an "
             "environment of its own."
         ),
         sources=("pytorch/pytorch#94709", "github.com/pytorch/pytorch/releases/tag/v2.0.0"),
@@ -68,7 +68,7 @@ RULES = (
     Rule(
         id="old_numpy",
         title="The code was written for an older NumPy",
-        cause="NumPy 1.24 took away names that had long been other words for Python's own types (`np.int`, `np.float`, "
+        cause="NumPy 1.24 removed names that had long been aliases of Python's own types (`np.int`, `np.float`, "
         "`np.bool`, `np.object`), NumPy 2 some more.",
         remedy=Remedy(
             text="Write `int`, `float`, `bool` or `np.float64` in the line that is named, or install 'numpy<1.24' into "

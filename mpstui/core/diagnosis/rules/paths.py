@@ -17,7 +17,7 @@ def _named(error: str) -> tuple[tuple[str, str], ...]:
 RULES = (
     Rule(
         id="path_missing",
-        title="A file or folder is not there",
+        title="A file or folder does not exist",
         cause="The program opens the path that the message names, or starts a program of that name, and there is none.",
         remedy=Remedy(text=f"Correct the path where it is given: an argument, the profile, a configuration. {_WHERE}"),
         sources=("docs.python.org/3/library/exceptions.html#FileNotFoundError",),
@@ -29,7 +29,7 @@ RULES = (
     ),
     Rule(
         id="path_is_folder",
-        title="A folder stands where a file is expected",
+        title="There is a folder where a file is expected",
         cause="The program opens the path that the message names as a file, and it is a folder.",
         remedy=Remedy(text=f"Name a file in that folder. {_WHERE}"),
         sources=("docs.python.org/3/library/exceptions.html#IsADirectoryError",),
@@ -39,7 +39,7 @@ RULES = (
     ),
     Rule(
         id="path_is_file",
-        title="A file stands where a folder is expected",
+        title="There is a file where a folder is expected",
         cause="The program looks into the path that the message names, or a part of it, as a folder, and it is a file.",
         remedy=Remedy(text=f"Name the folder, or unpack the archive first where the data came as one. {_WHERE}"),
         sources=("docs.python.org/3/library/exceptions.html#NotADirectoryError",),
@@ -49,7 +49,7 @@ RULES = (
     ),
     Rule(
         id="path_taken",
-        title="What the program would create is there already",
+        title="What the program wants to create already exists",
         cause="The program creates the file or folder that the message names only where there is none: most often the "
         "output of an earlier run.",
         remedy=Remedy(text="Name another place for the output, or move the old one away: a restart would meet it too."),

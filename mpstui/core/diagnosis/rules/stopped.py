@@ -8,7 +8,7 @@ RULES = (
         title="The cluster's time limit ended it",
         cause="The job had run as long as it was allowed to; its queue ended it, it did not fail.",
         remedy=Remedy(
-            text="Go on from its newest checkpoint with a longer limit, or let it save and end in time: a run that "
+            text="Continue from its newest checkpoint with a longer limit, or let it save and end in time: a run that "
             "mpstui submits is told before its limit and goes on in a new job."
         ),
         sources=("slurm.schedmd.com/sbatch.html#OPT_time", "openpbs/openpbs"),
@@ -28,7 +28,7 @@ RULES = (
         cause="A job with more right to the machine came (preemption), or the machine itself failed; the training did "
         "not.",
         remedy=Remedy(
-            text="Go on from its newest checkpoint: submit it again, or let the queue do that (sbatch --requeue). A "
+            text="Continue from its newest checkpoint: submit it again, or let the queue do that (sbatch --requeue). A "
             "run that mpstui submits goes on in a new job."
         ),
         sources=("slurm.schedmd.com/preempt.html",),
@@ -46,7 +46,7 @@ RULES = (
         title="Stopped from outside (SIGTERM)",
         cause="Something asked it to end: `kill`, `scancel`, a shutdown, a container that stops. It may also be the "
         "failure of another process of the same training, whose traceback then stands before this.",
-        remedy=Remedy(text="Nothing to mend where that was meant: restart it to go on from its newest checkpoint."),
+        remedy=Remedy(text="If that was intended, restart it to continue from its newest checkpoint."),
         sources=("torch/distributed/elastic/multiprocessing/api.py", "slurm.schedmd.com/scancel.html"),
         patterns=(
             r"\*\*\* JOB \S{1,30} ON \S{1,60} CANCELLED AT \S{1,30} \*\*\*",
@@ -69,7 +69,7 @@ RULES = (
         cause="SIGKILL ended it at once, which leaves no message. mpstui did not send it: somebody did (`kill -9`), or "
         "a program that ends others for their memory or their time.",
         remedy=Remedy(
-            text="Nothing to mend where that was meant: restart it. What the system itself kills is in its log "
+            text="If that was intended, restart it. What the system itself kills is in its log "
             "(`dmesg`, `journalctl -k`; on macOS Console, under Crash Reports)."
         ),
         sources=("man7.org/linux/man-pages/man7/signal.7.html", "github.com/rfjakob/earlyoom"),
@@ -92,7 +92,7 @@ RULES = (
     Rule(
         id="hangup",
         title="Its terminal was closed (SIGHUP)",
-        cause="The terminal or SSH session that it ran in ended, and took it along.",
+        cause="The terminal or SSH session that it ran in ended, and it ended with it.",
         remedy=Remedy(text="Start it with mpstui, whose supervisor outlives the terminal, or in a tmux session."),
         sources=("torch/distributed/elastic/multiprocessing/api.py",),
         patterns=(
@@ -110,7 +110,7 @@ RULES = (
         id="interrupted",
         title="Stopped by Ctrl+C (SIGINT)",
         cause="Somebody pressed Ctrl+C in its terminal, or sent it SIGINT: it was stopped, it did not fail.",
-        remedy=Remedy(text="Nothing to mend: restart it to go on."),
+        remedy=Remedy(text="Restart it to continue."),
         sources=("docs.python.org/3/library/exceptions.html#KeyboardInterrupt",),
         patterns=(
             r"\bKeyboardInterrupt(?:\n|\Z)",

@@ -103,8 +103,8 @@ RULES = (
     Rule(
         id="asks_a_question",
         title="The program asks for an answer",
-        cause="It waits for a line to be typed, most often whether something old may go. Under mpstui nobody sits at "
-        "its standard input.",
+        cause="It waits for a line to be typed, usually to confirm that something old may be deleted. Under mpstui "
+        "nobody sits at its standard input.",
         remedy=Remedy(
             text="Give the answer with the command, where it has an option for that, or do beforehand what it asks "
             "about (remove or rename the old folder). `mpstui run -- sh -c 'yes | COMMAND'` says yes to everything."

@@ -83,7 +83,7 @@ RULES = (
         cause="A line is no Python, or that of another version: `print` without brackets is Python 2, `async` as a "
         "name is 3.6 or older, `match` is 3.10. Nothing of that file was run.",
         remedy=Remedy(
-            text="Mend the line that is named, or start the script with the Python that it was written for; what was "
+            text="Fix the line that is named, or start the script with the Python that it was written for; what was "
             "`async=True` of a tensor is `non_blocking=True` now."
         ),
         sources=("docs.python.org/3/whatsnew/3.7.html", "bearpaw/pytorch-classification"),
