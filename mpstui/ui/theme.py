@@ -90,14 +90,14 @@ Terminals draw *dim* (SGR 2) as two thirds of the ink down to two fifths, which 
 lines and for keys that do nothing now.
 """
 _RUNS = ("train", "val", "mark", "good", "bar", "bad", "title", "quiet")
-"""The looks that runs laid over each other have; in sixteen colours in turn: labels tell those of one look apart."""
+"""The looks of runs drawn over each other; with sixteen colours they recur, and labels tell runs of one look apart."""
 _MORE_RUNS = {
     OWN_THEME: "ffff5a 00a54b 3cffff b4873c ffb4d2 87ff96 d269c3 a5d2ff 00a5a5 ff87e1 f0e196 87b400",
     OWN_LIGHT_THEME: "2d0078 5a0f00 780069 003c1e a53c96 003c69 00004b 3c003c 87002d 5a3c00 4b2d4b 2d1e00",
     OWN_256_THEME: "ffff5f ffafff 00af87 87af00 87ffd7 ffd787 00afd7 afd7ff d78700 afff87 ff87d7 ffafaf",
     OWN_256_LIGHT_THEME: "00005f 5f005f af0087 5f0000 0000af 0000ff 8700af 87005f 870000 000087 5f0087 0000d7",
 }
-"""Of the runs beyond those: far from each other and from all before, and readable on every ground."""
+"""Colours of further runs: far from each other and from all before, and readable on every ground."""
 RUN_ROLES = tuple(f"run{number}" for number in range(1, 21))
 for _name, _colours in _MORE_RUNS.items():
     _INKS[_name].update(zip(RUN_ROLES[len(_RUNS) :], (f"#{ink}" for ink in _colours.split()), strict=True))
@@ -136,7 +136,7 @@ def ink_of(theme_name: str, role: str) -> tuple[int, int, int]:
 
 
 def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") -> str:
-    """Which theme suits: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
+    """The theme that suits a terminal: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
 
     Args:
         ground: dark or light, see :func:`mpstui.core.terminal.ground`.

@@ -1,6 +1,6 @@
-"""A chart as a picture file: SVG, or PNG where Pillow is installed. The same data, axes and colours as on the screen.
+"""A chart as a picture file: SVG, or PNG if Pillow is installed, with the data, axes and colours of the screen.
 
-The chart is first told as shapes, which two short writers put into a file: what one of them shows the other does too.
+The chart is first turned into shapes, which two short writers put into a file, so that both show the same.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Shape(NamedTuple):
     ink: str
     text: str = ""
     anchor: str = "start"
-    """Where the place of words is: at their ``start``, ``middle`` or ``end``."""
+    """Which end of the words is at the place: ``start``, ``middle`` or ``end``."""
     bold: bool = False
     width: float = 1.0
 
 
 def shapes(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *, dark: bool = False) -> list[Shape]:
-    """One metric of a run: title, axes, ranges as areas, the curves, marks of NaN and restarts."""
+    """The shapes of one metric: title, axes, ranges as areas, the curves, marks of NaN and restarts."""
     view = view or ChartView()
     inks, data = picture_inks(dark=dark), chart_data(snapshot, metric)
     curves = [(one, ink) for one, ink in ((data.train, "teal"), (data.evaluation, "amber")) if one is not None]
@@ -93,7 +93,7 @@ def _axes(space: Frame, axis: str, inks: dict[str, str]) -> Iterator[Shape]:
 
 
 def _marks(space: Frame, curves: Sequence[tuple[SeriesView, str]], inks: dict[str, str]) -> Iterator[Shape]:
-    """Where a new attempt took over, and where a value was not finite."""
+    """Marks where a new attempt took over, and where a value was not finite."""
     for x in sorted({mark for curve, _ in curves for mark in curve.attempt_marks}):
         place = _at(space, x, space.y.low)
         if place is not None:
@@ -105,7 +105,7 @@ def _marks(space: Frame, curves: Sequence[tuple[SeriesView, str]], inks: dict[st
 
 
 def _strokes(space: Frame, xs: Sequence[float], ys: Sequence[float]) -> Iterator[tuple[tuple[float, float], ...]]:
-    """The curve in pieces: what is not finite is a gap. A point alone is a short stroke, so that it is seen."""
+    """The curve in pieces: what is not finite is a gap. A single point is drawn as a short stroke, to be visible."""
     piece: list[tuple[float, float]] = []
     for x, y in [*zip(xs, ys, strict=True), (math.nan, math.nan)]:
         place = _at(space, x, y)
@@ -117,7 +117,7 @@ def _strokes(space: Frame, xs: Sequence[float], ys: Sequence[float]) -> Iterator
 
 
 def _range(space: Frame, curve: SeriesView, ink: str) -> Iterator[Shape]:
-    """From the lowest to the highest of every column."""
+    """The area between the lowest and the highest value of every column."""
     highs = list(_strokes(space, curve.x, curve.high))
     lows = list(_strokes(space, curve.x, curve.low))
     for high, low in zip(highs, lows, strict=False):
@@ -160,7 +160,7 @@ def as_svg(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *,
 
 
 def as_png(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *, dark: bool = False) -> bytes:
-    """The chart as PNG at twice its size, for screens of many dots.
+    """The chart as PNG at twice its size, for screens with a high resolution.
 
     Raises:
         OperationError: Pillow is not installed.

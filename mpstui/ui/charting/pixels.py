@@ -1,6 +1,6 @@
 """The plot of a chart in pixels, for terminals that can show them: the same curves, axes and colours as in characters.
 
-A value stands where the labels of the axis say: the axis' ends are in the middle of the first and the last cell.
+Values are where the labels of the axis say: the ends of the axis are in the middle of the first and the last cell.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .plot import ChartView, y_ticks
 from .scale import Frame, Scale
 
 _REACH = 0.9
-"""Pixels to each side that a steep line takes in, so that it is as wide as a flat one."""
+"""By how many pixels to each side a steep line is widened, to be as wide as a flat one."""
 _RANGES_PER_CELL = 4
-"""Finer ones would be noise, and cost as many bytes as all the rest."""
+"""Finer detail would be noise, and cost as many bytes as all the rest."""
 _DASH, _GAP = 0.7, 0.45
-"""Of a dashed line, in widths of a cell."""
+"""Lengths of a dashed line, in widths of a cell."""
 _APART = 1.4
-"""Widths of a cell between two points from which on each has a dot of its own."""
+"""From this distance between two points on, in widths of a cell, each has a dot of its own."""
 
 
 def rasterise(
@@ -54,7 +54,7 @@ def rasterise(
     for ghost in data.ghosts:
         _line(raster, pixels, ghost, compared_values(ghost), raster.ink(inks["dim"]), thin, dashed=ghost.evaluation)
     if data.train is not None:
-        # Where there are fewer points than columns, ranges are specks: a line through what was measured joins them.
+        # With fewer points than columns, ranges would be specks: a line through what was measured joins them.
         _line(raster, pixels, data.train, data.train.mean, raster.ink(inks["trainrange"]), thin)
         for piece in data.train.superseded:
             _line(raster, pixels, piece, piece.mean, raster.ink(inks["faint"]), thin)
@@ -77,7 +77,7 @@ def rasterise_curves(
     inks: Mapping[str, Colour],
     like: Raster | None = None,
 ) -> Raster:
-    """Curves of several runs over each other, each in its ink: the last one stands out."""
+    """Draw the curves of several runs over each other, each in its ink: the last one stands out."""
     raster, pixels = Raster(space.columns, space.lines, cell, inks["ground"], like), in_pixels(space, cell)
     for tick in y_ticks(space):
         _across(raster, pixels, tick, raster.ink(inks["edge"]))
@@ -97,7 +97,7 @@ Place = tuple[float, float]
 def rasterise_segments(
     segments: Iterable[tuple[Place, Place, Colour, bool]], size: tuple[int, int], cell: Cell, ground: Colour
 ) -> Raster:
-    """Straight lines in their order: from where to where, their ink, and whether they stand out."""
+    """Draw straight lines in their order: from where to where, their ink, and whether they stand out."""
     raster, drawn = Raster(*size, cell, ground), list(segments)
     numbers = {colour: raster.ink(colour) for _, _, colour, _ in drawn}
     for (left, top), (right, bottom), colour, thick in drawn:
@@ -111,7 +111,7 @@ def rasterise_segments(
 
 
 def in_pixels(space: Frame, cell: Cell) -> Frame:
-    """The same axes from pixel to pixel, half a cell beyond the middle of the outer cells."""
+    """The same axes in pixels, extended by half a cell beyond the middle of the outer cells."""
     wide, high = space.columns * cell.width, space.lines * cell.height
     left, top = (cell.width - 1) / 2, (cell.height - 1) / 2
     across = _stretched(space.x, left / max(1, wide - 1 - 2 * left))
@@ -190,7 +190,7 @@ def _line(
 
 
 def _dots(raster: Raster, pixels: Frame, curve: SeriesView, ink: int) -> None:
-    """A dot at each point, where they lie apart."""
+    """Draw a dot at each point, if they are apart."""
     places = [place for place in map(pixels.x.position, curve.x) if place is not None and 0 <= place <= 1]
     if len(places) * _APART * raster.cell.width > pixels.columns:
         return

@@ -1,4 +1,4 @@
-"""Axes: from a value to a place and back, their round ends and ticks. Pure, no Textual."""
+"""Axes: from a value to its place and back, with round ends and ticks. Pure, no Textual."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _GREATEST = 1e300
-"""More (and NaN) is off the chart: the steps of such an axis overflow."""
+"""Larger values (and NaN) are off the chart: the steps of such an axis would overflow."""
 _SMALLEST_POSITIVE = 1e-200
-"""Less is zero to a log axis: ratios of denormal numbers overflow."""
+"""Smaller values are zero to a log axis: ratios of denormal numbers would overflow."""
 _DEEPEST_LOG = 1e-15
 """A log axis reaches this far below its greatest value."""
 _LOG_WORTH_IT = 30.0
-"""A curve that spans this ratio is told better by decades."""
+"""A curve that spans this ratio is shown better in decades."""
 
 
 _LABEL_CELLS = 6
 _FEWEST_LINES, _MANY_LINES = 10, 12
-"""Of characters, from which on the named values are whole lines apart; fewer would cost too much of the height."""
+"""From so many lines on, the labelled values are whole lines apart; with fewer, that would cost too much height."""
 _LINES_APART, _FEW_LINES_APART = (3, 4, 5, 6), (2, 3, 4)
 _COST_OF_ODD_START, _COST_OF_A_LINE_BETWEEN = 1.3, 0.04
-"""An axis that begins between two named values is worth it where the curve is drawn taller by so much; one that names
-fewer of them, too."""
+"""How much taller it must draw the curve for an axis to begin between two labelled values, or to have fewer of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Scale:
     high: float
     log: bool = False
     step: float | None = None
-    """Between the values that it names, where that was chosen with the axis; None: as many as there is room for."""
+    """Distance of the labelled values, if it was chosen with the axis; None: as many as there is room for."""
     span: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +50,7 @@ class Scale:
         return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
 
     def ticks(self, most: int) -> list[float]:
-        """Round values inside the axis: decades (with 2 and 5 where they fit) on a log one, 1-2-5 steps else."""
+        """Round values inside the axis: decades (with 2 and 5 if they fit) on a log axis, else steps of 1, 2 or 5."""
         if most < 1:
             return []
         if self.log:
@@ -70,17 +69,17 @@ class Scale:
 
 
 class Frame(NamedTuple):
-    """Where things are: the axes, and the size of the drawing area in cells."""
+    """The axes, and the size of the drawing area in cells."""
 
     x: Scale
     y: Scale
     columns: int
     lines: int
     pinned: Scale | None = None
-    """The value axis of a curve that is pinned beside the others; the same one where it tells of both."""
+    """The value axis of a pinned curve; the same one if both share it."""
 
     def column_of(self, x: float) -> int | None:
-        """The cell column of ``x``, None outside."""
+        """The cell column of ``x``; None outside."""
         position = self.x.position(x)
         return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
 
@@ -90,12 +89,12 @@ class Frame(NamedTuple):
 
 
 def value_scale(values: Iterable[float], log: bool | None, lines: int = 0) -> Scale:
-    """The axis for these values; ``log`` None chooses, True falls back to linear where nothing is above 0.
+    """The axis for these values; ``log``: None chooses, True falls back to linear if nothing is above 0.
 
-    The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis alone.
+    The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis as it is.
 
     Args:
-        lines: of characters, over which the values that a linear axis names are spread evenly; 0: it has no lines.
+        lines: how many lines the labelled values of a linear axis are spread over evenly; 0: it has none.
     """
     finite = [value for value in values if abs(value) < _GREATEST]
     positive = [value for value in finite if value > _SMALLEST_POSITIVE]
@@ -119,9 +118,9 @@ def value_scale(values: Iterable[float], log: bool | None, lines: int = 0) -> Sc
 
 
 def _in_whole_lines(low: float, high: float, lines: int) -> Scale:
-    """The linear axis whose named values are whole lines apart: ``1 2 3``, each as far from the next.
+    """The linear axis whose labelled values are whole lines apart: ``1 2 3``, each as far from the next.
 
-    It begins at such a value where that does not make the curve much flatter: it then stays as the curve moves.
+    It begins at such a value unless that makes the curve much flatter: the axis then stays the same as the curve moves.
     """
     found: list[tuple[float, Scale]] = []
     for every in _LINES_APART if lines >= _MANY_LINES else _FEW_LINES_APART:
@@ -140,7 +139,7 @@ def _in_whole_lines(low: float, high: float, lines: int) -> Scale:
 
 
 def _decade_step(value: float, fine: bool, *, down: bool) -> float:
-    """The round number nearest to ``value``, at most it where ``down``, else at least it; ``fine`` has more of them."""
+    """The closest round number that is at most ``value`` if ``down``, else at least; ``fine``: of a finer choice."""
     decade = 10.0 ** math.floor(math.log10(value))
     steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0) if fine else (1.0, 2.0, 5.0, 10.0)
     scaled = value / decade

@@ -10,7 +10,7 @@ from . import ListPanel, Panel, RunFacts, moments, nothing_yet
 
 
 def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
-    """A line a file; before any was found, what the trainer reports."""
+    """A line for each file; until one was found, what the trainer reports."""
     snapshot = facts.snapshot
     if not snapshot.checkpoints:
         reported = snapshot.numbers.checkpoint

@@ -1,6 +1,6 @@
-"""Memory: how far the run is from its limit, and every amount that decides it over one time axis.
+"""Memory: how far the run is from its limit, and every amount that decides this, over one time axis.
 
-The lines that matter most stay where there are few; where there are many, the curves grow taller.
+If there are few lines, those that matter most stay; if there are many, the curves grow taller.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LABEL, _VALUE = 10, 9
 _START = 1 + _LABEL + _VALUE + 1
 _SHORT_NOTE, _WHOLE_NOTE = 9, 18
 _WHOLE_NOTE_FROM = 64
-"""From this width on a curve has its whole note beside it."""
+"""From this width on, a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
 _TALLEST, _WHOLE_WINDOW_SHARE = 4, 5
 """Lines of a curve at most: of a panel that has the whole of a high window, this share."""
 _MODEST_LINES, _MOST_LINES = 14, 36
 _CEILING = "┈"
-"""Where the limit is, above a tall strip that does not reach it."""
+"""Marks the limit above a tall strip that does not reach it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WINDOWS = (
     *(minutes * _MINUTE for minutes in (2, 5, 10, 15, 20, 30, 45, 60, 90)),
@@ -73,7 +73,7 @@ class MemoryPanel(RunPanel):
 
 
 def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
-    """What is known, the verdict first; unknown is n/a with its reason. ``axis`` is that of earlier facts."""
+    """All that is known, the verdict first; what is unknown is n/a with a reason. ``axis``: that of earlier facts."""
     axis, active = axis or Axis(course_of(facts), width), facts.snapshot.state.active
     found = facts.telemetry.headroom if facts.telemetry else None
     lines: list[tuple[int, Row | Amount]] = [(0, row(*clip((Span(" "), *verdict(facts)), width)))]
@@ -104,7 +104,7 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
 
 
 def memory_then(facts: RunFacts, course: Sequence[MemoryPoint]) -> list[Row]:
-    """Every amount at the moment that the panels are at, where somebody looked within a minute of it."""
+    """Every amount at the moment that the panels show, if it was sampled within a minute of that."""
     heading, time = at_moment(facts), facts.moment.time if facts.moment is not None else None
     near = min(course, key=lambda point: abs(point.time - time), default=None) if time is not None else None
     if near is None or time is None or abs(near.time - time) > _MINUTE:
@@ -135,7 +135,7 @@ def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
 
 
 class Axis:
-    """The one time axis of all curves. It remembers what it has drawn: the past changes less often than the present."""
+    """The one time axis of all curves. It remembers what it drew: the past changes less often than the present."""
 
     def __init__(self, course: Sequence[MemoryPoint], width: int) -> None:
         self.course, self.width = course, width
@@ -143,7 +143,7 @@ class Axis:
         self.cells = width - _START - self.note
         self.span = window_seconds(course[-1].time - course[0].time) if course else 0
         self.fills = _MODEST_LINES, _MOST_LINES
-        """Lines, the title's among them, for all that there is to say, and with the curves as tall as they can be."""
+        """Lines, title included, that hold everything, and lines with the curves as tall as they can be."""
         self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
         self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
 
@@ -154,7 +154,7 @@ class Axis:
         return self.known and any(amount.at(point) is not None for point in self.course)
 
     def rows_of(self, amount: Amount, lines: int) -> list[Row]:
-        """An amount and its curve of so many lines; where there is none, what is said of it."""
+        """An amount and its curve of so many lines; if there is no curve, the words about it."""
         unknown = amount.value == shown.UNKNOWN
         value = Span(fit(amount.value, _VALUE, "right"), "faint" if unknown else "")
         start = (Span(" "), Span(fit(amount.label, _LABEL), "dim"), value, Span(" "))
@@ -175,7 +175,7 @@ class Axis:
         return self._drawn[key]
 
     def row(self, *, ended: bool) -> Row:
-        """The axis itself; of a run that has ended its right end is not now."""
+        """The axis itself; for a run that has ended, its right end is not now."""
         back = window_label(self.span)
         left, right = (f"└ -{back}", "end ┘") if ended else (f"└ {back} ago", "now ┘")
         between = self.cells - len(left) - len(right)
@@ -198,9 +198,9 @@ def window_label(seconds: float) -> str:
 def binned(
     points: Iterable[tuple[float, float | None]], now: float, span_seconds: float, width: int
 ) -> list[float | None]:
-    """The highest known value in each of ``width`` equal spans of time that end with the one ``now`` falls into.
+    """The highest known value in each of ``width`` equal spans of time, of which the last holds ``now``.
 
-    Memory kills by its peaks. The borders of the spans stand still while time passes: a new point changes one cell.
+    It is peaks that kill a run. The borders of the spans stay while time passes, so that a new point changes one cell.
     """
     cells: list[float | None] = [None] * max(0, width)
     if not cells:
@@ -218,7 +218,7 @@ def binned(
 def strip(
     values: Sequence[float | None], top: float, lines: int, role_of: Callable[[float], str]
 ) -> list[tuple[Span, ...]]:
-    """A filled curve of blocks in ``lines`` rows, ``top`` being full; ``role_of`` colours a column by its value."""
+    """A filled curve of blocks in ``lines`` rows, full at ``top``; ``role_of`` colours a column by its value."""
     drawn: list[tuple[Span, ...]] = []
     for below in range(lines - 1, -1, -1):
         spans: list[Span] = []
@@ -236,7 +236,7 @@ def strip(
 
 
 def _cell(share: float, lines: int, below: int) -> str:
-    """The part of a column in the line that has ``below`` others under it; what is known is never blank at the foot."""
+    """The part of a column in the line with ``below`` others under it; in the lowest, a known value is never blank."""
     if share >= 1:
         return BLOCKS[-1]
     eighths = round(max(0.0, share) * (8 * (lines - 1) + LEVELS)) - below * 8

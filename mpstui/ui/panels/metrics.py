@@ -1,4 +1,4 @@
-"""Every value that a run has reported: newest, best and where, course. Its cursor chooses what the chart draws."""
+"""Every metric of a run: its newest and best value, where that was, its course. The cursor chooses what is charted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MetricChosen(Message):
     """A row of the table was chosen."""
 
     def __init__(self, name: str, *, enlarge: bool = False) -> None:
-        """``enlarge``: the chart is to have the place of the table, where they share one."""
+        """``enlarge``: the chart is to replace the table, if they share a place."""
         super().__init__()
         self.name = name
         self.enlarge = enlarge
@@ -45,7 +45,7 @@ class MetricTable(WheelScrolled, RunPanel):
     def __init__(self) -> None:
         super().__init__()
         self.pattern = ""
-        """Only metrics in whose name it is found are shown."""
+        """Only metrics whose names match it are shown."""
         self._name = ""
         self._opened: frozenset[str] = frozenset()
         self._metrics: list[Metric] = []
@@ -60,7 +60,7 @@ class MetricTable(WheelScrolled, RunPanel):
     # -- what it shows
 
     def repaint(self) -> None:
-        """Take what is known into entries before the title is drawn, which tells how many do not fit."""
+        """Make the entries before the title is drawn, which says how many do not fit."""
         self._take(*self.rows_size)
         super().repaint()
 
@@ -79,7 +79,7 @@ class MetricTable(WheelScrolled, RunPanel):
         self._top = max(0, min(max(self._top, self._cursor - page + 1), self._cursor, len(self._entries) - page))
 
     def _page(self, width: int, height: int) -> int:
-        """Entries that have room, in as many blocks as fit beside each other where one is too short."""
+        """The entries that have room, in as many blocks as fit side by side if one is too short."""
         lines = max(1, height - 1)
         self._blocks = max(1, min(width // _NARROWEST, ceil(len(self._metrics) / lines)))
         return self._blocks * lines
@@ -122,7 +122,7 @@ class MetricTable(WheelScrolled, RunPanel):
     # -- keys
 
     def scroll_rows(self, by: int) -> None:
-        """Move the cursor down (or up), and choose what it comes to."""
+        """Move the cursor down (or up), and choose the row it reaches."""
         if not self._entries:
             return
         self._cursor = max(0, min(self._cursor + by, len(self._entries) - 1))
@@ -136,7 +136,7 @@ class MetricTable(WheelScrolled, RunPanel):
         self.scroll_rows(direction * len(self._entries))
 
     def select(self, name: str) -> None:
-        """Put the cursor on a metric; one whose fold is closed leaves it at the fold."""
+        """Put the cursor on a metric or, if it is in a closed fold, on the fold."""
         aliased = (one.name for one in self._metrics if name in (one.name, *one.also))
         self._name = next(aliased, name)
         folds = (one.beginning for one in self._entries if isinstance(one, Fold) and not one.is_open)
@@ -145,7 +145,7 @@ class MetricTable(WheelScrolled, RunPanel):
         self.repaint()
 
     def enter(self) -> None:
-        """Open or close a fold; of a metric, have the chart enlarge it."""
+        """Open or close a fold; on a metric, have the chart enlarge it."""
         entry = self._entries[self._cursor] if self._entries else None
         if isinstance(entry, Fold):
             self._opened ^= {entry.beginning}
@@ -155,7 +155,7 @@ class MetricTable(WheelScrolled, RunPanel):
             self.post_message(MetricChosen(entry.name, enlarge=True))
 
     def filter(self, pattern: str) -> str | None:
-        """Show only what matches; the sentence that says why it cannot be."""
+        """Show only what matches; returns a sentence if that is impossible."""
         try:
             found = metrics_of(self.facts.snapshot, pattern) if self.facts is not None else []
         except PatternMistake as mistake:
@@ -167,7 +167,7 @@ class MetricTable(WheelScrolled, RunPanel):
         return None
 
     def on_click(self, event: Click) -> None:
-        """The row under the mouse; one that is chosen already is entered."""
+        """Choose the row under the mouse; if it is chosen already, enter it."""
         width, height = self.rows_size
         line = event.y - (1 if self.titled else 0) - 1
         place = self._top + line + event.x * self._blocks // max(1, width) * (height - 1)
@@ -179,7 +179,7 @@ class MetricTable(WheelScrolled, RunPanel):
 
 
 def metric_rows(facts: RunFacts, width: int, height: int) -> list[Row]:
-    """The table without a cursor, in at most so many lines; empty where nothing was measured."""
+    """The table without a cursor, in at most so many lines; empty if nothing was measured."""
     entries = arranged(metrics_of(facts.snapshot, ""), max(1, height - 1), frozenset())[: max(0, height - 1)]
     table = _Table(width, facts, {}, entries)
     return [table.heading, *(table.row(entry, here=False) for entry in entries)] if entries else []
@@ -194,7 +194,7 @@ def _joined(parts: list[Row]) -> list[Span]:
 
 
 class _Table:
-    """The columns of the table at one width: what has no room goes, the course first, then the step of the best."""
+    """The columns of the table at one width; if there is no room, the course goes first, then the step of the best."""
 
     def __init__(self, width: int, facts: RunFacts, known: dict[str, _Cells], entries: Sequence[Entry]) -> None:
         by = facts.snapshot.numbers.told_by
@@ -253,12 +253,12 @@ class _Table:
 
 @dataclass
 class _Cells:
-    """What is written of a metric as long as nothing is added to its curve."""
+    """The texts of a metric, which stay the same until a point is added to its curve."""
 
     view: SeriesView | None
     value: float | None
     texts: tuple[str, str, str, str]
-    """The newest value, the best one, and where it was: in short, and with the whole name of what is counted."""
+    """The newest value, the best one, and where that was: in short, and with the full name of what is counted."""
     width: int = 0
     trend: str = ""
 
@@ -284,7 +284,7 @@ def _cells_at(metric: Metric, step: float) -> _Cells:
 
 
 def _step(at: float | None, axis: str) -> tuple[str, str]:
-    """The step as a number, as long as it has room; what is no step says so, in short and in whole."""
+    """The step as a number if it has room; anything but a step names its unit, in short and in full."""
     if at is None:
         return shown.UNKNOWN, shown.UNKNOWN
     if axis != "step":

@@ -1,4 +1,4 @@
-"""Carrying a run to another machine: which one, what would travel, and then doing it; and what a launch sends there."""
+"""Moving a run to another machine: choosing it, asking what may travel, doing it; and what a launch sends there."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Words(NamedTuple):
 
     title: str
     leaving: str
-    """The question before the screen is left."""
+    """The question to ask before the screen is left."""
     called_off: str
-    """What comes of it where it is cancelled, and where the screen is left."""
+    """What happens to it if it is cancelled, and if the screen is left."""
     decided: str
-    """What comes of it where the screen is left once it cannot be cancelled any more."""
+    """What happens to it if the screen is left once it cannot be cancelled any more."""
 
 
 class Carriage:
@@ -52,7 +52,7 @@ class Carriage:
         cancel: Callable[[], object],
         close: Callable[[], object] = lambda: None,
     ) -> None:
-        """``work`` does it, and tells of it."""
+        """``work`` does it, and reports its progress."""
         self._work, self._cancel, self._close, self.words = work, cancel, close, words
         self.now = Progress("it begins")
         """How far it is."""
@@ -72,7 +72,7 @@ class Carriage:
         self.now = now
 
     def cancel(self) -> None:
-        """Have it end as soon as it can."""
+        """Ask it to end as soon as it can."""
         self._is_cancelled = True
         self._cancel()
 
@@ -97,7 +97,7 @@ class Carriage:
 
 
 class CarriageSheet(LinePanel):
-    """How far a move is, in a frame."""
+    """The progress of a move, in a frame."""
 
     def __init__(self, carriage: Carriage) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class CarriageSheet(LinePanel):
 
 
 class Carrying(ModalScreen[None]):
-    """How far a move is; it ends with the move, or is left to itself."""
+    """Shows the progress of a move; closes with it, or when the user leaves it to itself."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [("c", "cancel"), ("escape,q,M", "dismiss")]  # noqa: RUF012 - Textual's name and kind
@@ -143,7 +143,7 @@ class Carrying(ModalScreen[None]):
 
 
 def choose(screen: ActingScreen, snapshot: RunSnapshot) -> None:
-    """Ask for the machine, then have both looked at; while one is moved, show how far that is."""
+    """Ask which machine, then have both examined; if a run is being moved already, show its progress."""
     carriage = screen.context.state.carriage
     if isinstance(carriage, Carriage) and not carriage.over:
         screen.app.push_screen(Carrying(carriage))
@@ -186,7 +186,7 @@ def _examine(screen: ActingScreen, snapshot: RunSnapshot, to: str) -> None:
 
 
 def ask(screen: ActingScreen, message: MoveExamined) -> None:
-    """One question with what travels; the answer moves it, or lets go of both machines."""
+    """Ask one question that lists what travels; the answer moves the run, or lets go of both machines."""
     planned, mover, to = message.planned, message.mover, message.to
 
     def let_go() -> Toast:
@@ -219,7 +219,7 @@ def ask(screen: ActingScreen, message: MoveExamined) -> None:
 
 
 def send(context: Context, app: App[Any], draft: Any, values: Mapping[str, str], runs: int, to: str) -> None:
-    """Launch on another machine what has to be sent there first, and show how far that is."""
+    """Launch on another machine what has to be sent there first, and show the progress."""
     there = clean(to, 60)
     words = Words(
         f"Sending a launch to {there}",

@@ -1,4 +1,4 @@
-"""Choosing the columns of the list: all that the runs have something in, those that are shown first."""
+"""Choosing the columns of the list, among all in which some run has a value; those shown now come first."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ColumnList(WheelScrolled, LinePanel):
         self._top = 0
 
     def scroll_rows(self, by: int) -> None:
-        """Go to another line."""
+        """Select another line."""
         self.place = max(0, min(len(self.names) - 1, self.place + by))
         self.repaint()
 
     def toggle(self) -> None:
-        """Show the column of this line behind the others, or no longer."""
+        """Add the column of this line after the others, or remove it."""
         name = self.names[self.place][0]
         if name in self.chosen:
             self.chosen.remove(name)
@@ -74,7 +74,7 @@ class ColumnList(WheelScrolled, LinePanel):
 
 
 class ColumnChooser(ModalScreen[tuple[str, ...] | None]):
-    """Gives the ids of the chosen columns in the order in which they stand; none: as the width has room."""
+    """Returns the ids of the chosen columns in their order; none: as many as the width has room for."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind

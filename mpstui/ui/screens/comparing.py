@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonScreen(ActingScreen):
-    """A metric of theirs over one axis, and a table of how each did with what; follows those that still run."""
+    """One metric of all runs over one axis, and a table of settings and results; runs that go on are followed."""
 
     CSS_PATH = "../styles/comparing.tcss"
     SCOPES = (Scope.COMPARISON,)
@@ -42,11 +42,11 @@ class ComparisonScreen(ActingScreen):
 
     @property
     def reading(self) -> Focus:
-        """All of them are read in full."""
+        """All compared runs, to be read in full."""
         return Focus(compared=self._runs)
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw those that are still there, in the order in which they were marked."""
+        """Draw the runs that still exist, in the order in which they were marked."""
         known = {item.run: item for item in snapshots}
         found = [known[run] for run in self._runs if run in known]
         if not found:
@@ -68,7 +68,7 @@ class ComparisonScreen(ActingScreen):
             self.context.say(why_not, "warning")
 
     def action_open(self) -> None:
-        """The selected run alone; back from there leads to the list."""
+        """Open the selected run alone; leaving that leads back to the list."""
         run = self.query_one(Comparison).selected
         if run is not None:
             self.context.open_run(run.run)
@@ -77,13 +77,13 @@ class ComparisonScreen(ActingScreen):
         self.query_one(Comparison).scroll_rows(by)
 
     def places(self) -> Iterable[Entry]:
-        """The page of all that are compared."""
+        """Write the page of all compared runs."""
         from .copying import report_entry
 
         return (report_entry(self, self.query_one(Comparison).snapshots),)
 
     def action_copy(self) -> None:
-        """The page of all of them, or what of the selected one can be taken along."""
+        """Offer the page of all of them, and what can be copied of the selected one."""
         from .copying import entries as copies
 
         compared = self.query_one(Comparison)

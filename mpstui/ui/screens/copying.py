@@ -1,4 +1,4 @@
-"""What of a run can be taken along: its value, id, command, paths, and the chart as a file. Loaded by its key alone."""
+"""What can be copied of a run (value, id, command, paths) or written to a file. Loaded by its key only."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _copy(screen: ActingScreen, name: str, text: str) -> Entry:
 
 
 def report_entry(screen: ActingScreen, snapshots: Sequence[RunSnapshot]) -> Entry:
-    """The page of a run, or of several beside each other."""
+    """The report of a run, or of several side by side."""
     host, runs = next((one.host for one in snapshots if one.host), ""), " ".join(one.run for one in snapshots)
     several = f" of these {len(snapshots)} runs" if len(snapshots) > 1 else ""
     about = f"a page{several} to send: curves, settings, events, end of the log; written to the current folder"
@@ -79,7 +79,7 @@ def report_entry(screen: ActingScreen, snapshots: Sequence[RunSnapshot]) -> Entr
 
 
 def _write(screen: ActingScreen, what: str, make: Callable[[], Path]) -> None:
-    """Write a file where mpstui was opened, beside the thread that draws."""
+    """Write a file into the folder where mpstui was opened, on a thread of its own."""
 
     def write() -> Toast:
         return Toast(f"wrote {clean(shown.short_paths(str(make()), Path.cwd()), 300)}")

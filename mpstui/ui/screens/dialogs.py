@@ -1,4 +1,4 @@
-"""Small screens over another one: a question, a line to type, the page of keys."""
+"""Small screens over another one: a question, a line to type, pages of text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sheet(WheelScrolled, LinePanel):
 
     @classmethod
     def fitting(cls, lines: list[Row], width: int, most_height: int) -> Sheet:
-        """A sheet in its frame, as high as its lines where the screen is."""
+        """A sheet in its frame, as high as its lines if the screen is."""
         sheet = cls(lines)
         sheet.styles.width = width
         sheet.styles.height = min(len(lines) + 2, most_height)
@@ -59,7 +59,7 @@ class Sheet(WheelScrolled, LinePanel):
         return [*shown[:-1], row(("↓ more", "key"))] if more else shown
 
     def line_at(self, event: Click) -> Row:
-        """What stands where somebody has clicked."""
+        """The text at the place of a click."""
         place = event.screen_y - self.content_region.y
         shown = self.rows(*self.content_size)
         return shown[place] if 0 <= place < len(shown) else EMPTY
@@ -69,7 +69,7 @@ Answer = Literal["yes", "keep", "no"]
 
 
 class Confirm(ModalScreen[Answer]):
-    """A question with its consequences; only ``y`` says yes, and ``k`` takes the gentler way, where there is one."""
+    """A question with its consequences; only ``y`` says yes, and ``k`` chooses the gentler way if there is one."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
@@ -84,7 +84,7 @@ class Confirm(ModalScreen[Answer]):
         super().__init__()
         self._asked = asked
         self.asked_at = math.inf
-        """Since when it can be read: no letter that was typed before is an answer to it."""
+        """When it became readable: letters typed before that are no answer."""
 
     def on_mount(self) -> None:
         self.asked_at = time.monotonic()
@@ -100,7 +100,7 @@ class Confirm(ModalScreen[Answer]):
         yield Sheet.fitting(lines, width, self.app.size.height)
 
     def _body(self, width: int, height: int) -> list[Row]:
-        """What is asked about, whole where that leaves the keys in view: a remedy that is cut is none."""
+        """What is asked about, uncut as long as the keys stay in view: a remedy cut short is of no use."""
         for most in (_MOST_LINES, 4):
             body = [row(line) for text in self._asked.lines for line in wrap(clean(text), width, most)]
             if len(body) <= height:
@@ -145,7 +145,7 @@ def removal_of_several(found: Sequence[Removable], refused: Sequence[str]) -> Qu
 
 
 def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: Sequence[str]) -> Question:
-    """What is asked before an action on the marked runs: which they are, and the work that is in no checkpoint."""
+    """The question before an action on the marked runs: which they are, and what work is in no checkpoint."""
     stakes = [at_stake(one, at_once=action.id == "kill") for one in runs]
     lost = [f"  {shown.duration(one.seconds)} of work is in no checkpoint" if one else "" for one in stakes]
     lines = _first([f"{clean(run.name, 60)}{price}" for run, price in zip(runs, lost, strict=True)])
@@ -157,7 +157,7 @@ def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: S
 
 
 def question_of_launch(preview: Preview, known: Expected | None) -> Question:
-    """What is asked before several runs are started at once, or code is sent to another machine."""
+    """The question before several runs are started at once, or code is sent to another machine."""
     from ...core.runs.expected import expected_sentence
 
     names, sent = preview.runs, preview.travels if preview.sends else ()
@@ -186,7 +186,7 @@ class Prompt(ModalScreen[str | None]):
     BINDINGS = [("escape", "leave")]  # noqa: RUF012 - Textual's name and kind
 
     def __init__(self, title: str, value: str = "", *, goes_on: bool = False) -> None:
-        """``goes_on``: what is typed follows the value that stands there; else it takes its place."""
+        """``goes_on``: what is typed is added to the value; otherwise it replaces it."""
         super().__init__()
         self._title, self._value, self._goes_on = title, value, goes_on
 
@@ -207,7 +207,7 @@ class Prompt(ModalScreen[str | None]):
 
 
 class Page(ModalScreen[None]):
-    """Lines over the screen, that can be scrolled; any of the usual keys closes it."""
+    """A page of lines over the screen that can be scrolled; any of the usual keys closes it."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind

@@ -1,4 +1,4 @@
-"""From a failure to the line of code that raised it, in the person's own editor. Loaded by its key alone."""
+"""From a failure to the line of code that raised it, in the user's own editor. Loaded by its key only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def editor_command(environ: Mapping[str, str], path: Path, line: int) -> list[st
 
 
 def edit_code(screen: ActingScreen, snapshot: RunSnapshot, shown: EvidenceLine | None) -> None:
-    """Hand the terminal to the editor until it ends; say why where there is no such line here."""
+    """Hand the terminal to the editor until it ends; if there is no such line here, say why."""
     if shown is None or shown.file_line is None:
         screen.context.say("Nothing names the line of code that failed.", "warning")
         return

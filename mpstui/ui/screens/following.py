@@ -1,4 +1,4 @@
-"""A screen over a run's own that shows more of the same run."""
+"""The base of screens over a run's own that show more of that run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FollowingScreen(ActingScreen):
-    """Follows its run until it is closed, or the run is gone."""
+    """Follows its run until it is closed or the run is gone."""
 
     AUTO_FOCUS = ""
 

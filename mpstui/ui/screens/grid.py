@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GridScreen(FollowingScreen):
-    """Enter gives the chart in focus back to the run's screen."""
+    """Enter shows the chart in focus on the run's screen."""
 
     CSS_PATH = "../styles/grid.tcss"
     SCOPES = (Scope.GRID,)
@@ -55,7 +55,7 @@ class GridScreen(FollowingScreen):
     # -- keys
 
     def action_back(self) -> None:
-        """Out of a filter, then of the cursor, then back to the run."""
+        """Leave a filter, else drop the cursor, else go back to the run."""
         if self.grid.pattern:
             self.grid.filter("")
         elif not self.grid.drop_cursor():

@@ -1,4 +1,4 @@
-"""The page of keys, made from their table: those of the screen that it was opened on first, in columns."""
+"""The page of keys, made from the table of keys: in columns, those of the screen it was opened on first."""
 
 from __future__ import annotations
 

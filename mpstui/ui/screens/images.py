@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ImagesScreen(FollowingScreen):
-    """When it is left, the run's panels are at the step of the image that was in view."""
+    """When it is left, the run's panels go to the step of the image that was in view."""
 
     CSS_PATH = "../styles/images.tcss"
     SCOPES = (Scope.IMAGES,)
@@ -102,7 +102,7 @@ class ImagesScreen(FollowingScreen):
         self.view.scroll(by)
 
     def action_back(self) -> None:
-        """Out of a filter, then back to the run."""
+        """Leave a filter, else go back to the run."""
         if self.view.pattern:
             self.view.filter("")
             return

@@ -29,7 +29,7 @@ class Info(Page):
 
 
 def info_rows(name: str, sections: Sequence[Section], width: int) -> list[Row]:
-    """The sections one below the other, in lines of at most ``width`` cells; changes of the code as a diff is read."""
+    """The sections one below the other, in lines of at most ``width`` cells; changes of the code coloured as a diff."""
     lines = [row((cut(clean(name), width), "title")), EMPTY]
     for section in sections:
         lines.append(row((section.title, "strong")))

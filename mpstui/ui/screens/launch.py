@@ -1,4 +1,4 @@
-"""Choose a profile, change what it is started with, see the exact command, start it."""
+"""Two screens: choose a profile; change its arguments, see the exact command, start it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class _LaunchingScreen(Screen[None]):
-    """What both screens share."""
+    """What both screens have in common."""
 
     CSS_PATH = "../styles/launch.tcss"
 
@@ -48,7 +48,7 @@ class _LaunchingScreen(Screen[None]):
         self.context = context
 
     def on_screen_resume(self) -> None:
-        """What was said of runs does not concern a launch."""
+        """Remove toasts about runs, which do not concern a launch."""
         self.context.toasts.arrive(None)
 
     def action_back(self) -> None:
@@ -128,7 +128,7 @@ class LaunchForm(_LaunchingScreen):
     BINDINGS = bindings(*SCOPES)
 
     class Learned(Message):
-        """The program has named its arguments: the form with a field for each."""
+        """The program has named its arguments: show the form again with a field for each."""
 
         def __init__(self, draft: Draft) -> None:
             super().__init__()
@@ -138,15 +138,15 @@ class LaunchForm(_LaunchingScreen):
         super().__init__(context)
         self._draft = draft
         self._asked: dict[str, str] | None = None
-        """The values that another machine is asked about just now."""
+        """The values that another machine is being asked about."""
         self._answer: tuple[dict[str, str], Preview | ReportedError] | None = None
-        """The values that it was asked about last, and what it would start with them, or why it cannot."""
+        """The values it was last asked about, and what it would start with them, or why it cannot."""
         self._wish: tuple[Callable[[], object], str] | None = None
-        """What is to be done as soon as it has answered, and what it is called."""
+        """What to do as soon as it has answered, and what that is called."""
         self._restarting = restarting
         can = restarting.available.get("restart") if restarting else None
         self._caution = can.why if can else ""
-        """What should be known before its run is restarted."""
+        """What the user should know before the run is restarted."""
         self._fields = draft.fields
         self._timer: Any = None
 
@@ -195,7 +195,7 @@ class LaunchForm(_LaunchingScreen):
 
     @property
     def values(self) -> dict[str, str]:
-        """The form, by the fields' keys."""
+        """The values of the form, by the keys of the fields."""
         found = [self.query_one(f"#value-{place}") for place in range(len(self._fields))]
         values = [widget.value for widget in found if isinstance(widget, (Input, Choice))]
         return {field.key: value for field, value in zip(self._fields, values, strict=True)}
@@ -256,7 +256,7 @@ class LaunchForm(_LaunchingScreen):
                 self.context.say(f"Not {what}: correct what is marked ✗.", "warning")
 
     def _once_known(self, then: Callable[[], object], what: str) -> None:
-        """Do something with what the values would start, as soon as that is known; with wrong ones not at all."""
+        """Do something with what the values would start, as soon as that is known; not at all if one is wrong."""
         if self._preview():
             then()
         elif self._asked is not None:
@@ -276,7 +276,7 @@ class LaunchForm(_LaunchingScreen):
                 note.tell(text if wrong else "")
 
     def action_all_arguments(self) -> None:
-        """Have the program name its arguments, and begin again with a field for each."""
+        """Ask the program for its arguments, and show the form again with a field for each."""
 
         def ask() -> None:
             values, draft = self.values, self._draft
@@ -331,7 +331,8 @@ class LaunchForm(_LaunchingScreen):
             self.app.push_screen(Confirm(asked), restart)
 
     def _launch(self, values: dict[str, str]) -> None:
-        """Start it; of several it is asked first, with how long they will take, and where something is sent, what."""
+        """Start it; before several are started, ask with how long they will take, and before something is sent, with
+        what."""
         draft, shown = self._draft, self.query_one(LaunchPreview)
         runs, preview = shown.runs, shown.preview
 
@@ -360,14 +361,14 @@ class LaunchForm(_LaunchingScreen):
         return self._restarting is not None and failed_or_stuck(self._restarting)
 
     def action_rehearse(self) -> None:
-        """Try it for some steps, which leaves the run as it is."""
+        """Try it for some steps, leaving the run as it is."""
         if self._can_rehearse():
             self.action_start(rehearse=True)
         else:
             self.context.say("Nothing to rehearse against: no attempt has failed.", "warning")
 
     def action_save_profile(self) -> None:
-        """Ask for a name and keep the values under it."""
+        """Ask for a name, and save the values as a profile of that name."""
         from .dialogs import Prompt
 
         prompt = Prompt("name of your new profile")

@@ -1,4 +1,4 @@
-"""The palette: everything that can be done here by its name, with the key beside it. Loaded by its own key alone."""
+"""The palette: everything that can be done here, by name, with its key. Loaded by its own key only."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _MOVES = frozenset("↑↓←→⇟⇞")
 
 
 class Entry(NamedTuple):
-    """One thing to choose."""
+    """One entry to choose."""
 
     name: str
     about: str
     go: Callable[[], object]
     key: str = ""
     why_not: str = ""
-    """Why it cannot work now; choosing it says so as well."""
+    """Why it cannot work now; choosing it only says so."""
     writes: bool = False
     """Whether it makes a file."""
 
 
 def entries(screen: ActingScreen, profiles: Sequence[ProfileEntry]) -> Iterator[Entry]:
-    """What can be done on a screen, then panels, metrics, runs and profiles."""
+    """The entries: what can be done on a screen, then panels, metrics, runs and profiles."""
     bound = {binding.action for _, binding, _, _ in screen.active_bindings.values()}
     for key in KEYS:
         if not key.shown or key.action not in bound or _MOVES & set(key.shown) or key.action == "screen.palette":
@@ -112,7 +112,7 @@ def _launch(screen: ActingScreen, name: str) -> None:
 
 
 def matching(known: Iterable[Entry], typed: str) -> list[Entry]:
-    """Those that have every word; first what is called so, and what can work before what cannot."""
+    """The entries that contain every word: first those with it in their name, and what can work before what cannot."""
     words = typed.casefold().split()
 
     def rank(entry: Entry) -> tuple[bool, int]:
@@ -187,7 +187,7 @@ def entry_row(entry: Entry, width: int, name: int, *, selected: bool) -> Row:
 
 
 class Palette(ModalScreen[Entry | None]):
-    """A line to type in above what matches."""
+    """A line to type in, above the entries that match."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
@@ -216,7 +216,7 @@ class Palette(ModalScreen[Entry | None]):
         return min(max(_LEAST_LINES, height * 2 // 3), height, len(self._known) + 3)
 
     def refill(self, known: Sequence[Entry]) -> None:
-        """What can be chosen now, of which more may be known than when it was opened."""
+        """Show what can be chosen now; more may be known than when it was opened."""
         told, self._known = self._known, known
         if self.is_mounted and [(*one[:2], *one[3:]) for one in told] != [(*one[:2], *one[3:]) for one in known]:
             self.query_one("#palette").styles.height = self._lines

@@ -32,7 +32,7 @@ class PickingScreen(ActingScreen):
     _in_log: bool
 
     def action_panel(self, number: int) -> None:
-        """Go to one of the panels."""
+        """Make one of the panels the current one."""
         raise NotImplementedError
 
     def action_info(self) -> None:
@@ -87,7 +87,7 @@ class PickingScreen(ActingScreen):
 
     @property
     def why_no_images(self) -> str:
-        """Why there is nothing to look at; empty where there is."""
+        """Why there is nothing to look at; empty if there is."""
         if self.snapshot is None:
             return self.no_run
         return "" if any(newest_logged(self.snapshot)) else "nothing was logged (use report.image, report.text)"

@@ -1,4 +1,4 @@
-"""Which arrangement suits a window, and where the panels of a run stand in it."""
+"""How the panels of a run are arranged in a window of a given size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SMALLEST_CARD = 3
 _LEAST_BODY = 7
 """Lines for the panels below a card, and the footer."""
 _NOTHING_TO_READ = 2
-"""Lines of a log that has only its title and why there is none: the chart has the others."""
+"""Lines of a log that shows only why there is none: the chart gets the rest."""
 _LEAST_RIGHT, _MOST_RIGHT = 50, 84
 """Columns of what stands at the right in a wide window, of which it takes two fifths."""
 
@@ -46,10 +46,10 @@ class Progress(RunPanel):
     """Two bars with the same columns, the epoch and everything; or one line for both (:func:`progress`)."""
 
     needed = 1
-    """How many lines: a run that once told of its epoch keeps the second one, so that nothing moves up and down."""
+    """How many lines it has: a run that once reported its epoch keeps the second one, so that nothing jumps."""
 
     def grew(self, snapshot: RunSnapshot) -> bool:
-        """Whether there is a line more to tell than ever before."""
+        """Whether it needs a line more than ever before."""
         before, self.needed = self.needed, max(self.needed, len(progress(snapshot, self.app.size.width)))
         return self.needed > before
 
@@ -77,7 +77,7 @@ class RunLayout(NamedTuple):
     card: int
     """Lines of the failure card, where there is one."""
     most_card: int
-    """Where its remedy would be cut else: the chart gives way."""
+    """Lines of the card if its remedy would be cut otherwise: the chart gives way."""
 
 
 def run_layout(width: int, height: int) -> RunLayout:
@@ -99,7 +99,7 @@ def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
 def shared(height: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
     """Lines for panels below each other, each of which wishes for so many at first, and for so many in all.
 
-    Small wishes are met whole, great ones share what is left; what nobody can fill goes to the last.
+    Small wishes are granted in full, large ones share the rest; lines that no panel can fill go to the last one.
     """
     given = [0] * len(wishes)
     for wanted in zip(*wishes, strict=True):
@@ -150,13 +150,13 @@ class RunBody(Container):
 
     @property
     def scrolling(self) -> RunPanel:
-        """The panel that the scrolling keys move: the current one where it can scroll, else the log."""
+        """The panel that the scrolling keys move: the current one if it can scroll, else the log."""
         panel = self._panels[self._current]
         return panel if panel.scrolls else self.log_pane
 
     @property
     def shows_machine(self) -> bool:
-        """Whether a panel is in view that the machine is sampled for."""
+        """Whether a panel in view needs the machine to be sampled."""
         return any(panels()[name].needs_machine for name in self.in_view)
 
     def take_places(self, shape: Shape, current: str, zoomed: bool) -> None:

@@ -41,7 +41,7 @@ class RunLog:
         self._windows.stop()
 
     def open(self, path: Path | None, attempt: int = 0, attempts: int = 0) -> None:
-        """Show a log, or that there is none yet; the title names the attempt if it is an earlier one."""
+        """Show a log, or that there is none yet; if it is that of an earlier attempt, the title says which."""
         self._attempt = attempt
         self._pane.attempt = f"attempt {attempt} of {attempts}" if attempt < attempts else ""
         if path is None or path != self._shown or self._pane.reading is None:
@@ -52,7 +52,7 @@ class RunLog:
         self._shown = path
 
     def turn(self, snapshot: RunSnapshot, by: int) -> bool:
-        """Show the output of an earlier attempt, or of a later one; False where there is none."""
+        """Show the output of an earlier attempt, or of a later one; False if there is none."""
         wanted, attempts = self._attempt + by, snapshot.attempts
         if not 0 < wanted <= attempts:
             return False

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Failure:
-    """What the card tells; ``findings`` is None while they are being looked for."""
+    """What the card shows; ``findings`` is None while the failure is being diagnosed."""
 
     snapshot: RunSnapshot
     findings: Sequence[Finding] | None = None
     on_cpu: bool = True
-    """Whether this program can be restarted on the CPU: a key that cannot work is not offered here."""
+    """Whether this program can be restarted on the CPU: a key that cannot work is not offered."""
     exception: EvidenceLine | None = None
-    """The last one of the log, shown where no cause is known."""
+    """The last exception in the log, shown if no cause is known."""
     cure: Cure | None = None
-    """What the remedy would change here; None: there is none to apply, or it is not known yet."""
+    """What the remedy would change here; None: there is none to apply, or not known yet."""
     fixable: bool = True
     """Whether the run can be restarted at all."""
     tried: Rehearsed | None = None
-    """What trying a changed launch has shown."""
+    """What a rehearsal of a changed launch has shown."""
 
 
 class FailureCard(LinePanel):
@@ -61,20 +61,21 @@ class FailureCard(LinePanel):
 
 
 def card_lines(failure: Failure, width: int, usual: int, most: int) -> int:
-    """Lines for the card: all it needs, up to the ``usual``; up to ``most`` where the remedy would be cut else."""
+    """Lines for the card: all it needs, up to ``usual``; up to ``most`` if the remedy would be cut otherwise."""
     finding = failure.findings[0] if failure.findings else None
     least = _least(failure, finding, width) + 2 if finding is not None else 0
     return len(card(failure, width, max(usual, min(least, most))))
 
 
 def _least(failure: Failure, finding: Finding, width: int) -> int:
-    """Lines with all of the remedy, how it ended and the keys."""
+    """Lines that hold the whole remedy, how the run ended, and the keys."""
     parts = _parts(failure, finding, width, _MOST_LINES)
     return 2 + sum(len(parts[name]) for name in _WHOLE)
 
 
 def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True) -> list[Row]:
-    """The card in at most ``height`` lines. In little room causes are left out first, then evidence, remedies last."""
+    """The card in at most ``height`` lines. If there is little room, causes are left out first, then evidence, and
+    remedies last."""
     snapshot, finding = failure.snapshot, failure.findings[0] if failure.findings else None
     look = badge(snapshot)
     ending = [Span(f" {look.glyph} {look.word}", "bad strong")]
@@ -118,7 +119,7 @@ def _parts(failure: Failure, finding: Finding, width: int, lines: int) -> dict[s
 
 
 def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> list[Row]:
-    """The remedy is told to its end, with what was tried; then cause and evidence have a line each, then the rest."""
+    """The whole remedy, with what was tried; then a line each for cause and evidence, then the rest."""
     parts = _parts(failure, finding, width, lines)
     room = dict.fromkeys(parts, 0)
     turns = (
@@ -199,7 +200,7 @@ def offers(failure: Failure, *, log_in_reach: bool) -> list[tuple[str, str, str,
 
 
 def _keys(failure: Failure, width: int, *, log_in_reach: bool) -> Row:
-    """The keys in whole words; in little room shorter ones, then fewer, without the last ones."""
+    """The keys in full words; if there is little room, in shorter ones, then without the last keys."""
     offered = offers(failure, log_in_reach=log_in_reach)
     whole = [(key, text, tone) for key, text, _, tone in offered]
     short = [(key, text, tone) for key, _, text, tone in offered]

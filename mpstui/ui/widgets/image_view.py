@@ -1,4 +1,4 @@
-"""What a run has logged, one image or text at a time: in half blocks, in pixels, or by words."""
+"""What a run has logged, one image or text at a time: in half blocks, in pixels, or in words."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from ..messages import ImageRead
 
 _LEAST_FOR_COUNTS = 50
-"""Columns from which on the title tells how many there are."""
+"""From this width on, the title says how many there are."""
 _MOST_PIXELS, _MOST_PIXELS_REMOTE = 300_000, 60_000
 """Of a picture in pixels, each up to a byte on the way to the terminal."""
 _SIXEL_SHARE = 4
 """As sixels a pixel takes up to six bytes and 2.5 µs: a picture of noise took 0.74 s and 1 MB, now 0.28 and 0.4."""
 _LONGEST_WAIT, _LONGEST_WAIT_REMOTE = 1.0, 10.0
-"""Seconds that a picture which comes by itself waits at most until the line has had time for the last one."""
+"""How long a picture that no key asked for waits, at most, until the connection has had time for the last one."""
 
 
 class ImageView(LinePanel):
-    """Asks for the image that is wanted and shows the one that came."""
+    """Asks for the image that is wanted, and shows the one that came last."""
 
     TITLE = "images"
 
@@ -50,21 +50,21 @@ class ImageView(LinePanel):
         self._covered = False
         self._raster: Raster | None = None
         self._box = 0, 0
-        """What the image in view was made for."""
+        """What the image in view was drawn for."""
         self.titled = self.current = True
         self.wanted = Wanted(step=step)
         self._trouble = ""
         self.pattern = ""
-        """Only what has this in it is shown."""
+        """Only names and texts that match this are shown."""
         self._top = 0
         """The first line of a text that is in view."""
         self.seen: Seen | None = None
         self.moved = False
-        """Whether somebody has chosen another image than the first one shown."""
+        """Whether the user has chosen another image than the first one shown."""
         self._ask = ask
         self._asked: Wanted | None = None
         self._later: list[Callable[[], None]] = []
-        """Keys that mean the image which is on its way."""
+        """Keys that apply to the image that is on its way."""
         self._snapshot: RunSnapshot | None = None
         self._cells: list[Strip] = []
         """The image, a strip for each line of the screen."""
@@ -75,18 +75,18 @@ class ImageView(LinePanel):
 
     @property
     def follows(self) -> bool:
-        """Whether it shows the newest one, and each that comes."""
+        """Whether it shows the newest one, and each new one as it comes."""
         return self.wanted.after is None and self.wanted.step is None
 
     @property
     def step(self) -> float | None:
-        """The step of the image in view; None: it is not known."""
+        """The step of the image in view; None: unknown."""
         item = self._item
         return float(item.step) if item is not None and item.step is not None else None
 
     @property
     def place(self) -> int:
-        """Which of its name is meant, of those that were there when one was read last."""
+        """Which image of its name is wanted, among those that existed when one was last read."""
         seen = self.seen
         if seen is None:
             return 0
@@ -107,7 +107,7 @@ class ImageView(LinePanel):
         return self.seen.shelves if self.seen is not None else ()
 
     def show(self, snapshot: RunSnapshot) -> None:
-        """Draw what is known now; what was logged since is asked for."""
+        """Draw what is known now, and ask for what was logged since."""
         before, self._snapshot = self._snapshot, snapshot
         if before is None or shown.newest_logged(before) != shown.newest_logged(snapshot):
             wait = min(self.graphics.next - time.monotonic(), self._longest_wait) if self.graphics is not None else 0.0
@@ -148,11 +148,11 @@ class ImageView(LinePanel):
 
     @property
     def _waits(self) -> bool:
-        """Whether another image is meant than the one in view."""
+        """Whether another image is wanted than the one in view."""
         return self.seen is not None and (self.place != self.seen.place or self._is_of_another_name)
 
     def _to_ask(self) -> Wanted:
-        """What is wanted, as large as it fits."""
+        """The request for the wanted image, as large as it fits."""
         inks, picture = pixel_inks(self.app.theme), self._places.picture
         if inks is None:
             return self.wanted
@@ -178,35 +178,35 @@ class ImageView(LinePanel):
         super().repaint()
 
     def notify_style_update(self) -> None:
-        """Another theme: another ground."""
+        """Take another theme, which has another background."""
         self._asked = None
         super().notify_style_update()
 
     @property
     def _in_pixels(self) -> bool:
-        """Whether a picture is shown: never where something may stand before it."""
+        """Whether it is shown in pixels: never while something may cover it."""
         return self.graphics is not None and not self._covered and self.app.screen is self.screen
 
     def make_room(self, lines: int) -> None:
-        """So many lines of the window above the footer are covered."""
+        """Note that so many lines of the window above the footer are covered."""
         if self._covered != (lines > 0):
             self._covered = lines > 0
             self.redraw()
 
     def redraw(self) -> None:
-        """Draw in pixels or in characters, as it is now to be."""
+        """Draw in pixels or in characters, whichever applies now."""
         self._draw()
         self.repaint()
 
     @property
     def picture(self) -> Picture | None:
-        """The picture, and where on the screen it is to stand."""
+        """The picture, and its place on the screen."""
         if self._raster is None or not self._in_pixels:
             return None
         return Picture(self._at.translate((self.content_region.x, self.content_region.y + 1)), self._raster)
 
     def _draw(self) -> None:
-        """Make cells or a picture of the pixels, in the middle of their place."""
+        """Turn the pixels into cells or into a picture, centred in their place."""
         before, area = self._at, self._places.picture
         pixels = self.seen.pixels if self.seen is not None else None
         self._cells, self._at, self._raster = [], Region(), None
@@ -275,7 +275,7 @@ class ImageView(LinePanel):
         return slider(self.place, self._count, width, follows=self.follows)
 
     def _names(self, width: int, height: int) -> Iterator[Row]:
-        """The list at the left, from where the chosen one is in view."""
+        """The list at the left, scrolled so that the chosen name is in view."""
         shelves, here = self._shelves, self._shelf_at
         if not width:
             return
@@ -287,7 +287,7 @@ class ImageView(LinePanel):
 
     @property
     def _shelf_at(self) -> int:
-        """The place of the name that is meant."""
+        """The position of the chosen name."""
         item, wanted = self._item, Shelf(self.wanted.name, 0, self.wanted.is_text)
         meant = [place for place, one in enumerate(self._shelves) if one._replace(size=0) == wanted]
         found = [place for place, one in enumerate(self._shelves) if item is not None and _is_on(item, one)]
@@ -296,7 +296,7 @@ class ImageView(LinePanel):
     # -- keys
 
     def turn(self, by: int) -> None:
-        """See another one of this name; the last one is followed by those that come."""
+        """Show another one of this name; from the last one on, new ones are followed."""
         if self._later or self._is_of_another_name:
             self._later.append(partial(self._turn, by))
         else:
@@ -310,7 +310,7 @@ class ImageView(LinePanel):
             self._want(named if to == self._count - 1 else named._replace(after=item.number, by=to - seen.place))
 
     def choose(self, by: int) -> None:
-        """See those of another name, at the step that is in view."""
+        """Show another name, at the step that is in view."""
         if self._waits:
             self._later.append(partial(self._choose, by))
         else:
@@ -324,17 +324,17 @@ class ImageView(LinePanel):
             self._want(Wanted(shelves[to].name, shelves[to].is_text, step=step))
 
     def filter(self, pattern: str) -> None:
-        """Show only texts in which this is found, and what is called so."""
+        """Show only texts that match this, and items whose names do."""
         self.pattern, self._later, wanted = pattern, [], self.wanted
         self._want(Wanted(wanted.name, wanted.is_text, step=None if self.follows else self.step or 0.0))
 
     def scroll(self, by: int) -> None:
-        """Show lines further down (or up) of a long text."""
+        """Scroll a long text down (or up)."""
         self._top += by
         super().repaint()
 
     def to_edge(self, direction: int) -> None:
-        """The first or the newest one of this name."""
+        """Show the first or the newest one of this name."""
         self.turn(direction * self._count)
 
     def _want(self, wanted: Wanted) -> None:
@@ -344,7 +344,7 @@ class ImageView(LinePanel):
             self.repaint()
 
     def on_click(self, event: Click) -> None:
-        """A name chooses it, the slider an image."""
+        """A click on a name chooses the name, one on the slider an image."""
         at, y = self._places, event.y - 1
         if at.names and event.x < at.names and 0 <= y < at.picture.height:
             here = self._shelf_at

@@ -1,4 +1,4 @@
-"""What is said of an image in view: its place among the others, its step and size, what was measured by then. Pure."""
+"""The words about an image in view: its place among the others, its step and size, what was measured then. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...core.series.overview import measured_at, metrics_of
 from ..rows import EMPTY, Row, Span, clean, clip, cut, row, spread, width_of, wrap
 
 _LEAST_BESIDE, _MOST_NAME = 60, 28
-"""Columns from which on the names stand beside the image, and how long one is there."""
+"""From this width on, names are listed beside the image; and how wide that list is."""
 _LEAST_FOR_CAPTION, _LEAST_FOR_METRICS = 5, 9
 """Lines."""
 _LEAST_FOR_WORDS = 56
@@ -27,14 +27,14 @@ class Places(NamedTuple):
     """Where things are, in cells."""
 
     names: int
-    """Columns of the list of names at the left; 0: there is none."""
+    """Width of the list of names at the left; 0: there is none."""
     picture: Region
     caption: bool
     metrics: bool
 
 
 def places(width: int, height: int, shelves: tuple[Shelf, ...]) -> Places:
-    """What has room: first the image and the slider."""
+    """Divide the room; image and slider come first."""
     longest = max(
         (width_of(clean(name)) + len(str(count)) + 4 + 2 * is_text for name, count, is_text in shelves), default=0
     )
@@ -45,7 +45,7 @@ def places(width: int, height: int, shelves: tuple[Shelf, ...]) -> Places:
 
 
 def words_of(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, pattern: str) -> list[Row]:
-    """A text, with what was looked for, or what is said of an image that is not drawn."""
+    """A text with the matches of a search, or the words about an image that is not drawn."""
     if image.text is not None:
         lines = image.text.translate(_TABS).splitlines()
         return [
@@ -83,7 +83,7 @@ def caption(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, *, waits
 
 
 def measured(snapshot: RunSnapshot, step: float, width: int) -> Row:
-    """The metrics as they were last by a step."""
+    """The last values of the metrics up to a step."""
     told: list[Span] = [Span(" ")]
     for metric in metrics_of(snapshot):
         found = measured_at(metric, step)
@@ -93,7 +93,7 @@ def measured(snapshot: RunSnapshot, step: float, width: int) -> Row:
 
 
 def _marked(text: str, pattern: str) -> list[Span]:
-    """The text with what was looked for marked."""
+    """The text with the matches of a search marked."""
     spans, at = list[Span](), 0
     flags = re.IGNORECASE if pattern == pattern.lower() else 0
     for found in line_pattern(pattern, flags).finditer(text) if pattern else ():

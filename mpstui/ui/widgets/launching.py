@@ -1,4 +1,4 @@
-"""What a launch is made with and read before it starts: a field with few values, completion, the preview."""
+"""Parts of the launch form: a field with a few values, completion of paths, the preview of what would start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Choice(LinePanel, can_focus=True):
         self.value = value
 
     def action_turn(self, by: int) -> None:
-        """Take the next value, round and round."""
+        """Take the next value; after the last comes the first."""
         self.value = self.choices[(self.choices.index(self.value) + by) % len(self.choices)]
         self.repaint()
         self.post_message(self.Changed())
@@ -68,7 +68,7 @@ class Choice(LinePanel, can_focus=True):
 
 
 class Completion(Suggester):
-    """Offers the rest of a path behind what is typed; → takes it."""
+    """Offers the rest of a path after what is typed; → accepts it."""
 
     def __init__(self, complete: Callable[[str], Awaitable[str | None]]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -79,12 +79,12 @@ class Completion(Suggester):
 
 
 class LaunchPreview(WheelScrolled, LinePanel):
-    """Exactly what a launch would start: a panel that can be scrolled."""
+    """Exactly what a launch would start, in a panel that can be scrolled."""
 
     TITLE = "preview"
 
     def __init__(self, earlier: Callable[[str, int, int], list[Row]] = lambda profile, width, height: []) -> None:
-        """``earlier``: what became of a profile's runs, in lines of a width and no more of them than a height."""
+        """``earlier``: gives the lines about earlier runs of the profile, for a width and at most a height."""
         super().__init__()
         self.titled = True
         self._earlier = earlier
@@ -94,7 +94,7 @@ class LaunchPreview(WheelScrolled, LinePanel):
         self._top = 0
 
     def show(self, preview: Preview | None, error: ReportedError | None = None) -> None:
-        """A new preview; with an error, or while its machine is asked, the last good one stays below that."""
+        """Show a new preview; with an error, or while its machine is asked, above the last good one."""
         self._asking = preview.host or "" if preview is not None and preview.is_asked_for else ""
         if self._asking and self.preview is not None and self.preview.host != self._asking:
             self.preview = None
@@ -104,7 +104,7 @@ class LaunchPreview(WheelScrolled, LinePanel):
 
     @property
     def runs(self) -> int:
-        """How many runs would be started with these values: several where an argument is swept."""
+        """How many runs these values would start: several if an argument is swept."""
         return max(1, len(self.preview.runs)) if self.preview else 1
 
     def scroll_rows(self, by: int) -> None:
@@ -132,11 +132,11 @@ class LaunchPreview(WheelScrolled, LinePanel):
 def preview_rows(
     preview: Preview | None, error: ReportedError | None, width: int, *, asking: str = "", reasons: bool = True
 ) -> list[Row]:
-    """Command, environment with its reasons, doubts and warnings; a mistake in the form stands before all that.
+    """Command, environment with its reasons, doubts and warnings; a mistake in the form comes before all that.
 
     Args:
         asking: the machine that has not answered yet what these values would start; the preview is of earlier ones.
-        reasons: where not, for want of room, what is doubtful is still told.
+        reasons: give them; without, for lack of room, only what is doubtful is explained.
     """
     lines: list[Row] = []
     if error:
@@ -188,7 +188,7 @@ def _environment(preview: Preview, width: int, *, reasons: bool) -> list[Row]:
 
 
 def _elsewhere(preview: Preview, width: int) -> list[Row]:
-    """The other machine that it starts on, and what is sent there."""
+    """The other machine on which it starts, and what is sent there."""
     if preview.host is None:
         return []
     told = [line for text in preview.travels for line in _marked("  ", "", text, "dim", width, 4)]
@@ -196,7 +196,7 @@ def _elsewhere(preview: Preview, width: int) -> list[Row]:
 
 
 def _marked(mark: str, mark_role: str, text: str, role: str, width: int, most: int) -> list[Row]:
-    """``text`` in at most so many lines; a mark before the first of them, blanks before the others."""
+    """``text`` in at most so many lines, the first one after a mark, the others after blanks."""
     lines = wrap(clean(text, 4000), width - len(mark) - 1, most)
     return [row((" " * len(mark) if place else mark, mark_role), (line, role)) for place, line in enumerate(lines)]
 
@@ -227,7 +227,7 @@ class FieldLabel(LinePanel):
         super().__init__()
         self._text = clean(text, 100)
         self.changed = False
-        """Whether the field is other than it was."""
+        """Whether the field has been changed."""
 
     def rows(self, width: int, height: int) -> list[Row]:
         here = isinstance(self.parent, Widget) and self.parent.has_focus_within
@@ -236,4 +236,4 @@ class FieldLabel(LinePanel):
 
 
 class Fields(VerticalScroll, can_focus=False, inherit_bindings=False):
-    """The fields, as many as there is room for; its keys are the form's: arrows go to the next one."""
+    """As many fields as there is room for; its keys are those of the form: arrows go to the next field."""

@@ -1,4 +1,4 @@
-"""The machine in one line: processor, accelerator, memory, heat, with the last minute; what is unknown is left out."""
+"""The machine in one line: processor, accelerator, memory, heat and their last minute; what is unknown is left out."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from ...core.telemetry.model import SystemSample
 
 REMEMBERED, APART_SECONDS = 5, 10.0
-"""So many samples of the past are kept, so far apart."""
+"""How many past samples are kept, and how many seconds apart."""
 _GIB = 1 << 30
 _TIGHT = 90.0
-"""Percent of memory from which on it is coloured; how far a run is from its limit is the memory panel's to say."""
+"""Percent of memory from which on it is coloured; how far a run is from its limit is shown by the memory panel."""
 
 
 class Meter(NamedTuple):
@@ -23,10 +23,10 @@ class Meter(NamedTuple):
 
     label: str
     share: Callable[[SystemSample], float | None]
-    """Percent of what there is."""
+    """Percent of the whole."""
     text: Callable[[SystemSample, float], str]
     worth: int
-    """Where there is no room for all, those of little worth go."""
+    """If there is not enough room, quantities of little worth are left out."""
 
 
 def _gpu(sample: SystemSample) -> float | None:
@@ -55,7 +55,7 @@ METERS = (
 
 
 def remember(past: tuple[SystemSample, ...], sample: SystemSample) -> tuple[SystemSample, ...]:
-    """The past with a new sample, which takes the place of the newest in the same ten seconds."""
+    """The past with a new sample, which replaces one taken within the same ten seconds."""
     same = bool(past) and past[-1].time // APART_SECONDS == sample.time // APART_SECONDS
     return (*(past[:-1] if same else past), sample)[-REMEMBERED:]
 
@@ -72,7 +72,7 @@ def machine_strip(past: Sequence[SystemSample], width: int) -> tuple[Span, ...]:
 
 
 def _parts(past: Sequence[SystemSample]) -> Iterator[tuple[int, tuple[Span, ...]]]:
-    """What is known, each with its worth."""
+    """The known quantities, each with its worth."""
     now = past[-1]
     yield 0, (Span(f"{clean(now.host or platform.node().partition('.')[0], 20)}  ", "faint"),)
     for meter in METERS:

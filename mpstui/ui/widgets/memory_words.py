@@ -1,4 +1,4 @@
-"""What the memory panel says: how far from the limit, every amount with its past, what clearing gives, energy.
+"""What the memory panel says: how far the run is from its limit, each amount over time, what clearing frees, energy.
 
 On unified memory allocator, driver, processes and machine are different questions with different answers, so each has
 its own line and none is guessed from another; what is unknown is n/a with its reason.
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 WARN_SHARE, BAD_SHARE = 0.85, 0.95
 _SOON_SECONDS = 15 * 60
 _LEAST_SWAP_BYTES = 2**30
-"""A swap of less fills no strip: a few megabytes are on every machine."""
+"""Less swap than this is not drawn: a few megabytes are in use on every machine."""
 _MUCH_LATER = 15.0
-"""Seconds by which the newest heartbeat is younger than the last recorded sample, if nobody has looked since."""
+"""If the newest heartbeat is so many seconds younger than the last recorded sample, nobody has looked since."""
 _LEVELS = {"normal": 0.0, "warn": 0.5, "critical": 1.0}
 _LEVEL_ROLES = {"warn": "warn", "critical": "bad"}
 _NOT_READ = "the machine is being read"
@@ -38,24 +38,24 @@ class Amount:
     label: str
     importance: int
     value: str
-    """The present in words."""
+    """The current amount in words."""
     past: str = ""
     """The field of a :class:`MemoryPoint` that holds its past."""
     top: float | None = None
-    """What fills the strip; None: the highest that was."""
+    """The amount that fills the strip; None: the highest in it."""
     role: str = ""
     share: float | None = None
-    """Of the limit that can end the run, now."""
+    """Share of the limit that can end the run, now."""
     note: str = ""
     short_note: str = ""
-    """In place of the note where that does not fit beside the curve."""
+    """Replaces the note if that does not fit beside the curve."""
     note_role: str = "dim"
     reason: str = ""
-    """Why the value is unknown, or what it is; said where no curve is drawn."""
+    """Why the value is unknown, or what it is; shown if no curve is drawn."""
     words: tuple[Span, ...] = ()
-    """In place of note and reason."""
+    """Replaces note and reason."""
     grows: bool = False
-    """Whether its strip is worth more than one line."""
+    """Whether its strip deserves more than one line."""
 
     def at(self, point: MemoryPoint) -> float | None:
         value = getattr(point, self.past) if self.past else None
@@ -84,7 +84,7 @@ def tone(share: float | None, calm: str = "") -> str:
 
 
 def ranks(snapshot: RunSnapshot) -> Iterator[tuple[Span, ...]]:
-    """A line for each rank of a training of several: where it is, what its device holds, how old that is."""
+    """A line for each rank of a training with several: its step, what its device holds, and how old that is."""
     for beat in snapshot.ranks:
         held = beat.memory.allocated if beat.memory.driver is None else beat.memory.driver
         age = max(0.0, snapshot.seen - beat.time)
@@ -125,7 +125,7 @@ def _why_no_headroom(facts: RunFacts) -> str:
 
 
 def _countdown(found: Headroom, seconds: float, where: Span) -> tuple[Span, ...]:
-    """No more exact than it is known: ``limit in 40 s``, ``12 min``, ``5 h``."""
+    """Rounded to what can be known: ``limit in 40 s``, ``12 min``, ``5 h``."""
     about = f"{max(5, round(seconds / 5) * 5)} s" if seconds < 60 else f"{round(seconds / 60)} min"
     about = about if seconds < 7200 else f"{round(seconds / 3600)} h"
     role = "bad strong" if seconds < _SOON_SECONDS else "warn strong"
@@ -136,7 +136,7 @@ def _countdown(found: Headroom, seconds: float, where: Span) -> tuple[Span, ...]
 
 
 def _of(used: float, limit: float) -> str:
-    """``7.2 of 21.3 GiB``: a common unit is written once."""
+    """``7.2 of 21.3 GiB``: a unit that both have is written once."""
     one, other = shown.size(used), shown.size(limit)
     number, _, unit = one.partition(" ")
     return f"{number if other.endswith(unit) and unit else one} of {other}"
@@ -146,7 +146,7 @@ def _of(used: float, limit: float) -> str:
 
 
 def amounts(facts: RunFacts) -> Iterator[Amount]:
-    """All of them, from the allocator outwards to the machine."""
+    """All amounts, from the allocator outwards to the machine."""
     course = facts.telemetry.memory if facts.telemetry else ()
     now = course[-1] if course else None
     yield from _device(facts, now)
@@ -191,7 +191,7 @@ def _device(facts: RunFacts, now: MemoryPoint | None) -> Iterator[Amount]:
 
 
 def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
-    """What the processes take; where no footprint is known, their resident memory."""
+    """The memory of the processes: their footprint or, if that is unknown, what is resident."""
     snapshot, tree, memory = facts.snapshot, facts.tree, facts.snapshot.numbers.memory
     now = course[-1] if course else None
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
@@ -211,7 +211,8 @@ def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
 
 
 def _machine(facts: RunFacts, course: Sequence[MemoryPoint], now: MemoryPoint | None) -> Iterator[Amount]:
-    """Memory, swap and pressure: of an ended run as last recorded; without a record those of now, which say so."""
+    """Memory, swap and pressure of the machine: for an ended run as last recorded; without a record those of now, and
+    marked so."""
     system, active = facts.system, facts.snapshot.state.active
     why = system.why_unknown if system else lambda name: _NOT_READ
     suffix = "" if active or now is not None else " now"
@@ -255,7 +256,7 @@ def _first(*values: int | None) -> int | None:
 
 
 def why_no_device(facts: RunFacts) -> str:
-    """Why nothing is known of the device's memory."""
+    """Why nothing is known about the device's memory."""
     if facts.snapshot.numbers.device.type == "cpu":
         return "it runs on the CPU"
     if not facts.snapshot.is_ours or not facts.beats:
@@ -267,7 +268,7 @@ def why_no_device(facts: RunFacts) -> str:
 
 
 def loads(facts: RunFacts) -> Iterator[Amount]:
-    """How busy processor and accelerator are and were, where anything tells it."""
+    """How busy processor and accelerator are and were, as far as anything tells."""
     system, course = facts.system, facts.telemetry.memory if facts.telemetry else ()
     cards = [gpu.busy_percent for gpu in system.gpus if gpu.busy_percent is not None] if system else []
     now = {"gpu_percent": max(cards, default=None), "cpu_percent": system.cpu_percent if system else None}
@@ -290,7 +291,7 @@ def others(facts: RunFacts, one_line: bool) -> Iterator[Amount]:
 
 
 def _cache(facts: RunFacts) -> Amount:
-    """How much clearing can free; after the key was pressed, how much it freed."""
+    """How much clearing can free or, once the key was pressed, how much it freed."""
     done, memory = facts.cleared, facts.snapshot.numbers.memory
     can_free: int | None = None
     if memory.allocated is not None and memory.driver is not None:
@@ -310,7 +311,7 @@ def _cache(facts: RunFacts) -> Amount:
 
 
 def _cards(facts: RunFacts) -> Iterator[Amount]:
-    """A line a card, the first with the machine's load and heat; without cards the machine alone."""
+    """A line for each card, the first with the machine's load and heat; without cards, only the machine."""
     system = facts.system
     if system is None:
         return
@@ -335,7 +336,7 @@ def _cards(facts: RunFacts) -> Iterator[Amount]:
 
 
 def _energy(facts: RunFacts, one_line: bool) -> list[tuple[str, str, str]]:
-    """Label, amount and the rest: what it cost, of which share of the run it is, and what an epoch takes."""
+    """Label, amount and the rest: what it cost, for which share of the run it was measured, and what an epoch takes."""
     energy = facts.telemetry.energy if facts.telemetry else None
     if energy is None:
         return [("energy", shown.UNKNOWN, _why_no_energy(facts))]

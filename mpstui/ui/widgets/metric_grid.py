@@ -1,4 +1,4 @@
-"""All metrics of a run as small charts beside each other: as many as fit well on a page, one cursor through all."""
+"""All metrics of a run as a grid of small charts, as many on a page as fit well, with one cursor through all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
 
 
 class MetricGrid(PixelPanel):
-    """Pages of charts; only those in view are drawn, and of those only what has changed."""
+    """Pages of charts; only charts in view are drawn, and of these only what has changed."""
 
     def __init__(self, *, blocks: bool, focus: str = "") -> None:
         super().__init__()
@@ -44,9 +44,9 @@ class MetricGrid(PixelPanel):
         self._names: list[str] = []
         self._thin: dict[str, tuple[SeriesView, int, SeriesView]] = {}
         self._cells: dict[str, tuple[tuple[object, ...], list[Row], Frame | None]] = {}
-        """What was drawn below the title of each chart, without a cursor, and where things are there."""
+        """What was last drawn below the title of each chart, without a cursor, and where things are in it."""
         self._rasters: dict[str, Raster] = {}
-        """The curves of each chart where they are shown in pixels."""
+        """The curves of each chart in pixels, if they are shown so."""
         self._places: dict[str, Region] = {}
         """Of those in view, from the first cell of the panel."""
 
@@ -79,7 +79,7 @@ class MetricGrid(PixelPanel):
         return self._names.index(self.focus_name) if self.focus_name in self._names else 0
 
     def move(self, columns: int, lines: int) -> None:
-        """Give the focus to a neighbour; beyond the edge of a page comes the next one."""
+        """Move the focus to a neighbouring chart; beyond the edge of a page, to the next page."""
         across = arrangement(len(self._names), *self.rows_size)[0]
         target = self._at + columns + lines * across
         if 0 <= target < len(self._names):
@@ -105,7 +105,7 @@ class MetricGrid(PixelPanel):
             self.repaint()
 
     def drop_cursor(self) -> bool:
-        """Back to now; whether there was a cursor."""
+        """Remove the cursor; True if there was one."""
         was, self._cursor = self._cursor, None
         self.repaint()
         return was is not None
@@ -158,7 +158,7 @@ class MetricGrid(PixelPanel):
         return tuple(Picture(area.translate(at), self._rasters[name]) for name, area in self._places.items())
 
     def _cell(self, name: str, width: int, height: int) -> list[Row]:
-        """A chart below its title; what it was drawn from last time is not drawn again."""
+        """A chart below its title; not drawn again if nothing has changed."""
         data, here = self._data(name), name == self.focus_name
         if data is None:
             return [EMPTY] * height
@@ -233,7 +233,7 @@ class MetricGrid(PixelPanel):
         return chart_data(self._snapshot, name) if self._snapshot is not None else None
 
     def _extent(self, data: ChartData) -> tuple[float, float] | None:
-        """Charts of steps share one axis, so that the cursor has one place; its end moves by a few cells."""
+        """Charts over steps share one axis, so that the cursor has one place; its end moves a few cells at a time."""
         series = self._snapshot.series.values() if self._snapshot is not None and data.axis == "step" else data.curves
         ends = [x for view in series if view.axis == data.axis and len(view.x) for x in (view.x[0], view.x[-1])]
         known = [x for x in ends if isfinite(x)]
@@ -293,14 +293,14 @@ class MetricGrid(PixelPanel):
 
 
 def names_of(snapshot: RunSnapshot, pattern: str = "") -> list[str]:
-    """The metrics that have a chart, in the order of the table: validation is drawn over its training."""
+    """The metrics that have a chart, in the order of the table; validation is drawn over the training curve."""
     over = validations(snapshot)
     drawn = (over.get(one.name, one.name) for one in metrics_of(snapshot, pattern) if one.view is not None)
     return list(dict.fromkeys(drawn))
 
 
 def arrangement(count: int, width: int, height: int) -> tuple[int, int]:
-    """Charts across and down: all of them where they fit, as even in shape as can be; else as many as can be read."""
+    """How many charts across and down: all of them if they fit, evenly shaped; else as many as can be read."""
     most_across, most_down = max(1, (width + 1) // (_WIDTH + 1)), max(1, height // _HEIGHT)
     if count >= most_across * most_down:
         return most_across, most_down
@@ -321,7 +321,7 @@ def _beside(parts: Sequence[Row], width: int) -> Row:
 
 
 def _crossed(line: Row, column: int) -> Row:
-    """A line of a chart with the cursor in it, where no curve is."""
+    """A line of a chart with the cursor drawn where no curve is."""
     spans, at = [], 0
     for span in line.spans:
         place, end = column - at, at + len(span.text)
@@ -336,7 +336,7 @@ def _crossed(line: Row, column: int) -> Row:
 
 
 def _near(curve: SeriesView, space: Frame, cursor: float) -> SeriesView:
-    """The part of a curve around a cell: what is read there depends on nothing else."""
+    """The part of a curve around a cell, which alone decides what is read there."""
     cell = 2 * space.x.span / max(1, space.columns - 1)
     first = max(0, bisect_left(curve.x, cursor - cell) - 2)
     last = bisect_left(curve.x, cursor + cell) + 2

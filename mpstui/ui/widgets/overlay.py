@@ -1,4 +1,4 @@
-"""The curves of several runs over one axis: placed, drawn over each other, and each named on its own line. Pure."""
+"""The curves of several runs over one axis: placed, drawn over each other, and each labelled on its line. Pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..theme import RUN_ROLES
 
 AXES = ("step", "epoch", "time")
 LABELS = "123456789abcdefghijk"
-"""The name of each run on its curve, in one cell."""
+"""The labels of the runs on their curves, one cell each."""
 _LABEL_EVERY = 28
 """Cells between two labels on one curve."""
 _DASHES = DOTTED, (8, 4), (1, 3), (3, 3)
-"""Without colours, a label between two others says which curve it belongs to."""
+"""Cells between two labels without colours, where labels must show which curve is which."""
 
 
 _PLACED: WeakKeyDictionary[SeriesView, dict[object, SeriesView | None]] = WeakKeyDictionary()
 _ENDS: WeakKeyDictionary[SeriesView, SeriesView] = WeakKeyDictionary()
 _DRAWN: WeakKeyDictionary[SeriesView, tuple[object, Canvas]] = WeakKeyDictionary()
-"""What was made of each curve: twenty of them are not placed, measured and drawn again for a key or one new point."""
+"""What was computed of each curve: twenty are not placed, measured and drawn again for a key or one new point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Overlay(ChartData):
 
     runs: tuple[SeriesView | None, ...] = ()
     hidden: frozenset[int] = frozenset()
-    """Places of the runs that are not drawn."""
+    """Positions of the runs that are hidden."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -60,7 +60,8 @@ def overlay(
 def _placed(
     curve: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tuple[str, float] | None
 ) -> SeriesView | None:
-    """The compared values over an axis, without their extremes; None where there are none. The same while they are."""
+    """The compared values over an axis, without their extremes; None if there are none. Unchanged ones stay the same
+    object."""
     if curve is None:
         return None
     steps, made = steps_per_epoch(snapshot), _PLACED.setdefault(curve, {})
@@ -98,7 +99,7 @@ def best_axis(snapshots: Sequence[RunSnapshot], metric: str = "loss") -> str:
 
 
 def overlay_frame(data: Overlay, view: ChartView, width: int, height: int) -> Frame | None:
-    """The axes of a chart of ``height`` lines. Of a whole curve its ends decide, its least and its greatest value."""
+    """The axes of a chart of ``height`` lines; for a whole curve, its ends and its extremes decide."""
     if view.left is None and view.right is None:
         data = replace(data, runs=tuple(one and _ends(one) for one in data.runs))
     return frame(data, view, width, height + 1)  # a frame leaves a line for the legend
@@ -125,7 +126,7 @@ def draw_overlay(
     bare: bool = False,
     colours: bool = True,
 ) -> list[Row]:
-    """The chart without a legend, of ``height`` lines; empty where there is nothing to draw or no place for it.
+    """The chart without a legend, in ``height`` lines; empty if there is nothing to draw or no room for it.
 
     Args:
         first: the place of the run that is drawn over the others.

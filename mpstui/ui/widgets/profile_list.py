@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _NAME, _ORIGIN, _TITLE = 18, 9, 34
 _LEAST_DESCRIPTION = 40
-"""Cells from which on every profile is described in its line."""
+"""From this width on, every profile is described in its line."""
 
 
 class Opened(Message):
-    """The selected profile is to be launched."""
+    """The selected profile was chosen for a launch."""
 
 
 class ProfileList(WheelScrolled, LinePanel):
     """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
 
     def __init__(self, entries: Sequence[ProfileEntry], runs: Sequence[RunSnapshot] = (), now: float = 0.0) -> None:
-        """``runs``: all that are known, of which those of the selected profile are shown as they were at ``now``."""
+        """``runs``: all known runs; those of the selected profile are shown, as they were at ``now``."""
         super().__init__()
         self.entries = entries
         self._some = bool(entries)
@@ -44,7 +44,7 @@ class ProfileList(WheelScrolled, LinePanel):
         return self.entries[self.index] if self.entries else None
 
     def show(self, entries: Sequence[ProfileEntry]) -> None:
-        """Show other profiles; the selected one stays selected if it is among them."""
+        """Show other profiles; the selection stays if it is among them."""
         before, self.entries = self.selected, entries
         self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
         self.repaint()
@@ -89,7 +89,7 @@ class ProfileList(WheelScrolled, LinePanel):
         return drawn if left < 1 else [*drawn, EMPTY, *self._known_of(entry, width, left)]
 
     def _known_of(self, entry: ProfileEntry, width: int, height: int) -> list[Row]:
-        """What the selected profile starts, and what became of it before."""
+        """What the selected profile starts, and how its earlier runs went."""
         told = [("command", entry.command), ("arguments", entry.arguments), ("sweep", entry.sweep)]
         lines = []
         for label, text in told:
@@ -101,7 +101,7 @@ class ProfileList(WheelScrolled, LinePanel):
 
 
 def profile_row(entry: ProfileEntry, width: int, *, selected: bool, described: bool = False) -> Row:
-    """One profile: what it is launched by, where it is from, its title, and in a wide line what it does."""
+    """One profile: the name to launch it by, where it comes from, its title and, in a wide line, what it does."""
     title = clean(entry.title, 200)
     parts = (
         Span("▌" if selected else " ", "key"),

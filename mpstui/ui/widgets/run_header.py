@@ -1,4 +1,4 @@
-"""Above the panels of a run: who it is and how it is, and how far."""
+"""The lines above the panels of a run: which run it is, how it is doing, and how far it is."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 _ROOM_FOR_BOTH = 70
-"""Columns from which on a line has place for two remarks, or for the counts of steps and epochs."""
+"""From this width on, a line has room for two remarks, or for the counts of steps and epochs."""
 _NOTE = 14
-"""Cells of a remark behind a bar."""
+"""Cells of a remark after a bar."""
 _DOT = Span("  ·  ", "faint")
 
 
@@ -56,7 +56,7 @@ def _title(snapshot: RunSnapshot, width: int, past: Sequence[SystemSample]) -> R
 
 
 def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
-    """As many as fit, the most important first."""
+    """As many remarks as fit, the most important first."""
     wanted, device, data = snapshot.device_asked, snapshot.numbers.device.type, snapshot.numbers.data
     age, whole_age = _ages(snapshot, now)
     facts = (
@@ -87,7 +87,7 @@ def device_text(snapshot: RunSnapshot) -> str:
 
 
 def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
-    """How long the attempt has been running, or ran; and where there were others, how long it all took."""
+    """How long the attempt has been running, or ran; if there were others, also how long all of them took."""
     started, ended = snapshot.started, snapshot.ended
     if started is None:
         return "", ""
@@ -101,9 +101,9 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
 
 
 def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
-    """How far within the epoch and in all; of a run that goes on also how fast, and how long still.
+    """How far within the epoch and in all; if the run goes on, also how fast and how much longer.
 
-    One line tells of both where nobody knows how far the epoch is, and there is room. One that ended without a total
+    One line shows both if the progress within the epoch is unknown and there is room. A run that ended without a total
     has no bars.
 
     Args:
@@ -152,7 +152,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
 
 
 def _which(epoch: str, note: str, width: int) -> Row:
-    """The epoch, if its progress is not known: an empty bar would say nothing."""
+    """The epoch alone, if the progress within it is unknown: an empty bar would say nothing."""
     told = fit(epoch, max(width_of(epoch) + 2, width - _NOTE - 3 - _LABEL))
     return row(*clip((Span(" "), Span(fit("epoch", _LABEL), "dim"), Span(told), Span(note, "dim")), width))
 

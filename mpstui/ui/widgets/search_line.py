@@ -1,4 +1,4 @@
-"""A line to type a search in. What is searched stays in view, and follows each key."""
+"""A line to type a search in; what is searched stays in view and follows each key."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class LineWords(LinePanel):
 
 
 class SearchLine(Horizontal):
-    """Hidden until it is opened, and then in place of the footer. Keys that follow at once are its own.
+    """Hidden until it is opened, then in place of the footer. Keys typed right after it was opened go to it.
 
-    What it is made of comes when it is opened first: each start of the screen would pay 8 ms for it.
+    Its widgets are made when it is first opened: otherwise each start of the screen would take 8 ms longer.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,7 +77,7 @@ class SearchLine(Horizontal):
         return self._field is not None and self.screen.focused is self._field
 
     def open(self, text: str = "") -> None:
-        """Show it, and take the keys from now on; what is typed replaces ``text``."""
+        """Show it and take the keys from now on; what is typed replaces ``text``."""
         if self._field is None:
             from .text_field import TextField
 
@@ -146,7 +146,7 @@ class FilterLine(SearchLine):
         self._changed()
 
     def drop(self) -> bool:
-        """Look for nothing; False where nothing was looked for."""
+        """Drop the search; False if there was none."""
         there, self.wanted = self.display, None
         if self._field is not None:
             self._field.value = ""
@@ -154,6 +154,6 @@ class FilterLine(SearchLine):
         return there
 
     def show(self, count: int, total: int, things: str) -> None:
-        """So many of all match."""
+        """Show how many of all match."""
         mistake = self.wanted.mistake if self.wanted else ""
         self._count.tell(mistake or f"{count} of {total} {things}", "warn" if mistake else "dim")

@@ -1,4 +1,4 @@
-"""Names in less room than they need, of which none can be taken for another one. Pure."""
+"""Names shortened so that no two of them look the same. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from ..rows import fit, width_of
 
 LEAST_NAME = 5
-"""Cells of its beginning that stay in view, and are worth more than what may stand beside it."""
+"""Cells of a name's beginning that are always shown, and come before anything that may stand beside it."""
 
 
 class ShortNames:
-    """How to shorten the names that stand below each other."""
+    """How to shorten the names of a column."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
@@ -19,7 +19,7 @@ class ShortNames:
         """By width and name cut to it: the words that all names share which are cut to the same."""
 
     def of(self, name: str, width: int) -> str:
-        """The name in at most so many cells: its beginning, then the part that differs among names that begin alike."""
+        """The name in at most ``width`` cells: its beginning, then the part in which names that begin alike differ."""
         if width_of(name) <= width or width <= LEAST_NAME:
             return name
         if width not in self._common:

@@ -1,4 +1,4 @@
-"""A line to type in that shows what a value holds and lets none of it reach the terminal as a command."""
+"""A line to type in that shows every character of its value and lets none reach the terminal as a command."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .lines import LetterTaker
 
 
 class TextField(LetterTaker, Input):
-    """Textual's input writes control characters of its value as they are; here they are seen, and kept in the value."""
+    """Textual's input, except that control characters are shown, not written as they are; the value keeps them."""
 
     entered: Callable[[str], object] | None = None
     """Is told the value by enter, before the next key is looked at; None: a message tells it when it can."""
 
     def take(self, character: str) -> None:
-        """Put a character in place of what is selected, or at the cursor.
+        """Put a character in place of the selection, or at the cursor.
 
-        Where it comes before the news that the field has the focus, it takes the place of all that is in the field, as
-        any other would, and is not itself selected by that news.
+        If it comes before the news that the field has the focus, it replaces all that is in the field, as any other
+        would, and is not itself selected by that news.
         """
         if not self.has_focus and self.select_on_focus:
             self.select_on_focus = False
