@@ -167,6 +167,7 @@ def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Mac
 
 
 def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
+    """Whether the run has a checkpoint of its own from after ``moment``, Unix seconds."""
     found = checkpoints.split_by_owner(run, template_of(spec, status)).own
     return moment is not None and any(item.time >= moment for item in found)
 
@@ -203,11 +204,11 @@ def launch(
 ) -> Attempt | SpawnFailed:
     """Record what is about to be started, then start it.
 
-    Args:
-        kept: descriptors of the queue's locks; the trainer keeps them locked even if this supervisor dies.
-
     The status says "starting" before there is a process, and the process itself records its identity before it
     becomes the program: there is no moment in which a trainer runs that no record names.
+
+    Args:
+        kept: descriptors of the queue's locks; the trainer keeps them locked even if this supervisor dies.
     """
     _write_launch(run, spec, plan, command, journal, machine)
     try:
