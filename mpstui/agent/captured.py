@@ -10,22 +10,27 @@ from typing import Any
 class CapturedSteps:
     """Remembers which optimizers' steps are in which graph."""
 
-    def __init__(self, torch: Any, stepped: Callable[[Any], None]) -> None:
+    def __init__(self, stepped: Callable[[Any], None]) -> None:
         """``stepped`` is called for each step that a replay has made."""
-        self._cuda = torch.cuda
         self._stepped = stepped
+        self.is_capturing = False
+        """Work is being recorded into a graph: reading a number back now would end the program."""
         self._captured: list[weakref.ref[Any]] = []
         self._replayed: weakref.WeakKeyDictionary[Any, list[weakref.ref[Any]]] = weakref.WeakKeyDictionary()
 
-    def is_capturing(self) -> bool:
-        """Whether work is being recorded into a graph: reading a number back now would end the program."""
-        return bool(self._cuda.is_initialized() and self._cuda.is_current_stream_capturing())
+    def after_begin(self, result: Any, graph: Any, *args: Any, **kwargs: Any) -> None:
+        """After ``CUDAGraph.capture_begin``."""
+        self.is_capturing, self._captured = True, []
 
     def take(self, optimizer: Any) -> None:
         """Note that this optimizer's step is part of the graph being captured."""
         self._captured.append(weakref.ref(optimizer))
 
-    def after_capture(self, result: Any, graph: Any) -> None:
+    def before_end(self, graph: Any) -> None:
+        """Before ``CUDAGraph.capture_end``, which fails if anything in the graph has."""
+        self.is_capturing = False
+
+    def after_end(self, result: Any, graph: Any) -> None:
         """After ``CUDAGraph.capture_end``."""
         if self._captured:
             self._replayed[graph], self._captured = self._captured, []

@@ -13,7 +13,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ..wire import rundir, storage
 from . import frameworks
@@ -77,7 +77,8 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(torch, "serialization"), "load", None, watch.steps.loaded),
         (_found(torch, "serialization"), "save", watch.before_save, watch.after_save),
         (sys.modules.get("shutil"), "copyfile", None, watch.written.after_copy),  # loaded by torch
-        (_found(torch, "cuda.CUDAGraph"), "capture_end", None, watch.captured.after_capture),
+        (_found(torch, "cuda.CUDAGraph"), "capture_begin", None, watch.captured.after_begin),
+        (_found(torch, "cuda.CUDAGraph"), "capture_end", watch.captured.before_end, watch.captured.after_end),
         (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.captured.after_replay),
         (_found(data, "DataLoader"), "__iter__", None, watch.passes.begun),
         (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", watch.before_fetch, watch.after_fetch),
@@ -99,20 +100,34 @@ def imported(module: Any) -> None:
 
 def _wrap(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
     if hasattr(owner, name):
-        hooks = [hook and watch.guarded(hook) for hook in (before, after)]
-        setattr(owner, name, watched(getattr(owner, name), *hooks))
+        setattr(owner, name, watched(getattr(owner, name), watch, before, after))
 
 
-def watched(original: Any, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None) -> Any:
+class Guest(Protocol):
+    """Whoever looks on, until its first failure."""
+
+    is_off: bool
+
+    def give_up(self, error: Exception) -> None:
+        """Be off from now on."""
+
+
+def watched(
+    original: Any, guest: Guest, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None
+) -> Any:
     """``original``, with ``before`` called first with the same arguments, and ``after`` last with result and arguments.
 
-    Neither may raise anything. In every other respect it passes for the original: in name and signature, in tracebacks,
-    in the line that a warning is attributed to, and in what a compiler makes of it.
+    Their first exception switches the guest off for good: it must never harm the program. In every other respect the
+    function passes for the original: in name and signature, in tracebacks, in the line that a warning is attributed to,
+    and in what a compiler makes of it.
     """
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if before is not None:
-            before(*args, **kwargs)
+        if before is not None and not guest.is_off:
+            try:
+                before(*args, **kwargs)
+            except Exception as failure:  # noqa: BLE001 - see above
+                guest.give_up(failure)
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
@@ -120,8 +135,11 @@ def watched(original: Any, before: Callable[..., None] | None = None, after: Cal
                 error.__traceback__ = error.__traceback__.tb_next
                 _handle_as_it_is(error)
             raise
-        if after is not None:
-            after(result, *args, **kwargs)
+        if after is not None and not guest.is_off:
+            try:
+                after(result, *args, **kwargs)
+            except Exception as failure:  # noqa: BLE001 - see above
+                guest.give_up(failure)
         return result
 
     wrapped.__code__ = _passed_over(wrapped.__code__)

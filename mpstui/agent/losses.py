@@ -72,6 +72,8 @@ class Losses:
         self._unscaled: Any = None
         self._sites: dict[tuple[int, int], _Root] = {}
         self._codes: list[Any] = []  # kept alive: their ids are keys
+        self._depth = 1
+        """Frames from ours to the newest place."""
         self._roots: dict[tuple[str, str, str], _Root] = {}
         self._several: dict[str, _Root] = {}
         self._last: _Root | None = None
@@ -102,10 +104,7 @@ class Losses:
             return
         if unscaled is not None:
             grad_fn = grad_fn.next_functions[0][0] or grad_fn
-        frame: Any = sys._getframe(1)
-        while frame.f_back is not None and _is_library(frame.f_globals.get("__name__")):
-            frame = frame.f_back
-        root = self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn)
+        root = self._root_of(grad_fn)
         if root is not self._last:
             if root.value is not None and self._last is not None:  # they alternate, and do not follow one another
                 self._several.update({self._last.name: self._last, root.name: root})
@@ -148,6 +147,24 @@ class Losses:
         if root is None or root.value is None:
             return None, {}
         return root.loss(), {"loss_sum": float(root.value.item())} if root.is_sum else {}
+
+    def _root_of(self, grad_fn: Any) -> _Root:
+        """The place in the program that calls backward: the innermost frame that is no library's.
+
+        Usually it lies as deep as last time, so that no frame between it and this one need be made into an object. No
+        frame further out is taken for it: those stand at the instructions of other calls.
+        """
+        try:
+            frame: Any = sys._getframe(self._depth)
+        except ValueError:  # the stack is less deep
+            frame = None
+        if frame is not None and (known := self._sites.get((id(frame.f_code), frame.f_lasti))) is not None:
+            return known
+        frame, depth = sys._getframe(1), 1
+        while frame.f_back is not None and _is_library(frame.f_globals.get("__name__")):
+            frame, depth = frame.f_back, depth + 1
+        self._depth = depth
+        return self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn)
 
     def _new_site(self, frame: Any, grad_fn: Any) -> _Root:
         """Places in one function that pass the same variable count as one: `no_sync` makes a program write it twice."""

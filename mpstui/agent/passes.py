@@ -13,7 +13,8 @@ _MOST_OFTEN = 100
 class _Pass:
     """One iteration over a loader."""
 
-    def __init__(self, loader: Any, torch: Any) -> None:
+    def __init__(self, iterator: Any, loader: Any, torch: Any) -> None:
+        self.iterator = weakref.ref(iterator)
         self.length: int | None = None
         self.is_endless = False
         self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
@@ -65,14 +66,14 @@ class Passes:
 
     def begun(self, iterator: Any, loader: Any) -> None:
         """After ``DataLoader.__iter__``."""
-        self._known[iterator] = _Pass(loader, self._torch)
+        self._known[iterator] = _Pass(iterator, loader, self._torch)
 
     def fetched(self, batch: Any, iterator: Any) -> bool:
         """After ``__next__`` of its iterator: whether a pass begins where another had come to its end."""
-        found = self._known.get(iterator)
+        before = self._newest
+        found = before if before is not None and before.iterator() is iterator else self._known.get(iterator)
         if found is None:
             return False
-        before = self._newest
         if found.length and found.batches == found.length:  # it exceeds its length: its sampler repeats
             found = self._known[iterator] = copy.copy(found)
             found.batches = found.steps = found.epoch = found.batches_of_steps = 0

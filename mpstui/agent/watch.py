@@ -52,14 +52,14 @@ class Watch:
         self._loaded_at = monotonic()
         self._trains = False
         self._reporter: Reporter | None = None
-        self._off = False
+        self.is_off = False
         self._pid = self._thread = 0
         self._claim: int | None = None
         self._awake: Awake | None = None
         self._writing = _thread.RLock()
         """Held by the one thread that reports: several may train, and another watches over long evaluations."""
         self._device = "cpu"
-        self.captured = CapturedSteps(torch, self._stepped)
+        self.captured = CapturedSteps(self._stepped)
         self._phase = "train"
         self._worked_at = self._first_backward = 0.0
         self._eval_at: float | None = None
@@ -71,39 +71,27 @@ class Watch:
         self._pace, self._points = Pace(), StepPoints()
         self._fetching_at = 0.0
 
-    def guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
-        """The same hook; its first exception switches the agent off for good: it must never harm the program."""
-
-        def guarded(*args: Any, **kwargs: Any) -> None:
-            if not self._off:
-                try:
-                    hook(*args, **kwargs)
-                except Exception as error:  # noqa: BLE001 - see above
-                    self._give_up(error)
-
-        return guarded
-
     def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
         self.losses.before_backward(tensors)
         self.steps.begins()
         self._worked()
         self._first_backward = self._first_backward or self._worked_at
-        if not self.steps.seen and not self.captured.is_capturing():
+        if not self.steps.seen and not self.captured.is_capturing:
             self._go_on_without_steps()
 
     def after_step(self, optimizer: Any) -> None:
         """Runs after every optimizer's step, on its thread."""
-        if self._off:
+        if self.is_off:
             return
         try:
             self.losses.stepped(optimizer)
-            if self.captured.is_capturing():
+            if self.captured.is_capturing:
                 self.captured.take(optimizer)
             else:
                 self._stepped(optimizer)
-        except Exception as error:  # noqa: BLE001 - see guarded
-            self._give_up(error)
+        except Exception as error:  # noqa: BLE001 - it must never harm the program
+            self.give_up(error)
 
     def _stepped(self, optimizer: Any) -> None:
         joins, passes_per_step = self.steps.joins(optimizer), self.losses.passes_per_step
@@ -138,7 +126,7 @@ class Watch:
 
     def _begin(self) -> None:
         if _SHIPPED_REPORTER in sys.modules:  # this program reports itself
-            self._off = True
+            self.is_off = True
             return
         self._pid, self._thread = os.getpid(), _thread.get_ident()
         told, self._claim = ranks.claimed(self._torch, self._environ)
@@ -172,7 +160,7 @@ class Watch:
         if self._reporter is None or (now < self._next_beat and now < self._next_look):
             return
         if self._pid != os.getpid():  # a fork of a training: the parent keeps the heartbeat
-            self._off = True
+            self.is_off = True
         elif self._writing.acquire(False):
             try:
                 if now >= self._next_beat:
@@ -261,7 +249,7 @@ class Watch:
 
     def before_compilation(self, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.compile`` gets to work, which means a long silence, usually before the first step."""
-        if self._reporter is None and self._torch.is_grad_enabled() and not self._off:
+        if self._reporter is None and self._torch.is_grad_enabled() and not self.is_off:
             self._begin()
         if self._thread == _thread.get_ident():
             self._beat_on("compile", self._monotonic(), _LONGEST_COMPILATION_SECONDS)
@@ -313,7 +301,7 @@ class Watch:
         if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
             return
         with self._writing:
-            if self._off:
+            if self.is_off:
                 return
             self._next_beat = now + BEAT_SECONDS
             ends = self._trains and self._phase == "train" and self._thread == _thread.get_ident()
@@ -327,7 +315,7 @@ class Watch:
     def _stay_awake(self) -> None:
         """On a thread of its own: keeps beating while an evaluation that has no loader, or is silent, moves on."""
         now, worked_at = self._monotonic(), self._worked_at
-        if self._off or self._awake is None or self._reporter is None or self._phase not in ("eval", "train"):
+        if self.is_off or self._awake is None or self._reporter is None or self._phase not in ("eval", "train"):
             return
         silent = self._trains and now - worked_at > self._pace.patience / 2 and self._awake.computes(now)
         if not (silent if self._eval_at is None else self._phase == "eval" or self._evaluates(now)):
@@ -343,7 +331,7 @@ class Watch:
                         self._phase = "train"
                         self._reporter.beat("train")
         except Exception as error:  # noqa: BLE001 - a guest must not break the house
-            self._give_up(error)
+            self.give_up(error)
 
     def before_save(self, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.save``."""
@@ -376,7 +364,7 @@ class Watch:
 
     def at_exit(self) -> None:
         """Write the last beat: the newest numbers, and phase ``done`` unless an exception ended the program."""
-        if self._off:
+        if self.is_off:
             return
         try:
             if not self._trains and self.losses.backwards >= _FEWEST_PASSES:
@@ -388,13 +376,14 @@ class Watch:
             with self._writing:
                 if self._trains and _thread.get_ident() == self._thread:
                     self._beat(self._monotonic(), last=True)
-                self._off = True
+                self.is_off = True
                 if not hasattr(sys, "last_value"):  # an exception that nobody caught
                     self._reporter.beat("done", expect_next_in=0.0)
         except Exception:  # noqa: BLE001 - nobody can act on it any more, and a device may be gone
-            self._off = True
+            self.is_off = True
 
-    def _give_up(self, error: Exception) -> None:
-        self._off = True
+    def give_up(self, error: Exception) -> None:
+        """A look has failed: this was the last one."""
+        self.is_off = True
         if self._reporter is not None:
             self._reporter.disable(f"agent: {type(error).__name__}: {error}")

@@ -222,7 +222,7 @@ def test_a_framework_tells_its_own_numbers(
         for path, function, before, after in hooks_of(name, watch):
             owner = getattr(found, path, None) if path else found
             if hasattr(owner, function):
-                setattr(owner, function, watched(getattr(owner, function), before, after))
+                setattr(owner, function, watched(getattr(owner, function), watch, before, after))
     net, x = torch.nn.Linear(8, 1), torch.randn(4, 8)
     optimizer = torch.optim.SGD(net.parameters())
     names = {"torch": torch, "net": net, "x": x, "optimizer": optimizer, "step": lambda: None}

@@ -17,6 +17,15 @@ Tensor = torch.Tensor
 X = torch.randn(32, 8, generator=torch.Generator().manual_seed(0))
 
 
+class Unguarded:
+    """Its failures are those of the test."""
+
+    is_off = False
+
+    def give_up(self, error: Exception) -> None:
+        raise error
+
+
 class Training:
     """A net, its optimizer, and the agent's eye on both."""
 
@@ -52,7 +61,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[Training]:
         (torch.autograd, "backward", made.losses.before_backward),
         (torch.amp.GradScaler, "scale", made.losses.before_scale),
     ):
-        monkeypatch.setattr(owner, name, watched(getattr(owner, name), look))
+        monkeypatch.setattr(owner, name, watched(getattr(owner, name), Unguarded(), look))
     hook = register_optimizer_step_post_hook(lambda optimizer, *_: made.losses.stepped(optimizer))
     yield made
     hook.remove()

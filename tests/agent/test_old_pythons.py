@@ -142,9 +142,9 @@ def test_the_second_thread_is_not_there_at_a_fork(python: str) -> None:
 
 
 FAILS = """
-import gc, sys, traceback
+import functools, gc, sys, traceback
 from mpstui.agent.hooks import watched as watch
-watched = watch if sys.argv[1] == "watched" else lambda original: original
+watched = functools.partial(watch, guest=None) if sys.argv[1] == "watched" else lambda original: original
 class Failure(Exception): pass
 @watched
 def plain(text): raise Failure(text)

@@ -487,12 +487,12 @@ def test_steps_that_a_cuda_graph_captures_count_when_it_is_replayed(
     step()
     graph, other = Graph(), Graph()
     with monkeypatch.context() as capture:
-        capture.setattr(torch.cuda, "is_initialized", lambda: True)
-        capture.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
         capture.setattr(torch.Tensor, "item", lambda tensor: pytest.fail("this waits for the device"))
+        watch.captured.after_begin(None, graph)
         step()
         step()
-        watch.captured.after_capture(None, graph)
+        watch.captured.before_end(graph)
+        watch.captured.after_end(None, graph)
     assert watch.steps.count == 1
     for replayed in (graph, other, graph):
         watch.captured.after_replay(None, replayed)
