@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_a_failure_gives_the_terminal_back(monkeypatch: pytest.MonkeyPatch) -> N
     written: list[str] = []
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(screen, "_write", written.append)
-    monkeypatch.setattr("os.get_terminal_size", lambda *_: (80, 24))
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((80, 24)))
     with pytest.raises(ImportError), early_paint("x", None):
         raise ImportError
     assert written[0].startswith("\x1b[?1049h")
