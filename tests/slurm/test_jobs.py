@@ -223,9 +223,6 @@ def test_the_accounting_tells_what_squeue_has_forgotten_and_is_not_asked_for_eve
         assert asked.view("99").phase is JobPhase.GONE
         return calls.read_text().count("--jobs=99")
 
-    # The first look waits while anything is asked: every hundredth of a second, it would wait for all of its patience.
-    monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 60.0)
-    asked_for()
     monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 0.01)
     wait_until(lambda: asked_for() == 3, what="the accounting to be asked three times", every=0.01)
     before = (cluster.folder / "calls").read_text().count('"squeue"')
@@ -254,6 +251,15 @@ def test_a_job_that_left_the_list_is_as_it_was_until_the_accounting_has_told_how
     while asked.view("10").phase is not JobPhase.CANCELLED:
         seen.add(asked.view("10").phase)
     assert seen <= {JobPhase.PENDING, JobPhase.CANCELLED}
+
+
+def test_the_first_look_waits_for_one_answer_however_soon_the_next_is_due(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 0.0)
+    asked = board.JobBoard(engine_named("slurm"), runs.home.state / "cache" / "jobs-slurm.json")
+    assert asked.view("17").silent_since is None
+    assert (cluster.folder / "calls").read_text().count('"squeue"') == 1
 
 
 def test_a_scheduler_that_takes_long_is_asked_less_often(

@@ -73,7 +73,7 @@ class JobBoard:
                 if self._question is None and self._history is None:
                     break
                 time.sleep(0.01)
-                self._refresh()
+                self._take_answer()  # and asks nothing more: after a slow answer the next question is due at once
             self._waited = True
             return found
 
