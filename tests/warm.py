@@ -124,7 +124,8 @@ class _Again(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._module.__name__:
             return None
-        spec = importlib.util.spec_from_file_location(fullname, self._module.__file__, loader=self)
+        loader = _Again(self._module)  # another one for each look, as a file has
+        spec = importlib.util.spec_from_file_location(fullname, self._module.__file__, loader=loader)
         assert spec is not None
         spec.submodule_search_locations = list(self._module.__path__)
         return spec
