@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,14 @@ def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _weigh(rule: Rule, case: _Case) -> Finding | None:
-    hits = [_hit(pattern, case.text, rule, weak=False) for pattern in rule.patterns]
-    hits += [_hit(pattern, case.text, rule, weak=True) for pattern in rule.weak_patterns]
-    found = [hit for hit in hits if hit]
+    found = [
+        hit
+        for patterns, weak in ((rule.patterns, False), (rule.weak_patterns, True))
+        for pattern, hint in _hinted(patterns)
+        if hint in case.text.lowered and (hit := _hit(pattern, case.text, rule, weak=weak))
+    ]
+    if not found and not rule.fires_on:
+        return None
     confidence = _confidence_from_text(rule, found, case) if found else 0.0
     fired = {clue: worth for clue, worth in rule.fires_on.items() if clue in case.clues}
     if "requested" in case.clues:
@@ -145,6 +151,12 @@ def _cpu_helps(rule: Rule, remedy: Remedy, clues: Mapping[str, str]) -> bool:
     told to."""
     told = remedy.device == "cpu" and "cpu_offered" in clues
     return (rule.restart_on_cpu_helps or told) and "device:cpu" not in clues
+
+
+@lru_cache(maxsize=1024)
+def _hinted(patterns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each with the longest text that every match of it holds: hardly any pattern of all rules occurs in a log."""
+    return tuple((pattern, max(literal_hints(pattern), key=len, default="")) for pattern in patterns)
 
 
 def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | None:
