@@ -94,11 +94,10 @@ def _not_ended(path: Path) -> str | None:
 def _evidence_of_others(folder: Path) -> Evidence:
     """The evidence in a folder that is not ours: a run in a tracker's store with its output, or a log."""
     from ..core.diagnosis.evidence import evidence_of
-    from ..core.runs.local_machine import LocalMachine
+    from ..core.runs.local_machine import machine_here
     from ..core.runs.stored_once import ended_run
-    from ..wire.liveness import boot_id, system_process_table
 
-    found = ended_run(folder, LocalMachine(table=system_process_table(), boot_id=boot_id()))
+    found = ended_run(folder, machine_here(Session().home.state))
     return evidence_of(found)
 
 

@@ -131,14 +131,13 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
 def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
     """The matching rows at a path, one by one, so that a store of any size fits into memory."""
     from ..core.formats.stores import require_path
-    from ..core.runs.local_machine import LocalMachine
+    from ..core.runs.local_machine import machine_here
     from ..core.runs.stored_best import kept_in
     from ..core.runs.stored_once import every_run
 
     path = Path(word).expanduser().absolute()
     require_path(path)
-    machine = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
-    rows = map(row_of, every_run(path, machine, kept_in(home.state)))
+    rows = map(row_of, every_run(path, machine_here(home.state), kept_in(home.state)))
     return (row for row in rows if wanted is None or wanted.matches(row.findable()))
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from ...wire.liveness import Process, ProcessIdentity, ProcessTable
+from ...wire.liveness import Process, ProcessIdentity, ProcessTable, boot_id, system_process_table
 from .open_files import OpenFiles
+from .sightings import Sightings, sightings_in
 
 TABLE_SECONDS = 2.0
 """How long a snapshot of the process table is used: on macOS each one starts ``ps``."""
@@ -25,6 +27,8 @@ class LocalMachine:
     heeds_moves: bool = True
     """False for whoever moves a run, who sees it as it would be if nobody moved it."""
     open_files: OpenFiles = field(default_factory=OpenFiles)
+    sightings: Sightings | None = None
+    """Who was seen to write the runs of others; None: nobody remembers."""
     _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
 
     def process(self, identity: ProcessIdentity) -> Process | None:
@@ -52,3 +56,8 @@ class LocalMachine:
             found = [self.table.find(identity.pid) for identity in wanted]
         pairs = zip(wanted, found, strict=True)
         return tuple(one.pid for one, row in pairs if row is not None and row.start == one.start and row.alive)
+
+
+def machine_here(state: Path) -> LocalMachine:
+    """The machine this runs on, with what the home of this ``state`` folder remembers of it."""
+    return LocalMachine(table=system_process_table(), boot_id=boot_id(), sightings=sightings_in(state))

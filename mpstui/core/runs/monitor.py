@@ -19,6 +19,7 @@ from ..model.snapshot import Availability, RunSnapshot, State
 from .find import find_run
 from .local_machine import LocalMachine
 from .recalled import RecalledRun
+from .sightings import sightings_in
 from .summaries import Summaries
 from .watching import Watching
 
@@ -81,6 +82,7 @@ class Monitor:
             boot_id=liveness.boot_id() if boot_id is None else boot_id,
             clock=clock,
             monotonic=monotonic,
+            sightings=sightings_in(home.state),
         )
         self._runs: dict[str, RunReader] = {}
         self._recalled: dict[str, RecalledRun] = {}

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import heartbeat, storage
-from ...wire.liveness import boot_id, system_process_table
 from ...wire.rundir import RunDir, run_dirs
 from ..follow import SLICE_BYTES, Budget, FollowedFile, LineTail, Occasional
 from ..model.home import Home
@@ -25,7 +24,7 @@ from .external import RUNS_PER_ATTEMPT, ExternalMetrics
 from .files import parse_lines
 from .find import find_run
 from .follower import RunFollower
-from .local_machine import LocalMachine
+from .local_machine import LocalMachine, machine_here
 from .reader import RunReader
 from .stored import StoredReader
 from .stored_metrics import metrics_of
@@ -312,7 +311,7 @@ class Streams:
             UsageError: there is no such run, or several.
         """
         self._home, self._names, self._log, self._only_new = home, names, log, only_new
-        self._machine = LocalMachine(table=system_process_table(), boot_id=boot_id())
+        self._machine = machine_here(home.state)
         self._places = dict(places or {})
         self._streams: dict[str, RunStream] = {}
         self._next: dict[str, float] = {}

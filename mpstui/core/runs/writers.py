@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...wire.liveness import ProcessIdentity
 from .local_machine import LocalMachine
+from .sightings import Sighting
 
 LOOK_SECONDS = 5.0
 """How often to look for the writer of files that grow."""
@@ -29,6 +30,8 @@ class Writers:
         self._gone: tuple[ProcessIdentity, ...] = ()
         self._gone_at = 0.0
         self._changed_at: float | None = None
+        self._kept: tuple[tuple[Path, ...], Sighting | None] = ((), None)
+        """What was found or put into the home, of which files."""
         self._look_at = 0.0
 
     @property
@@ -43,8 +46,11 @@ class Writers:
             changed_at: when the files were last written to.
         """
         machine, first, grown = self._machine, self._changed_at is None, changed_at != self._changed_at
+        if first and changed_at is not None:
+            self._remember(files, changed_at)
         if any(map(machine.process, self._known)):
             self._changed_at = changed_at
+            self._keep(files)
             return True
         if self._known or (changed_at is not None and grown and machine.monotonic() >= self._look_at):
             self._look_at, self._changed_at = machine.monotonic() + LOOK_SECONDS, changed_at
@@ -57,7 +63,29 @@ class Writers:
             self._known = found
             if found or (changed_at or 0.0) > self._gone_at:
                 self._gone = ()
+            self._keep(files)
         return True if self._known else False if self._gone else None
+
+    def _remember(self, files: Sequence[Path], changed_at: float) -> None:
+        """Begin with what others have seen, unless somebody has written since those had ended."""
+        kept = self._machine.sightings
+        seen = kept.find(files) if kept is not None else None
+        if seen is None or not self._machine.boot_id or (seen.ended is not None and changed_at > seen.ended):
+            return
+        self._kept = (*files,), seen
+        if seen.ended is None and seen.boot == self._machine.boot_id:
+            self._known = seen.writers
+        else:
+            self._gone, self._gone_at = seen.writers, self._machine.clock() if seen.ended is None else seen.ended
+
+    def _keep(self, files: Sequence[Path]) -> None:
+        """Tell whoever looks next."""
+        who, ended = self._known or self._gone, None if self._known else self._gone_at
+        seen = Sighting(who, self._machine.boot_id, ended) if who else None
+        if self._machine.sightings is not None and (seen is not None or self._kept[1] is not None):
+            if ((*files,), seen) != self._kept:
+                self._machine.sightings.keep(files, seen)
+            self._kept = (*files,), seen
 
 
 def _named(files: Sequence[Path]) -> Iterator[int]:

@@ -122,3 +122,50 @@ def test_a_file_that_grew_is_no_training_once_its_writer_has_ended_or_it_is_sile
         (dead,) = monitor.refresh_whole()
         note = f"nothing written for {silence}" if unseen else f"process {writer.pid}, which wrote it, has ended"
         assert told(dead) == ("external", None, note)
+
+
+def test_whoever_looks_next_knows_who_was_seen_to_write(
+    home: Home, tmp_path: Path, clock: FakeClock, begin: Begin
+) -> None:
+    """A command that looks once says of a dead run what the screen says that saw it die, and the one after it too."""
+    path = w.write(tmp_path / "offline-run-a" / "run-a.wandb", [w.run("a", {}), *map(row, range(4))])
+    os.utime(path, (clock() - 20, clock() - 20))
+
+    def look() -> tuple[str, str]:
+        fresh = make_monitor(home, clock, system_process_table())
+        shown = fresh.snapshot(fresh.watch(path.parent))
+        return badge(shown).word, shown.reason
+
+    writer = begin(path, "ab")
+    assert look()[0] == "training"
+    end(writer)
+    for minutes in (2, 62):
+        clock.advance(60 * minutes)
+        word, reason = look()
+        assert (word, f"process {writer.pid}, which wrote it, has ended" in reason) == ("lost", True)
+    os.utime(path, (clock(), clock()))
+    clock.advance(2)
+    assert look()[0] == "external", "somebody whom nobody sees goes on"
+
+
+def test_what_was_seen_before_the_machine_started_again_or_on_another_one(
+    home: Home, tmp_path: Path, clock: FakeClock, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = w.write(tmp_path / "offline-run-a" / "run-a.wandb", [w.run("a", {}), *map(row, range(4))])
+    os.utime(path, (clock() - 20, clock() - 20))
+
+    def look(boot: str) -> str:
+        fresh = Monitor(
+            home, clock=clock, monotonic=clock.monotonic, table=system_process_table(), boot_id=boot, availability=None
+        )
+        return badge(fresh.snapshot(fresh.watch(path.parent))).word
+
+    writer = begin(path, "ab")
+    assert look("one") == "training"
+    end(writer)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("os.uname", lambda: os.uname_result(("Linux", "another", "", "", "")))
+        assert look("one") == "external", "processes of another machine that shares the home cannot be seen"
+    assert look("two") == "lost"
+    (home.state / "cache" / "writers.json").write_text('{"a": [1], "b": {"writers": 3}}')
+    assert look("two") == "external"
