@@ -89,7 +89,7 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
     """Run `report` or `export` there and write its files here, named as here; with ``--follow``, at each rewrite."""
     from ..core.sharing.export import write_file
-    from .share import HERE, picture_of, require_folder, require_place, say_where, told_run, write_tracked
+    from .share import HERE, picture_of, require_folder, require_place, say_where, told_run, write_each, write_tracked
 
     require_place(args)
     made_here = getattr(args, "to", "") in HERE
@@ -99,16 +99,17 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
     brought: list[tuple[str, bytes]] = []
 
     def write(name: str, content: bytes) -> None:
-        path = written.setdefault(name, _path_here(name, args))
+        path = written.get(name) or _path_here(name, args)
         try:
             if made_here and args.to not in ("svg", "png"):
-                written[name], _ = write_tracked(told_run(content), args)
+                path, _ = write_tracked(told_run(content), args)
             else:
                 write_file(path, picture_of(told_run(content), args) if made_here else content)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise OperationError(f"{path} cannot be written: {error.strerror or error}") from error
+        written[name] = path
 
     def take(kind: bytes, data: bytes) -> None:
         if kind == ERR:
@@ -121,11 +122,10 @@ def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: 
 
     code = _carried(host, settings, words, args, take, bring=True)
     require_folder(args, len(brought))
-    for name, content in brought:
-        write(name, content)
+    complete = write_each(brought, lambda one: write(*one))
     for path in written.values():
         say_where(path)
-    return code
+    return code if complete else code or 1
 
 
 def _path_here(name: str, args: argparse.Namespace) -> Path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
@@ -13,6 +14,7 @@ from ..core.runs.monitor import Monitor
 from ..wire import storage
 from .session import RUN_OR_PATH_HELP, Session, keys_of, one_run, say, warn
 
+T = TypeVar("T")
 FOLLOW_SECONDS = 10.0
 FOLDERS = ("tensorboard", "wandb", "mlflow", "trackio")
 _PICTURES = ("svg", "png")
@@ -111,18 +113,42 @@ def run_export(args: argparse.Namespace) -> int:
     keys = _exported(session, args.runs)
     require_folder(args, len(keys))
     monitor = Monitor(session.home, columns=None if args.to in _PICTURES else export.MOST_POINTS)
-    for key in keys:
+
+    def write(key: str) -> None:
         watched = one_run(monitor, session.home, key)
-        snapshot = monitor.snapshot(watched)
-        if not snapshot.series and len(keys) == 1:
-            raise OperationError(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output")
-        if snapshot.series:
-            _export(snapshot, args)
-        else:
-            warn(f"{snapshot.name} has no metrics to export")
-        if (reader := monitor.reader(watched)) is not None:
-            reader.rest()  # the next one may be as long
-    return 0
+        try:
+            _export(monitor.snapshot(watched), args)
+        finally:
+            if (reader := monitor.reader(watched)) is not None:
+                reader.rest()  # the next one may be as long
+
+    return 0 if write_each(keys, write) else 1
+
+
+class Lacks(OperationError):
+    """A run has nothing of what is asked for."""
+
+    def __init__(self, sentence: str, hint: str, exit_code: int) -> None:
+        super().__init__(sentence, hint)
+        self.exit_code = exit_code
+
+
+def write_each(runs: Sequence[T], write: Callable[[T], None]) -> bool:
+    """Whether all of them were written; of several, the others are written without one that lacks what is asked for.
+
+    Raises:
+        Lacks: the only one does.
+    """
+    lacking = 0
+    for one in runs:
+        try:
+            write(one)
+        except Lacks as error:
+            if len(runs) == 1:
+                raise
+            lacking += 1
+            warn(f"{error.sentence}; {error.hint}")
+    return not lacking
 
 
 def _exported(session: Session, words: Sequence[str]) -> list[str]:
@@ -139,6 +165,8 @@ def _exported(session: Session, words: Sequence[str]) -> list[str]:
 def _export(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
     from ..core.sharing import export
 
+    if not snapshot.series:
+        raise Lacks(f"{snapshot.name} has no metrics to export", "`mpstui logs` prints its output", 1)
     thinned: Sequence[str] = ()
     target = _target(args.output, [snapshot], args.to)
     try:
@@ -221,13 +249,13 @@ def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:
     """The chart that is asked for, as a file.
 
     Raises:
-        UsageError: the run has no such metric.
+        Lacks: the run has no such metric.
     """
     from ..ui.charting.picture import as_png, as_svg
 
     if args.metric not in snapshot.series:
         known = ", ".join(list(snapshot.series)[:8])
-        raise UsageError(f"{snapshot.name} has no metric {args.metric!r}", f"it has {known}")
+        raise Lacks(f"{snapshot.name} has no metric {args.metric!r}", f"it has {known}", 2)
     make = as_svg if args.to == "svg" else as_png
     return make(snapshot, args.metric, dark=args.theme == "dark")
 

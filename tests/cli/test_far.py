@@ -388,6 +388,10 @@ def test_what_is_written_is_written_here(
         assert sorted(map(str, Path("both").glob(written))) == sorted(capfd.readouterr().out.split())
         assert len([*Path("both").glob(written)]) == 2
     assert main(["export", "with-points", "--to", "svg", "--metric", "none", "--host", elsewhere]) == 2
+    RunBuilder(Home(folder, folder), "more points").status("done").exit().points({"step": 1, "acc": 0.5})
+    both = ["with-points", "more-points", "--metric", "acc"]
+    assert main(["export", *both, "--to", "svg", "-o", "drawn", "--host", elsewhere]) == 1
+    assert [one.name for one in Path("drawn").iterdir()] == ["more-points.svg"]
     before = {*Path().iterdir()}
     capfd.readouterr()
     assert main(["export", "with-points", "--to", "csv", "-o", "-", "--host", elsewhere]) == 0

@@ -81,7 +81,7 @@ def test_several_runs_are_several_files_in_a_folder(
     log.write_text("".join(f"step {at} loss {1 / at:.4f}\n" for at in range(1, 9)))
     (tmp_path / "empty.log").write_text("")
     words = [run, other, run, str(log), str(tmp_path / "empty.log")]
-    assert main(["export", *words, "--to", "csv", "-o", "tables/new"]) == 0
+    assert main(["export", *words, "--to", "csv", "-o", "tables/new"]) == 1, "one of them has no table"
     said = capsys.readouterr()
     assert "empty.log has no metrics to export" in said.err
     assert sorted(map(str, Path().rglob("*.csv"))) == sorted(said.out.splitlines())
@@ -93,6 +93,21 @@ def test_several_runs_are_several_files_in_a_folder(
     for place in ("-", "a.csv"):
         assert main(["export", run, other, "--to", "csv", "-o", place]) == 2
     assert Path("a.csv").read_text() == "old"
+
+
+def test_several_charts_are_drawn_without_the_runs_that_lack_the_metric(
+    run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = [tmp_path / f"{name}.log" for name in ("first", "without", "last")]
+    for log in logs:
+        more = "" if log.stem == "without" else " acc {0}"
+        log.write_text("".join(f"step {at} loss {1 / at:.4f}{more.format(at / 10)}\n" for at in range(1, 9)))
+    words = ["export", *map(str, [logs[1], logs[0], logs[2]]), "--to", "svg", "--metric", "acc", "-o", "charts"]
+    assert main(words) == 1
+    said = capsys.readouterr()
+    assert [Path(one).name for one in said.out.splitlines()] == ["first.log.svg", "last.log.svg"]
+    assert said.err.splitlines() == ["mpstui: without.log has no metric 'acc'; it has loss"]
+    assert main(["export", str(logs[1]), "--to", "svg", "--metric", "acc"]) == 2
 
 
 @pytest.mark.parametrize("words", [["report"], ["export", "--to", "csv"], ["export", "--to", "svg"]])
