@@ -177,9 +177,9 @@ def test_runs_without_the_metric_are_told_and_a_hidden_one_too() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press("space", "C", "m")
-        await driver.sees("no val_accuracy")
+        await driver.sees("run 1: no val_accuracy")
         await driver.press("M", "space")
-        await driver.sees("hidden: ")
+        await driver.sees("run 2: hidden")
 
     world.monitor.snapshots = (
         SGD,
@@ -454,7 +454,7 @@ def test_a_run_whose_values_are_no_numbers_any_more_is_marked_beside_its_best() 
 
     async def play(driver: Driver) -> None:
         await driver.press("space", "space", "C")
-        await driver.sees("✗ NaN/inf since step 16,500: 1")
+        await driver.sees("✗ run 1: NaN/inf since step 16,500")
         assert "★" in row_of(driver, "SGD")
         assert " ✗ " in row_of(driver, "SGD").partition("★")[2]
         assert "✗" not in row_of(driver, "Adam")

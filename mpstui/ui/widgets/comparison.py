@@ -16,7 +16,7 @@ from ..charting.plot import GUTTER, ChartView
 from ..graphics import Picture
 from ..rows import Row, Span, clean, clip, cut, fit, row, spread, width_of
 from ..theme import RUN_ROLES
-from .comparison_words import WIDEST_VALUE, cell_text, lack, own_words, shared_words, whole_names
+from .comparison_words import WIDEST_VALUE, cell_text, labelled, lack, own_words, shared_words, whole_names
 from .lines import PixelPanel
 from .overlay import AXES, LABELS, Overlay, best_axis, draw_overlay, overlay, overlay_frame
 from .parallel import Drawn, parallel, parallel_rows
@@ -309,19 +309,17 @@ class Comparison(PixelPanel):
 
     def _lacking(self, width: int) -> list[Row]:
         """Runs of which there is nothing to draw, and why; and those that measure nothing finite any more."""
-        hidden = "".join(LABELS[place] for place in sorted(self._data.hidden))
-        none = [place for place, one in enumerate(self._data.runs) if one is None]
         why: dict[str, list[int]] = {}
-        for place in none:
+        for place in (place for place, one in enumerate(self._data.runs) if one is None):
             one, there = self.snapshots[place], self._curve(self.snapshots[place]) is not None
-            why.setdefault(f"{_OF_AXIS[self._axis_now]} not known" if there else lack(one, self.metric), []).append(
-                place
-            )
-        told = [f"{words}: {' '.join(LABELS[place] for place in places)}" for words, places in why.items()]
-        told += [f"hidden: {' '.join(hidden)}"] if hidden else []
+            words = f"{_OF_AXIS[self._axis_now]} not known" if there else lack(one, self.metric)
+            why.setdefault(words, []).append(place)
+        told = [f"{labelled(places)}: {words}" for words, places in why.items()]
+        told += [f"{labelled(sorted(self._data.hidden))}: hidden"] if self._data.hidden else []
         broken = next((one.broken for one in self._shown if one.kind == "best"), {})
         for words in dict.fromkeys(broken.values()):
-            told.append(f"{BROKEN_MARK} {words}: {' '.join(LABELS[at] for at, why in broken.items() if why == words)}")
+            places = [at for at, reason in broken.items() if reason == words]
+            told.append(f"{BROKEN_MARK} {labelled(places)}: {words}")
         return [row(*clip((Span(f" {' · '.join(told)}", "warn"),), width))] if told else []
 
     @property

@@ -9,6 +9,7 @@ from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
 from ...core.runs.comparison import Column, told_apart
 from ..rows import clean, width_of
+from .overlay import LABELS
 
 WIDEST_VALUE = 16
 
@@ -26,6 +27,11 @@ def lack(run: RunSnapshot, metric: str) -> str:
     if run.brief or run.unread or run.loading:
         return "still being read"
     return f"no {clean(metric, 30)}{' yet' if run.state.active else ''}"
+
+
+def labelled(places: Sequence[int]) -> str:
+    """``runs 2, 4``: behind words alone their labels would be read as a count."""
+    return f"run{'s' * (len(places) > 1)} {', '.join(LABELS[place] for place in places)}"
 
 
 def whole_names(runs: Sequence[RunSnapshot]) -> list[str]:
