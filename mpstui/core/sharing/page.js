@@ -7,7 +7,7 @@ const VALIDATION = inkOf(1);
 // From the eleventh run on colours come again, with other lines; the edge stands beside names.
 const LINES = [{ train: "", val: "5 3", edge: "solid" }, { train: "14 3 2 3", val: "5 3 1 3", edge: "dashed" }, { train: "2 2.5", val: "5 7", edge: "dotted" }];
 const lineOf = (place) => LINES[Math.floor(place / INKS) % LINES.length];
-const MARGIN = { left: 52, right: 14, top: 8, bottom: 20 };
+const MARGIN = { left: 52, right: 14, top: 8, bottom: 34 };
 const view = { log: false, smooth: 0, time: false, filter: "", hidden: new Set(), windows: {}, shots: {}, cursor: null };
 const figures = [];
 
@@ -146,8 +146,10 @@ const draw = (figure) => {
   }
   for (const tick of ticks(frame.left, frame.right, frame.width / 70, frame.axis !== "minutes")) {
     const words = number(tick), most = frame.width - words.length * 3.5 - 2; // half of its width: it is never cut
-    make("text", { x: Math.min(frame.x(tick), most), y: frame.height - 5, "text-anchor": "middle" }, svg, words);
+    make("text", { x: Math.min(frame.x(tick), most), y: frame.height - 19, "text-anchor": "middle" }, svg, words);
   }
+  const name = frame.axis === "minutes" ? "minutes since the start" : frame.axis;
+  make("text", { class: "axis", x: (MARGIN.left + frame.width - MARGIN.right) / 2, y: frame.height - 4, "text-anchor": "middle" }, svg, name);
   const clip = make("svg", { x: MARGIN.left, y: 0, width: frame.width - MARGIN.left - MARGIN.right, height: frame.height - MARGIN.bottom,
     viewBox: `${MARGIN.left} 0 ${frame.width - MARGIN.left - MARGIN.right} ${frame.height - MARGIN.bottom}`, preserveAspectRatio: "none" }, svg);
   for (const { curve, x } of frame.shown)

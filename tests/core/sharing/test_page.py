@@ -137,6 +137,11 @@ def test_it_is_clicked_through_in_a_browser(three: list[RunSnapshot], tmp_path: 
         browser.wait("figures.filter(f => f.drawn).every(f => f.frame.left > 20)")
         browser.ask("document.querySelector('#reset').click()")
         browser.wait("figures[0].frame.left === 1")
+        axes = "figures.filter(f => f.drawn).map(f => f.svg.querySelector('text.axis').textContent)"
+        assert set(browser.ask(axes)) == {"step"}
+        for named in ("minutes since the start", "step"):
+            browser.ask("document.querySelector('#time').click()")
+            assert named in browser.ask(axes)
         browser.ask(
             "(b => { b.value = 'val|loss'; b.dispatchEvent(new Event('input')); })(document.querySelector('#filter'))"
         )
