@@ -74,7 +74,7 @@ class Toasts:
         self._app = app
         self._clock = clock
         self._notes: list[Note] = []
-        self._place: str | None = ANY_RUN
+        self._place: Hashable = ANY_RUN
 
     def say(self, text: str, severity: Severity, about: str | None = None) -> None:
         """Show a message; it replaces earlier ones about the same run."""
@@ -85,8 +85,8 @@ class Toasts:
         kept = [one for one in others if one.severity == "error" or about is None or one.about != about]
         self._show(self._newest([*kept, note]))
 
-    def arrive(self, place: str | None) -> None:
-        """The user now looks at a run, at all of them (``ANY_RUN``), or at none (None)."""
+    def arrive(self, place: Hashable) -> None:
+        """The user looks at a run, at all of them (``ANY_RUN``) or at something that concerns none of them now."""
         if place != self._place:
             self._place = place
             self._show([one for one in self._lasting() if one.severity == "error" or _concerns(one, place)])
@@ -210,8 +210,8 @@ class Undo:
             self._app.post_message(Toast("There is nothing to undo."))
 
 
-def _concerns(note: Note, place: str | None) -> bool:
-    return place is not None and note.about is not None and place in (note.about, ANY_RUN)
+def _concerns(note: Note, place: Hashable) -> bool:
+    return note.about is not None and place in (note.about, ANY_RUN)
 
 
 def answer_text(message: RequestAnswered) -> tuple[str, Severity]:

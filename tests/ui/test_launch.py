@@ -28,6 +28,7 @@ from mpstui.core.present import needs_attention
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.screens.acting import ActingScreen
+from mpstui.ui.screens.launch import LaunchForm
 from mpstui.ui.widgets.launching import preview_rows
 from mpstui.wire.records import Rehearsal
 
@@ -125,7 +126,11 @@ def test_a_broken_profile_says_what_is_wrong_and_cannot_be_chosen() -> None:
         await driver.sees("unknown key `epoch`")
         await driver.press("enter")
         await driver.hears("broken cannot be launched: /me/broken.toml:3: unknown key `epoch`")
-        await driver.press("escape")
+        await driver.press("up", "enter")
+        await driver.sees("preview")
+        assert isinstance(driver.app.screen, LaunchForm)
+        assert not driver.toasts, "it concerns the list"
+        await driver.press("escape", "escape")
         await driver.sees("no runs yet")
 
     drive(fakes.world(()), play)

@@ -48,8 +48,9 @@ class _LaunchingScreen(Screen[None]):
         self.context = context
 
     def on_screen_resume(self) -> None:
-        """Remove toasts about runs, which do not concern a launch."""
-        self.context.toasts.arrive(None)
+        """Remove messages about runs, which do not concern a launch, and those of the screen before."""
+        if self.is_current:  # else the user has passed it on the way back
+            self.context.toasts.arrive(id(self))
 
     def action_back(self) -> None:
         self.app.pop_screen()
