@@ -109,36 +109,54 @@ class CheckpointScanner:
         paths = list(dict.fromkeys([*paths, *said]))[:MOST_CHECKPOINTS]
         known = set(map(str, paths))
         of_name = {Path(told).name: step for told, step in steps.items() if told not in known}
-        made = []
-        for path in paths:
-            try:
-                found, is_file = path.stat(), path.is_file()
-                size = found.st_size
-                counts_steps, lacks = False, False
-                if not is_file:
-                    files = [entry for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-                    size = sum(entry.stat().st_size for entry in files)
-                    lacks = lacks_parts(entry.name for entry in files)
-                    counts_steps = any(entry.name.startswith(_BESIDE_A_STEP) for entry in files)
-            except OSError:
-                continue
-            key = (str(path), found.st_size, found.st_mtime_ns)
-            if key not in self._contents:
-                if len(self._contents) > 4 * MOST_CHECKPOINTS:
-                    self._contents.clear()
-                self._contents[key] = (is_whole(path) if is_file else not lacks, owner_of(path))
-            whole, owner = self._contents[key]
-            one = Checkpoint(
-                path=path,
-                size_bytes=size,
-                time=found.st_mtime,
-                step=steps.get(str(path), of_name.get(path.name, step_of(path.name, folder=counts_steps))),
-                best=whole and (is_best(path.stem) or said.get(path, False)),
-                complete=whole,
-                owner=owner,
-            )
-            made.append(one)
-        return tuple(sorted(made, key=lambda one: -one.time))
+        seen = (self._examined(path, steps.get(str(path), of_name.get(path.name)), said) for path in paths)
+        return tuple(sorted(_without_backups(filter(None, seen)), key=lambda one: -one.time))
+
+    def _examined(
+        self, path: Path, step: int | None, said: Mapping[Path, bool]
+    ) -> tuple[os.stat_result, Checkpoint] | None:
+        """What a path holds; None if it is gone.
+
+        Args:
+            step: the one that was told of it, else its name tells.
+        """
+        try:
+            found, is_file = path.stat(), path.is_file()
+            size = found.st_size
+            counts_steps, lacks = False, False
+            if not is_file:
+                files = [entry for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
+                size = sum(entry.stat().st_size for entry in files)
+                lacks = lacks_parts(entry.name for entry in files)
+                counts_steps = any(entry.name.startswith(_BESIDE_A_STEP) for entry in files)
+        except OSError:
+            return None
+        key = (str(path), found.st_size, found.st_mtime_ns)
+        if key not in self._contents:
+            if len(self._contents) > 4 * MOST_CHECKPOINTS:
+                self._contents.clear()
+            self._contents[key] = (is_whole(path) if is_file else not lacks, owner_of(path))
+        whole, owner = self._contents[key]
+        return found, Checkpoint(
+            path=path,
+            size_bytes=size,
+            time=found.st_mtime,
+            step=step_of(path.name, folder=counts_steps) if step is None else step,
+            best=whole and (is_best(path.stem) or said.get(path, False)),
+            complete=whole,
+            owner=owner,
+        )
+
+
+def _without_backups(seen: Iterable[tuple[os.stat_result, Checkpoint]]) -> list[Checkpoint]:
+    """One of those that have the same name, size and time, the one that is longest there: trackers copy into stores."""
+    first: dict[tuple[str, int, int], tuple[int, Checkpoint]] = {}
+    for found, one in seen:
+        alike = one.path.name, one.size_bytes, found.st_mtime_ns
+        begun, other = first.get(alike, (found.st_ctime_ns, one))
+        kept = other if begun <= found.st_ctime_ns else one
+        first[alike] = min(begun, found.st_ctime_ns), kept._replace(best=one.best or other.best)
+    return [one for _, one in first.values()]
 
 
 def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import zipfile
 from math import nan
 from pathlib import Path
@@ -17,6 +18,25 @@ from mpstui.wire.heartbeat import CheckpointNote
 from mpstui.wire.records import LaunchTemplate, Spec
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 from tests.tensor_files import safetensors
+
+
+@pytest.mark.parametrize("copied_first", [False, True])
+def test_what_a_tracker_copies_into_its_store_is_listed_once_as_long_as_it_is_the_same(
+    tmp_path: Path, copied_first: bool
+) -> None:
+    ours, theirs = tmp_path / "weights" / "last.pt", tmp_path / "mlruns" / "artifacts" / "last.pt"
+    for file in (ours, theirs):
+        file.parent.mkdir(parents=True)
+    ours.write_bytes(zipped())
+    shutil.copy2(ours, theirs)
+    said = {theirs: True, ours: False} if copied_first else {ours: False, theirs: True}
+
+    def found() -> list[tuple[Path, bool]]:
+        return [(one.path, one.best) for one in CheckpointScanner().scan(None, (tmp_path,), {}, said)]
+
+    assert found() == [(ours, True)], "a restart begins with the program's own"
+    os.utime(ours, (2e9, 2e9))
+    assert found() == [(ours, False), (theirs, True)], "it was written anew, and the copy is an earlier one"
 
 
 @pytest.mark.parametrize(
