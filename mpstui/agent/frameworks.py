@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from ..wire.heartbeat import CheckpointNote
+from ..wire.lightning_steps import LightningSteps
+from ..wire.lightning_steps import positive as _positive
 from .detection import Ultralytics
 from .gathering import StableBaselines
 from .learner import Fastai
@@ -25,8 +27,6 @@ _NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_lo
 _NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
 """How many points may wait for the next beat."""
-_TELLING_BATCHES = 10
-"""After this many batches it is clear how many steps each makes, unless they come irregularly."""
 
 Point = tuple[int, dict[str, Optional[float]]]
 """What was measured at a step."""
@@ -186,22 +186,13 @@ class _Lightning:
         self._logged: dict[str, Any] = {}
         self._loss: Any = None
         """The loss that the module logged for a step, under whatever name."""
-        self._steps_per_batch: float | None = None
-        """Optimizer steps per batch of a module that steps its optimizers itself; None: not known yet."""
+        self._steps = LightningSteps()
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_hook(self, trainer: Any, hook: str = "", *args: Any, **kwargs: Any) -> None:
         self._trainer, self._watch.trainer = trainer, self.read
-        if hook == "on_train_batch_start" and not _is_automatic(trainer):
-            self._look_at_steps(trainer)
-
-    def _look_at_steps(self, trainer: Any) -> None:
-        """After a few batches, then once an epoch: a total that changes with each batch would be read as unsteady."""
-        done, batches = trainer.fit_loop.epoch_loop.batch_progress.total.completed, trainer.num_training_batches
-        late = self._steps_per_batch is None and done > batches  # resumed within an epoch
-        if done and (done == _TELLING_BATCHES or late or done % batches == 0):
-            made = trainer.global_step / done
-            self._steps_per_batch = made if made and (done >= batches or made.is_integer()) else None
+        if hook == "on_train_batch_start":
+            self._steps.before_batch(trainer)
 
     def before_log(self, connector: Any, metrics: Mapping[str, Any], step: Any = None, *args: Any) -> None:
         if self._trainer is None or step is not None:  # a step of an evaluation, which has its own count
@@ -220,10 +211,7 @@ class _Lightning:
 
     def read(self) -> dict[str, Any]:
         trainer = self._trainer
-        batches, epochs = _positive(trainer.num_training_batches), _positive(trainer.max_epochs)
-        made = (batches or 0) * (self._steps_per_batch or 0.0)
-        of_epoch = math.ceil((batches or 0) / trainer.accumulate_grad_batches) if _is_automatic(trainer) else made
-        steps, epoch_steps = round((epochs or 0) * of_epoch) or None, round(of_epoch) or None
+        epochs, (steps, epoch_steps) = _positive(trainer.max_epochs), self._steps.totals(trainer)
         numbers = _numbers(self._logged, ("epoch", "step"))
         progress = getattr(getattr(trainer, "fit_loop", None), "epoch_progress", None)
         # `current_epoch` is one too low while it trains, and right once it is over: it counts those that are done.
@@ -233,7 +221,7 @@ class _Lightning:
         return {
             "step": trainer.global_step,
             "counts_behind": True,
-            "steps": min((one for one in (_positive(trainer.max_steps), steps) if one), default=None),
+            "steps": steps,
             "epoch": epoch,
             "epochs": epochs,
             **_within(trainer.global_step, epoch, epoch_steps),
@@ -241,12 +229,6 @@ class _Lightning:
             "metrics": numbers,
             "points": [(step, found) for step, one in waiting if (found := _numbers(one, ("epoch", "step")))],
         }
-
-
-def _is_automatic(trainer: Any) -> bool:
-    """Whether Lightning steps the optimizer; a module may do so itself, with as many and as often as it likes."""
-    module = getattr(trainer, "lightning_module", None)
-    return len(trainer.optimizers) < 2 and bool(getattr(module, "automatic_optimization", True))
 
 
 class _Keras:
@@ -305,11 +287,6 @@ def _within(step: int, epoch: float | None, epoch_steps: int | None) -> dict[str
     done = step - (int(epoch) - 1) * epoch_steps if epoch and epoch_steps else -1
     known = epoch_steps is not None and 0 <= done <= epoch_steps
     return {"epoch_step": done if known else None, "epoch_steps": epoch_steps if known else None}
-
-
-def _positive(value: Any) -> int | None:
-    """A whole number above 0: unlimited or unknown values appear as -1, infinity, the largest integer or None."""
-    return int(value) if isinstance(value, (int, float)) and 0 < value < 1 << 40 else None
 
 
 def _number(value: Any) -> float | None:

@@ -6,7 +6,6 @@ callbacks of its kind. The callback reports all that the module logs; the logger
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..reporting import report
+from ..wire.lightning_steps import LightningSteps
 from .phases import EVALUATION_SECONDS, SAVING_SECONDS, tell_of_saves
 from .requests import clear_cache_if_asked, harmless, number
 
@@ -30,8 +30,6 @@ else:
 
 _LOSSES = ("train_loss_step", "train_loss", "loss_step", "loss", "train/loss_step", "train/loss", "training_loss")
 _NO_METRICS = frozenset(("epoch", "step"))
-_TELLING_BATCHES = 10
-"""After so many it shows how often each batch steps, unless the steps come less regularly."""
 
 
 class MpstuiLogger(Logger):
@@ -69,8 +67,7 @@ class MpstuiCallback(Callback):
         self._began = 0.0
         self._batches = 0
         """Since it began: of steps a batch may make several, or a part of one."""
-        self._steps_per_batch = 0.0
-        """Of a module that steps its optimizers itself; 0: nobody knows yet."""
+        self._steps = LightningSteps()
         self._batch = 0
         self._has_loss = self._breaks_off = False
         """The newest stop came within an epoch."""
@@ -93,13 +90,7 @@ class MpstuiCallback(Callback):
         self._begin(trainer)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        if _is_automatic(trainer):
-            return
-        done, batches = trainer.fit_loop.epoch_loop.batch_progress.total.completed, trainer.num_training_batches
-        late = not self._steps_per_batch and done > batches  # resumed within an epoch
-        if done and (done == _TELLING_BATCHES or late or done % batches == 0):
-            made = trainer.global_step / done
-            self._steps_per_batch = made if done >= batches or made.is_integer() else 0.0
+        self._steps.before_batch(trainer)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._batches += 1
@@ -175,19 +166,11 @@ class MpstuiCallback(Callback):
         connector.log_metrics = logged
 
     def _place(self, trainer: Any) -> dict[str, Any]:
-        epochs, steps, batches = trainer.max_epochs, trainer.estimated_stepping_batches, trainer.num_training_batches
-        epoch, known = trainer.current_epoch + 1, isinstance(batches, int) and batches > 0
-        found = {"step": trainer.global_step, "epoch": epoch}
+        epochs, epoch, (steps, of_epoch) = trainer.max_epochs, trainer.current_epoch + 1, self._steps.totals(trainer)
+        found = {"step": trainer.global_step, "epoch": epoch, **({"steps": steps} if steps else {})}
         if epochs is not None and epochs > 0:
             found |= {"epochs": epochs, "epoch": min(epoch, epochs)}
-        of_epoch = math.ceil(batches / trainer.accumulate_grad_batches) if known else 0
-        if not _is_automatic(trainer):
-            of_epoch, made = (round(batches * self._steps_per_batch), self._steps_per_batch) if known else (0, 0.0)
-            whole = round(epochs * batches * made) if known and epochs is not None and epochs > 0 else 0
-            steps = min((one for one in (whole, trainer.max_steps) if one > 0), default=0)
-        if isinstance(steps, int) and steps > 0:
-            found["steps"] = steps
-        done = trainer.global_step - (found["epoch"] - 1) * of_epoch
+        done = trainer.global_step - (found["epoch"] - 1) * (of_epoch or 0)
         return {**found, "epoch_steps": of_epoch, "epoch_step": done} if of_epoch and 0 <= done <= of_epoch else found
 
     def _speed(self) -> dict[str, float]:
@@ -208,11 +191,6 @@ class MpstuiCallback(Callback):
         if score is not None and score != self._best:
             self._best = score
             report(best_metric=score)
-
-
-def _is_automatic(trainer: Any) -> bool:
-    """Whether Lightning steps the optimizer; a module may do so itself, with as many and as often as it likes."""
-    return len(trainer.optimizers) < 2 and bool(trainer.lightning_module.automatic_optimization)
 
 
 def _named(metrics: Mapping[str, Any]) -> dict[str, Any]:
