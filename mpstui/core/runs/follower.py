@@ -6,14 +6,14 @@ of ours, ``foreign_reader.ForeignReader`` and those derived from it for what mps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, SeriesView
 from ..present import total_progress
-from ..series.metric_words import NOT_METRICS, respelt
+from ..series.metric_words import NOT_METRICS
 from ..series.pyramid import CAPACITY
 from .external import ExternalMetrics
 from .files import PointReader
@@ -25,12 +25,14 @@ from .numbers import (
     in_epochs,
     reported_metrics,
     said,
-    shows_more_of,
     timed,
     with_facts,
 )
 from .signs import Condition, Heartbeats, assess
 from .step_rate import ProgressPace, epochs_done
+
+if TYPE_CHECKING:
+    from .joined_curves import JoinedCurves
 
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
 REPORT = "report"
@@ -42,8 +44,6 @@ _COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
 _PAUSES = 30
 """How many pauses in its output the usual one is derived from."""
-OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
-"""Two counts of one training may differ: it may print micro-batches while the agent sees optimizer steps."""
 
 
 class RunFollower:
@@ -63,7 +63,7 @@ class RunFollower:
         self.external: ExternalMetrics | None = None
         self._earlier: list[ExternalMetrics] = []
         """The outputs of earlier attempts, whose curves it continues."""
-        self._joined = JoinedCurves()
+        self._joined: JoinedCurves | None = None
         self._asked: Mapping[str, float] | None = None
         """The totals among its arguments; None until they are needed."""
         self._resumed = False
@@ -263,7 +263,14 @@ class RunFollower:
             printed = {name: view for name, view in printed.items() if name != "loss" and name not in own}
         read = self.heartbeats.readings.views(names, most=most)
         told = [(self.own_name, own), (self.external.path.name if self.external is not None else "", printed)]
-        return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
+        told = [*told, (self.heartbeats.program_name, read)]
+        known = [views for _, views in told if views]
+        if len(known) < 2 and self.own_name != "agent":
+            return dict(known[0]) if known else {}
+        from .joined_curves import JoinedCurves  # of most runs one witness tells all
+
+        self._joined = self._joined or JoinedCurves()
+        return self._joined.of(told, lead)
 
     def _written(self) -> list[float]:
         """When each of its files was last written, Unix seconds."""
@@ -341,57 +348,3 @@ def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float)
     of_epochs = min(1.0, done / epochs) if done and epochs else total_progress(numbers)
     share = numbers.step / numbers.steps if numbers.step and numbers.steps else of_epochs
     return lasted * max(0.0, 1 / share - 1) if share and lasted > 0 else None
-
-
-class JoinedCurves:
-    """The curves of all witnesses of one run."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
-
-    def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
-        """All curves; of one that several witnesses have, the lead's, else the first's. Unchanged ones stay the same
-        objects.
-
-        Args:
-            told: curves by witness; the first counts steps in its own way, the others as the program does.
-            lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
-        """
-        told = _told_apart(told)
-        own, losses = told[0][0], {witness: views["loss"] for witness, views in told if "loss" in views}
-        first = own if shows_more_of(losses.get(lead or ""), losses.get(own)) else lead
-        order = sorted((item for item in told if item[1]), key=lambda item: item[0] != first)
-        if len(order) < 2:
-            return dict(order[0][1]) if order else {}
-        found: dict[str, SeriesView] = {}
-        spelt: dict[str, str] = {}
-        for witness, views in order:
-            twins = {name: spelt.get(respelt(name), name) for name in views}
-            spelt = {respelt(name): name for name in views} | spelt
-            for name, view in views.items():
-                if (twin := twins[name]) != name and twin in found and twin not in views:
-                    if view.count <= found[twin].count:
-                        continue
-                    del found[twin]
-                shown = view
-                if view.axis == "step" and (witness == own) != (order[0][0] == own):
-                    of, shown = self._made.get((witness, name), (None, view))
-                    if of is not view:
-                        shown = replace(view, axis=OPTIMIZER_AXIS if witness == own else PRINTED_AXIS)
-                        self._made[witness, name] = view, shown
-                found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
-        return found
-
-
-def _told_apart(
-    told: Sequence[tuple[str, Mapping[str, SeriesView]]],
-) -> Sequence[tuple[str, Mapping[str, SeriesView]]]:
-    """``told``, with the agent's losses renamed where the program prints others under the same names."""
-    (own, seen), *others = told
-    if own != "agent":
-        return told
-    losses = {name for _, views in others for name in views if name != "loss" and name.endswith("loss")}
-    printed = {name for name in losses.intersection(seen) if not seen[name].evaluation}
-    if not printed:
-        return told
-    return [(own, {f"{name} ({own})" if name in printed else name: view for name, view in seen.items()}), *others]

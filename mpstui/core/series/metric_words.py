@@ -42,9 +42,10 @@ def measured(name: str) -> str:
     return " ".join(word for word in words if word not in _EVALUATION_WORDS | _UNSAID) or name
 
 
+@lru_cache(NAMES_REMEMBERED)
 def respelt(name: str) -> str:
-    """One spelling for ``D loss``, as a program prints it, and ``d_loss``, as its variable is called."""
-    return " ".join(name.replace("_", " ").lower().split())
+    """One spelling for ``D loss``, as a program prints it, ``d_loss``, as its variable is called, and ``Loss/D``."""
+    return " ".join(sorted(filter(None, _BETWEEN_WORDS.split(name.lower())))) or name
 
 
 def names_a_criterion(name: str) -> bool:

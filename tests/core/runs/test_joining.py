@@ -157,6 +157,32 @@ def test_what_program_and_agent_spell_differently_is_one_curve(home: Home) -> No
     run.release()
 
 
+def test_what_is_printed_and_written_for_tensorboard_under_other_names_is_one_curve(home: Home) -> None:
+    """The agent sees the loss now and then; what goes to TensorBoard is each step's, and is printed at every fourth."""
+    run = run_of(home)
+    losses = [round(1 / (2 + step), 6) for step in range(1, 41)]
+    run.beat(step=40, loss=losses[-1], metrics={"train/loss": losses[-1], "Loss/test": 0.28125}, **AGENT)
+    for step, loss in enumerate(losses, 1):
+        seen = {"loss": loss} if step % 8 == 0 else {}
+        tested = {"Loss/test": loss + 0.25781} if step % 20 == 0 else {}
+        run.points({"time": NOW, "attempt": 1, "step": step, "train/loss": loss, **seen, **tested})
+    for step in range(4, 41, 4):
+        run.output(f"step {step} | Batch loss {losses[step - 1]:.4f}\n")
+        run.output(f"test loss {losses[step - 1] + 0.25781:.4f}\n" if step % 20 == 0 else "")
+    curves = both(home, run)[1].series
+    assert sorted(name for name in curves if "loss" in name.lower()) == ["loss", "test loss"]
+    assert (curves["loss"].count, curves["test loss"].count) == (40, 2)
+    run.release()
+
+
+def test_two_losses_of_training_whose_values_differ_stay_two(home: Home) -> None:
+    run = seen_by_agent(run_of(home), 40, 0.3)
+    for step in range(1, 41):
+        run.points({"time": NOW, "attempt": 1, "step": step, "train/loss": 0.5 + step / 100, "loss": 0.5 + step / 90})
+    assert {"loss", "train/loss"} <= set(both(home, run)[1].series)
+    run.release()
+
+
 def test_a_bar_of_images_counts_no_steps(home: Home) -> None:
     run = seen_by_agent(run_of(home), 12, 0.74)
     for epoch in (1, 2):

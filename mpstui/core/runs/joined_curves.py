@@ -1,0 +1,148 @@
+"""The curves of all witnesses of one run: of what several tell, one."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from ..model.snapshot import SeriesView
+from ..series.metric_words import respelt
+from .numbers import shows_more_of
+
+OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
+"""Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
+_STEPS = frozenset(("step", OPTIMIZER_AXIS, PRINTED_AXIS))
+_FEWEST_COMPARED, _MOST_COMPARED, _NEAR = 3, 100, 0.005
+_OF_A_STEP = ("batch ", "step ", "iter ")
+"""``Batch loss``: beside a curve with the same values it is no other quantity."""
+
+
+class JoinedCurves:
+    """The curves of all witnesses of one run."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
+        self._compared: dict[tuple[str, str], tuple[SeriesView, SeriesView, bool]] = {}
+
+    def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
+        """All curves; if several witnesses have one, the lead's, else the first's. The same objects if nothing is new.
+
+        Args:
+            told: curves by witness; the first counts steps in its own way, the others as the program does.
+            lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
+        """
+        found = self._of_all(told, lead)
+        return self._once(found, [witness for witness, _ in told]) if told[0][0] == "agent" else found
+
+    def _of_all(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
+        told = _told_apart(told)
+        own, losses = told[0][0], {witness: views["loss"] for witness, views in told if "loss" in views}
+        first = own if shows_more_of(losses.get(lead or ""), losses.get(own)) else lead
+        order = sorted((item for item in told if item[1]), key=lambda item: item[0] != first)
+        if len(order) < 2:
+            return dict(order[0][1]) if order else {}
+        found: dict[str, SeriesView] = {}
+        spelt: dict[str, str] = {}
+        for witness, views in order:
+            twins = {name: spelt.get(respelt(name), name) for name in views}
+            spelt = {respelt(name): name for name in views} | spelt
+            for name, view in views.items():
+                if (twin := twins[name]) != name and twin in found and twin not in views:
+                    if view.count <= found[twin].count:
+                        continue
+                    del found[twin]
+                shown = view
+                if view.axis == "step" and (witness == own) != (order[0][0] == own):
+                    of, shown = self._made.get((witness, name), (None, view))
+                    if of is not view:
+                        shown = replace(view, axis=OPTIMIZER_AXIS if witness == own else PRINTED_AXIS)
+                        self._made[witness, name] = view, shown
+                found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
+        return found
+
+    def _once(self, found: dict[str, SeriesView], witnesses: Sequence[str]) -> dict[str, SeriesView]:
+        """Without curves that a name calls the same as another one and whose values say so too: a program may print
+        ``Batch loss`` and write ``train/loss`` for TensorBoard, where the agent sees the loss itself."""
+        alike: dict[tuple[str, str], list[str]] = {}
+        for name in found if len(found) > 1 else ():
+            plain = next((cut for one in witnesses if (cut := name.removesuffix(f" ({one})")) != name), name)
+            alike.setdefault(_measured(plain), []).append(name)
+        kept = dict(found)
+        for names in alike.values():
+            for name in names[1:]:
+                others = (one for one in names[: names.index(name)] if one in kept)
+                if (first := next((one for one in others if self._are_one(kept, one, name)), None)) is not None:
+                    it, other = kept[first], kept.pop(name)
+                    kept[first] = it if other.count <= it.count else self._renamed(other, first, it.axis)
+        return kept
+
+    def _are_one(self, curves: Mapping[str, SeriesView], one: str, other: str) -> bool:
+        mine, theirs = curves[one], curves[other]
+        before = self._compared.get((one, other))
+        if before is None or before[0] is not mine or before[1] is not theirs:
+            before = self._compared[one, other] = mine, theirs, _have_the_same_values(mine, theirs)
+        return before[2]
+
+    def _renamed(self, view: SeriesView, name: str, axis: str) -> SeriesView:
+        of, shown = self._made.get(("", name), (None, view))
+        if of is not view:
+            shown = replace(view, name=name, axis=axis)
+            self._made["", name] = view, shown
+        return shown
+
+
+def _measured(name: str) -> tuple[str, str]:
+    from ..formats.measures import quantity  # the first frame of a list need not wait for it
+
+    on, what = quantity(name)
+    for words in _OF_A_STEP:
+        what = what.removeprefix(words)
+    return on, what
+
+
+def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
+    """Whether one of them has the values of the other, perhaps with fewer digits, wherever both have any."""
+    if one.evaluation != other.evaluation:
+        return False
+    if abs(one.count - other.count) <= 1 and abs(len(one.values) - len(other.values)) <= 1:
+        pairs = list(zip(one.values, other.values, strict=False))  # the newest may not have come to both
+    elif one.axis == other.axis or {one.axis, other.axis} <= _STEPS:
+        pairs = list(_at_the_same(*sorted((one, other), key=lambda view: view.count)))
+    else:
+        return False
+    if len(pairs) < (1 if one.evaluation else _FEWEST_COMPARED):
+        return False
+    pairs = [pair for pair in pairs[:: max(1, len(pairs) // _MOST_COMPARED)] if all(map(math.isfinite, pair))]
+    decimals = min((max(map(_decimals, column)) for column in zip(*pairs, strict=True)), default=None)
+    return decimals is not None and all(
+        abs(mine - theirs) <= max(min(0.51 * 10.0**-decimals, _NEAR * abs(theirs)), 1e-6 * abs(theirs))
+        for mine, theirs in pairs
+    )
+
+
+def _at_the_same(fewer: SeriesView, more: SeriesView) -> Iterator[tuple[float, float]]:
+    for x, value in zip(fewer.x, fewer.values, strict=True):
+        place = bisect_left(more.x, x)
+        if place < len(more.x) and more.x[place] == x:
+            yield value, more.values[place]
+
+
+def _decimals(value: float) -> int:
+    return len(f"{Decimal(repr(value)):f}".partition(".")[2])
+
+
+def _told_apart(
+    told: Sequence[tuple[str, Mapping[str, SeriesView]]],
+) -> Sequence[tuple[str, Mapping[str, SeriesView]]]:
+    """With the losses of several networks that the agent sees beside what the program prints under the same names."""
+    (own, seen), *others = told
+    if own != "agent":
+        return told
+    losses = {name for _, views in others for name in views if name != "loss" and name.endswith("loss")}
+    printed = {name for name in losses.intersection(seen) if not seen[name].evaluation}
+    if not printed:
+        return told
+    return [(own, {f"{name} ({own})" if name in printed else name: view for name, view in seen.items()}), *others]
