@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from .. import __version__
 from ..core import present as shown
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home
 from ..core.model.jobs import JobPhase
+from ..core.model.reader_version import reader_version
 from ..core.model.snapshot import State
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
@@ -335,7 +335,7 @@ class RowCache:
         with contextlib.suppress(OSError, ValueError, UnreadableRecord):
             told, _, text = storage.read_bytes(self._path).partition(b"\n")
             found = storage.load_object(text) if int(told, 16) == crc32(text) else {}
-            if (found.get("schema"), found.get("version")) == (CACHE_SCHEMA, __version__):
+            if (found.get("schema"), found.get("version")) == (CACHE_SCHEMA, reader_version()):
                 self._rows = found["rows"]
 
     def row(self, run: RunDir) -> Row:
@@ -366,7 +366,7 @@ class RowCache:
         if self._changed or len(kept) < len(self._rows):
             with contextlib.suppress(OSError):  # a full or read-only disk only makes the next `ps` slower
                 storage.make_private_folder(self._path.parent)
-                text = storage.dump_bytes({"schema": CACHE_SCHEMA, "version": __version__, "rows": kept})
+                text = storage.dump_bytes({"schema": CACHE_SCHEMA, "version": reader_version(), "rows": kept})
                 storage.write_bytes(self._path, b"%08x\n%s" % (crc32(text), text), sync=False)
         if "_notes" in vars(self) or self._notes_path.exists():  # otherwise all rows were cached and no note is stale
             self._notes.write()

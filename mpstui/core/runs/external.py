@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import __version__
 from ...wire import storage
 from ...wire.storage import UnreadableRecord
 from ..follow import Budget, FollowedFile, hundredths
+from ..model.reader_version import reader_version
 from ..model.snapshot import SeriesView
 from ..series.metric_words import NOT_METRICS
 from ..series.series import SeriesStore
@@ -331,7 +331,7 @@ class LogNotes:
         self._found: dict[str, Any] = {}
         self._kept: dict[str, Any] = {}
         with contextlib.suppress(OSError, UnreadableRecord):
-            found = (storage.read_json(path) or {}).get(__version__)
+            found = (storage.read_json(path) or {}).get(reader_version())
             self._found = found if isinstance(found, dict) else {}
 
     def find(self, run: str, path: Path, pattern: str | None) -> Mapping[str, Any] | None:
@@ -353,7 +353,7 @@ class LogNotes:
         if self._kept != self._found:
             with contextlib.suppress(OSError, ValueError):  # a disk that accepts nothing costs only time
                 storage.make_private_folder(self._path.parent)
-                storage.write_bytes(self._path, json.dumps({__version__: self._kept}).encode(), sync=False)
+                storage.write_bytes(self._path, json.dumps({reader_version(): self._kept}).encode(), sync=False)
 
 
 def _identity(path: Path, pattern: str | None, position: int) -> list[Any]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...wire import storage
 from ..follow import Budget
 from ..formats.stores import StoredRun
+from ..model.reader_version import reader_version
 from ..series.series import SeriesStore
 from .journal import Extremes
 from .stored_metrics import metrics_of_run
@@ -52,13 +52,13 @@ class KeptBest:
         kept = dict([*known.items()][-MOST_KEPT:])
         with contextlib.suppress(OSError):
             storage.make_private_folder(self._path.parent)
-            storage.write_bytes(self._path, json.dumps({__version__: kept}).encode(), sync=False)
+            storage.write_bytes(self._path, json.dumps({reader_version(): kept}).encode(), sync=False)
 
     def _held(self) -> dict[str, Any]:
         if self._known is None:
             found: Any = None
             with contextlib.suppress(OSError, ValueError, RecursionError, AttributeError):
-                found = json.loads(storage.read_bytes(self._path, _MOST_BYTES)).get(__version__)
+                found = json.loads(storage.read_bytes(self._path, _MOST_BYTES)).get(reader_version())
             self._known = found if isinstance(found, dict) else {}
         return self._known
 

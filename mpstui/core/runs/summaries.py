@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from ... import __version__
 from ...wire import heartbeat, storage
 from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from ...wire.records import Branch
@@ -26,6 +25,7 @@ from ...wire.rundir import RunDir
 from ..model.exits import ExitSummary
 from ..model.jobs import JobPhase, JobView
 from ..model.moves import Moving
+from ..model.reader_version import reader_version
 from ..model.snapshot import Numbers, Piece, RunSnapshot, SeriesView, State
 
 MOST_BYTES = 1 << 26
@@ -42,10 +42,14 @@ _OF_RUN: Mapping[str, Any] = {"branch": Branch, "moving": Moving}
 _OF_ATTEMPT = ("launch.json", "config.json", "output.log", "heartbeat.json", "exit.json")
 _FIELDS = [[spec.name for spec in fields(kind)] for kind in (RunSnapshot, Numbers, SeriesView)]
 _FIELDS += [[*ExitSummary._fields], [*JobView._fields]]
-_SHAPE = f"{__version__}-" + format(crc32(repr([_FIELDS, *_RECORDS.values(), *_OF_ATTEMPT]).encode()), "08x")
-"""Lines of another shape were written by another mpstui."""
+_SHAPE = format(crc32(repr([_FIELDS, *_RECORDS.values(), *_OF_ATTEMPT]).encode()), "08x")
+"""Lines of another shape, or of another state of the readers, were written by another mpstui."""
 
 Stamps = Mapping[str, Sequence[int] | None]
+
+
+def _shape() -> bytes:
+    return f"{reader_version()}-{_SHAPE}".encode()
 
 
 def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
@@ -73,7 +77,7 @@ class Summaries:
         self._dead = 0
         with contextlib.suppress(OSError):
             self._text = storage.read_bytes(path, MOST_BYTES)
-        start, shape = 0, _SHAPE.encode()
+        start, shape = 0, _shape()
         while start < len(self._text):
             end = self._text.find(b"\n", start)
             end = len(self._text) if end < 0 else end
@@ -113,7 +117,7 @@ class Summaries:
             files: their stamps from before it was read.
         """
         text = json.dumps({"files": files, "run": {**_encoded(snapshot), "name": name}}).encode()
-        line = b"%s\t%s\t%08x\t%s" % (_SHAPE.encode(), run.run.encode("utf-8", "replace"), crc32(text), text)
+        line = b"%s\t%s\t%08x\t%s" % (_shape(), run.run.encode("utf-8", "replace"), crc32(text), text)
         with contextlib.suppress(OSError):
             storage.make_private_folder(self._path.parent)
             there = storage.stat_of(self._path)
@@ -129,7 +133,7 @@ class Summaries:
         self._dead += len(self._lines) - len(kept)
         if self._dead > max(_MOST_DEAD_LINES, len(kept)):
             with contextlib.suppress(OSError):
-                lines = (b"%s\t%s\t%s\n" % (_SHAPE.encode(), run.encode(), self._line(run)) for run in kept)
+                lines = (b"%s\t%s\t%s\n" % (_shape(), run.encode(), self._line(run)) for run in kept)
                 storage.write_bytes(self._path, b"".join(lines), sync=False)
         self._text, self._lines, self._dead = b"", {}, 0
 

@@ -15,6 +15,7 @@ from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.moves import Moving
 from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.runs import summaries
 from mpstui.core.runs.labelling import rename, tag
 from mpstui.core.runs.monitor import NO_TIME, REFRESH_SECONDS, Monitor
 from mpstui.core.runs.reader import RunReader
@@ -271,3 +272,12 @@ def test_a_run_that_was_selected_all_the_time_is_kept_too(home: Home) -> None:
     assert after.extremes == full.extremes
     assert set(after.series) == {"loss"}
     assert len(after.series["loss"].x) == 99
+
+
+def test_what_other_readers_have_read_is_read_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that reads a log better shows so also of the runs that ended before it."""
+    run = printed(home).run
+    read(monitor(home))
+    assert kept(home).find(run, NOW) is not None
+    monkeypatch.setattr(summaries, "reader_version", lambda: "another")
+    assert kept(home).find(run, NOW) is None
