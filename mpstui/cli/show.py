@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core import present as shown
 from ..core.model.home import Home
-from ..core.model.snapshot import Health, RunSnapshot
+from ..core.model.snapshot import Health, RunSnapshot, State
 from ..core.present import can_be_explained, short_paths, why_not_its_own
 from ..core.runs.details import code_sentence, provenance
 from ..core.runs.monitor import Monitor
@@ -103,6 +103,7 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
     doing = shown.FINISHING.word if shown.badge(snapshot) is shown.FINISHING else snapshot.health
     state = snapshot.end_word + (f", {doing}" if doing else "")
+    state = shown.badge(snapshot).word if snapshot.state is State.WATCHED else state  # the word that the list has
     how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
     yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")

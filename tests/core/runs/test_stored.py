@@ -406,6 +406,14 @@ def test_what_is_not_ours_is_only_read(
     assert (code, "was not started by mpstui, which only reads" in told) == (2, True)
 
 
+def test_a_run_without_an_end_has_the_lists_word_for_its_state(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    path = run_of(tmp_path / "wandb", "a", 0.5)
+    assert "external" in command("ps", str(path))[1]
+    assert "state     external: W&B has recorded no end" in command("show", str(path))[1]
+
+
 def test_a_run_is_exported_under_its_own_name(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     path = run_of(tmp_path / "wandb", "a", 0.5, w.exited(0))
     told = command("export", str(path), "--to", "wandb", "-o", str(tmp_path / "out"))[1]
