@@ -169,3 +169,22 @@ def test_what_was_seen_before_the_machine_started_again_or_on_another_one(
     assert look("two") == "lost"
     (home.state / "cache" / "writers.json").write_text('{"a": [1], "b": {"writers": 3}}')
     assert look("two") == "external"
+
+
+def test_one_look_at_times_of_now_is_enough_and_at_those_of_another_clock_is_not(
+    home: Home, tmp_path: Path, clock: FakeClock
+) -> None:
+    """A database is open in no process between two writes; what it says itself is true of a copy too."""
+
+    def look(*ages: float) -> str:
+        rows = [w.history(step, {"train/loss": 0.5}, clock() - age) for step, age in enumerate(ages)]
+        path = w.write(tmp_path / "offline-run-a" / "run-a.wandb", [w.run("a", {}), *rows])
+        os.utime(path, (clock(), clock()))
+        fresh = make_monitor(home, clock, system_process_table())
+        return badge(fresh.snapshot(fresh.watch(path.parent))).word
+
+    assert look(40, 30, 20, 10) == "training"
+    assert look(60, 50, 40, 35) == "external"
+    assert look(200, 150, 100, 50) == "training", "half a minute is its usual pause"
+    assert look(40, 30, 20, -100) == "external", "the clock of its machine goes wrong"
+    assert look(1000, 990, 980) == "external", "a copy of what was written long ago"
