@@ -77,6 +77,8 @@ class Banner(NamedTuple):
     """The number behind it: a record of that epoch is its own."""
     told: bool = False
     """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
+    repeats: bool = False
+    """Whether it heads what the best or the final model had come to, which is told again."""
 
     @property
     def is_evaluation(self) -> bool:
@@ -95,6 +97,8 @@ class Banner(NamedTuple):
         """
         if self.phase is Phase.TRAIN or reading.bar:
             return reading, self
+        if self.repeats:
+            return (reading, Banner()) if _goes_on(reading, current) else (_as_told_again(reading), self)
         epoch, step = reading.counters.epoch, reading.counters.shown_step
         # A bare "eval:" in front of the first loss that is counted headed a list of settings.
         unsure = not self.sure and not trained and reading.loss is not None and step is not None
@@ -116,6 +120,20 @@ class Banner(NamedTuple):
         is_own = not same_plan if steps is not None else step is not None and step < or_zero(current.shown_step)
         own_count = None if step is None or not is_own else (step, math.inf if steps is None else steps)
         return _as_evaluation(reading, held, own_count), self._replace(told=self.told or not (trained or step))
+
+
+def _goes_on(reading: LineReading, current: Counters) -> bool:
+    """Whether training goes on beyond where it stands, or begins anew, with a reading."""
+    epoch, step = reading.counters.epoch, reading.counters.shown_step
+    further = or_zero(epoch) > or_zero(current.epoch) or or_zero(step) > or_zero(current.shown_step)
+    place = step if epoch is None else epoch
+    return further or (reading.loss is not None and place is not None and place <= 1)
+
+
+def _as_told_again(reading: LineReading) -> LineReading:
+    """The reading with nothing but what an evaluation may have measured of the best model for the first time."""
+    told = replace(reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, plan=False)
+    return replace(told, learning_rate=None, throughput=None)
 
 
 def as_validation(reading: LineReading) -> LineReading:

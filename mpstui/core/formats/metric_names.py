@@ -8,6 +8,7 @@ repetition and company decide, where the name alone does not:
   measure, or with more digits than anybody types; else it has to come again, changed.
 - Any other value is kept back until it has come again, changed: beside a loss or a counter, or twice after the training
   has moved on, and then not in whole numbers alone. In the company of settings it has no chance.
+- A loss of an evaluation that is 0 from the start stands for one that is still to come.
 - What tells of the machine (times, speeds, memory) is shown elsewhere, and the best value so far has no curve beside
   that of the value itself.
 
@@ -87,6 +88,8 @@ class MetricNames:
         self._given: dict[tuple[str, bool], str] = {}
         self._known: dict[object, tuple[_Shown, _Shown]] = {}
         self._kept_back: dict[str, _First] = {}
+        self._to_come: set[str] = set()
+        """Losses of evaluations that were 0 until now."""
         self._alike: dict[str, _Alike] = {}
         self._alone: set[str] = set()
         """Names that came on lines of their own, with nothing that says whether they are of training."""
@@ -111,7 +114,11 @@ class MetricNames:
             return reading
         train, evaluated = self.given_to(reading)
         metrics = {train[name]: value for name, value in reading.metrics.items() if train[name]}
-        eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
+        eval_metrics = {
+            shown: value
+            for name, value in reading.eval_metrics.items()
+            if (shown := evaluated[name]) and not self._is_to_come(shown, value)
+        }
         measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         episodic = not _EPISODES.isdisjoint(map(str.lower, reading.metrics))
         beside = beside or measured or episodic
@@ -144,6 +151,12 @@ class MetricNames:
             for values in (reading.metrics, reading.eval_metrics)
         )
         return replace(reading, loss=None, series="", metrics=metrics, eval_metrics=eval_metrics)
+
+    def not_shown(self, reading: LineReading) -> LineReading:
+        """A reading without what has a curve already."""
+        _, evaluated = self.given_to(reading)
+        new = {name: value for name, value in reading.eval_metrics.items() if evaluated[name] not in self.shown}
+        return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
 
     def given_to(self, reading: LineReading) -> tuple[_Shown, _Shown]:
         """For the names of a reading, of training and of an evaluation, those that are shown; empty for no metric."""
@@ -240,6 +253,13 @@ class MetricNames:
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
 
+    def _is_to_come(self, name: str, value: float) -> bool:
+        """Whether a loss of an evaluation only stands for the first one that will be."""
+        waits = value == 0 and name not in self.shown and "loss" in quantity(name)[1].split()
+        if waits and len(self._to_come) < _MOST:
+            self._to_come.add(name)
+        return waits
+
     def _alike_to(self, name: str, moves: int) -> _Alike:
         """The names that differ from this one in their numbers alone, with it."""
         found = _NONE_ALIKE
@@ -267,11 +287,13 @@ class MetricNames:
 
     def keeps_back(self, name: str) -> bool:
         """Whether a name has come, and may still prove to be that of a metric."""
-        return name in self._kept_back
+        return name in self._kept_back or (name in self._to_come and name not in self.shown)
 
     def decided_after(self, name: str, values: Sequence[float]) -> int:
         """How many of the next values of a name it takes until it proves to be a metric; 0 where they do not tell."""
         first = self._kept_back.get(name)
+        if first is None and name in self._to_come:
+            return next((number for number, value in enumerate(values, 1) if value != 0), 0)
         if first is None or (values[0] == first.value and values.count(first.value) == len(values)):
             return 0
         newest = first.newest

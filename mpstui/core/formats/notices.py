@@ -217,7 +217,7 @@ def is_remark(line: str, loss: Pair | None) -> bool:
     return match.start() < loss.start and not aside
 
 
-_PHASE_WORDS = "val test dev train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
+_PHASE_WORDS = "best final val test dev train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
 _PHASE_HINTS = tuple(_PHASE_WORDS.split())
 _DONE = re.compile(
     r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|size|load\w{0,3}|creat\w{0,3})\b"
@@ -235,6 +235,8 @@ _REPORTS_VALIDATION = re.compile(
     r"(?i)\breport(?:ing|ed|s)\b[\w ,]{0,40}\b(?:on|of|over)(?: the)? (?:validation|valid|val|test|dev|held.?out)\b"
 )
 """``Started training, reporting errors on validation set``: of the records of epochs below it."""
+_OF_THE_BEST = re.compile(r"(?i)\W{0,8}(?:the )?(?P<which>best|final) [^:=\n]{3,60}:\W{0,8}\Z")
+"""``Best model at step 7000:``, above what that had come to."""
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _MAX_LENGTH = 90
 
@@ -248,6 +250,8 @@ class Announcement(NamedTuple):
     """The epoch of which it is, or else another number that stands behind it."""
     lasting: bool = False
     """Whether the records of all epochs that follow are meant."""
+    repeats: bool = False
+    """Whether what follows was told before: what the best or the final model had come to."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -266,6 +270,9 @@ def announced(line: str) -> Announcement | None:
         return Announcement(Phase.EVAL, sure=True, lasting=True)
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
     words, numbered = words_of(line), _OF_EPOCH.match(line)
+    summary = _OF_THE_BEST.match(line)
+    if summary is not None and (summary["which"].lower() == "best" or EVAL_WORDS.isdisjoint(words)):
+        return Announcement(Phase.EVAL, sure=True, repeats=True)
     of_epoch = numbered is not None and numbered["called"] is not None
     is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``
     if is_setting and not of_epoch:

@@ -63,6 +63,7 @@ class Tracker:
         series = self._losses.begun(reading.series)
         reading = self._drawn.of(reading, series)
         below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
+        below = self.names.not_shown(below) if self._banner.repeats else below
         reading = self._as_meant(self._evaluated.of(below))
         if reading.brief:
             self._forget_bar(reading)
@@ -152,7 +153,9 @@ class Tracker:
         """A line of its own has announced an evaluation, or training again."""
         self._reports_validation = self._reports_validation or announcement.lasting
         if not announcement.lasting:
-            self._banner = Banner(announcement.phase, announcement.sure, announcement.epoch)
+            self._banner = Banner(
+                announcement.phase, announcement.sure, announcement.epoch, repeats=announcement.repeats
+            )
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""

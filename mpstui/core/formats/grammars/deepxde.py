@@ -41,14 +41,17 @@ class DeepXDE(LineGrammar):
             return None
         train, test, measured = ([as_float(text) for text in part.split(", ") if text] for part in row.groups()[1:])
         counters, total = Counters(step=parse_count(row[1])), _sum(train)
-        each = enumerate(train, 1) if len(train) > 1 else ()
-        parts = {f"train loss {place}": value for place, value in each if value is not None}
-        measures = {"test loss": _sum(test)} | {
-            f"test metric {place}": value for place, value in enumerate(measured, 1)
-        }
-        known = {name: value for name, value in measures.items() if value is not None}
+        parts = _each("train loss", train) if len(train) > 1 else {}
+        measures, total_of_test = _each("test metric", measured), _sum(test)
+        known = measures if total_of_test is None else {"test loss": total_of_test, **measures}
         found = [] if total is None else [LineReading.training(self.name, counters, "loss", total, metrics=parts)]
         return (*found, LineReading.evaluation(self.name, known)) if known else found
+
+
+def _each(name: str, values: Sequence[float | None]) -> dict[str, float]:
+    """The values of a list by the name of the list and their places; one that is alone needs none."""
+    named = {name if len(values) == 1 else f"{name} {place}": value for place, value in enumerate(values, 1)}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
