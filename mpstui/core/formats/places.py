@@ -265,7 +265,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return Counters(step=count)
     if planned is not None and pair.bracketed and pair.start <= _OPENED and has_loss and _tells_both(pairs):
         return Counters(epoch=count, epochs=planned)  # ``[01/20] train_loss=0.5 | val_loss=0.6``
-    heads = pair.bracketed and not any(p.marked for p in pairs) and _is_heading_of_part(line[pair.end :])
+    heads = pair.bracketed and not (measured or any(p.marked for p in pairs)) and _is_heading_of_part(line[pair.end :])
     return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 and not heads else counters
 
 

@@ -269,3 +269,9 @@ def test_settings_may_be_joined_to_their_values_by_dots() -> None:
 @pytest.mark.parametrize("line", ["[LR] current: 5.00e-04", "Validation Results\nCurrent Learning Rate: 0.00050"])
 def test_a_rate_behind_its_tag_or_among_results_is_the_one_in_use(line: str) -> None:
     assert read(lines("Epoch {n}: loss 0.5{n} lr 0.001") + line + "\n").learning_rate == 0.0005
+
+
+def test_a_count_in_brackets_in_front_of_a_loss_without_a_sign_is_a_place() -> None:
+    found = read(lines("[{n}/6] avg loss 2.{n}5"))
+    assert (found.step, found.steps, found.train_loss and found.train_loss.last) == (4, 6, 2.45)
+    assert read(lines("[{n}/6] Loading shard 2.{n}5")).step is None
