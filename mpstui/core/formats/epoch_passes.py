@@ -14,6 +14,8 @@ _NEARLY_FULL = 0.9
 """A bar that is cleared need not be drawn to its end, and of the last batches a line is seldom printed."""
 _MAX_COUNTS = 64
 _RISES_NEEDED = 2
+_STEPS_WITHIN = 2
+"""So many steps below one of an outer loop prove that it is one."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,8 @@ class _Count:
     """The first share of an epoch (``'epoch': 0.25``) that a line told beside it."""
     of_run: bool = False
     """Whether such shares went on by an epoch and more while it rose."""
+    passes: bool = False
+    """Whether it counts the passes of an outer loop: it goes up by one while the steps below it go on."""
     outer: bool = False
     """Whether it goes on more slowly than the epochs: of folds, clients or trials, each of which trains anew."""
 
@@ -68,6 +72,8 @@ class EpochPasses:
         self._told = NOWHERE
         self._latest: _Count | None = None
         self._turned = _Turned()
+        self._within = 0
+        """Steps with a loss since the last line with a step alone."""
 
     def begin_run(self) -> None:
         """Another run in the same log."""
@@ -105,6 +111,12 @@ class EpochPasses:
         count.of_epoch = True
         return True
 
+    def _counts_passes(self, alone: _Count, before: Number) -> bool:
+        """Whether a step on a line of its own is one of an outer loop, of which the steps with a loss are within."""
+        if alone.step == before + 1 and self._within >= _STEPS_WITHIN and self._latest is not None:
+            alone.passes, self._latest.begun_below, self._latest.told = True, before, before
+        return alone.passes
+
     def as_meant(self, now: Counters, planned: Number | None, place: str, announced: int = 0) -> tuple[Counters, bool]:
         """The counters with the steps as those of an epoch, if they are; and whether they can only be of a new run.
 
@@ -126,6 +138,9 @@ class EpochPasses:
             below = told.epoch is not None and now.shown_steps is not None and now.shown_steps != planned
             count.of_epoch = True if below or now.step is None else None
         before, count.step = count.step, step
+        if place == "" and self._counts_passes(count, before):
+            return Counters(epoch=step, epochs=now.shown_steps), False
+        self._within = self._within + (step > before) if place else 0
         # There is no epoch without a step of its own.
         count.outer = count.outer or (place == "" and 0 < step - before < announced - count.announced)
         count.announced = announced

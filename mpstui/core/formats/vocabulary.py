@@ -49,7 +49,7 @@ BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 bat
 BESIDE_A_COUNTER = word_set(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed whole cur curr mini outer env environment policy learner fine tune finetune tuning ft
+    learning completed whole cur curr mini outer em env environment policy learner fine tune finetune tuning ft
     l bfgs lbfgs adam sgd adamw 迭代 更新
     """
 )
@@ -200,7 +200,7 @@ COUNTED = (
 NO_NAME = word_set(
     """
     in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
-    class cuda best took after before over within under during until since every per
+    class cuda best took after before over within under during until since every per inner outer
     """
 )
 """A name of nothing but these is a piece of a sentence."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.points import LossSummary, MetricPoint
 from mpstui.core.formats.reader import LogReader
 
 EPOCHS, STEPS = 6, 97
@@ -197,3 +197,21 @@ def test_a_bar_below_the_word_of_an_evaluation_counts_nothing_of_a_training_that
     reader.feed(f"{iterations(10)}Training stats. Loss: 0.9366\n{iterations(20)}Validating...\n".encode())
     assert reader.feed(b"\r 50%|#####     | 1/2 [00:00<00:00,  4.08it/s]\n") == []
     assert (reader.summary().step, reader.summary().steps) == (20, 50)
+
+
+@pytest.mark.parametrize("outer", ["EM iteration {n}", "---- Iteration {n}/3 ----", "Outer iter: {n}"])
+def test_steps_that_begin_again_below_each_outer_iteration_are_steps_of_that(outer: str) -> None:
+    reader = LogReader()
+    for n in (1, 2, 3):
+        inner = "".join(f"  M-step iter {i} loss {6 - n - i / 10:.2f}\n" for i in (1, 2, 3))
+        reader.feed(f"{outer.format(n=n)}\n{inner}".encode())
+    found = reader.summary()
+    assert (found.runs, found.epoch, found.step) == (1, 3, 3)
+    assert found.train_loss == LossSummary(4.9, 2.7, 9)
+
+
+def test_a_step_on_a_line_of_its_own_is_no_outer_iteration() -> None:
+    reader = LogReader()
+    for n in range(1, 9):
+        reader.feed(f"step {n} loss {2 / n:.2f}\nFinished step {n}\n".encode())
+    assert (reader.summary().epoch, reader.summary().step) == (None, 8)
