@@ -148,9 +148,11 @@ class NumberWitnesses(NamedTuple):
         for one in (self.printed, self.program, self.own):
             told = {name: value for name, value in reported_metrics(one.says).items() if name not in _SHOWN_APART}
             for name, value in told.items():
-                shown = spelt.setdefault(respelt(name), name)
+                twin = spelt.get(respelt(name), name)
+                shown = name if twin in told else twin  # two names of one witness are two metrics
                 if shown not in found or one is not self.own or not self.sees_losses:
                     found[shown] = value
+            spelt = {respelt(name): name for name in told} | spelt
         return found
 
     def _in_epoch(self, first: Witness, order: Sequence[Witness], found: Mapping[str, Any]) -> dict[str, Any]:

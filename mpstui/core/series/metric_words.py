@@ -10,7 +10,8 @@ _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "fir
 _NO_COUNTS = ("time", "attempt", "rank", "nonfinite", "schema", "device", "done", "printed_step", "planned_steps")
 NOT_METRICS = frozenset((*_COUNTS, *_NO_COUNTS))
 """What stands in a record of points beside its metrics."""
-_EVALUATION_WORDS = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
+_VALIDATION_WORDS = frozenset(("val", "valid", "validation"))
+_EVALUATION_WORDS = _VALIDATION_WORDS | {"eval", "test", "dev"}
 _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 _UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set", "epoch"))  # Lightning: ``val_loss_epoch``
 _SPELLINGS = {"accuracy": "acc"}
@@ -44,8 +45,10 @@ def measured(name: str) -> str:
 
 @lru_cache(NAMES_REMEMBERED)
 def respelt(name: str) -> str:
-    """One spelling for ``D loss``, as a program prints it, ``d_loss``, as its variable is called, and ``Loss/D``."""
-    return " ".join(sorted(filter(None, _BETWEEN_WORDS.split(name.lower())))) or name
+    """One spelling for ``D loss``, as a program prints it, ``d_loss``, as its variable is called, and ``Loss/D`` in
+    TensorBoard."""
+    words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()) if word)
+    return " ".join(sorted("val" if word in _VALIDATION_WORDS else word for word in words)) or name
 
 
 def names_a_criterion(name: str) -> bool:

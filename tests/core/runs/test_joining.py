@@ -183,6 +183,17 @@ def test_two_losses_of_training_whose_values_differ_stay_two(home: Home) -> None
     run.release()
 
 
+def test_what_is_printed_and_written_for_tensorboard_is_one_curve(home: Home) -> None:
+    run = run_of(home)
+    run.beat(step=300, loss=0.5, metrics={"Loss/test": 0.4219, "Accuracy/val": 0.9}, **AGENT)
+    run.points({"time": NOW, "attempt": 1, "step": 300, "loss": 0.5, "Loss/test": 0.4219, "Accuracy/val": 0.9})
+    run.output("".join(f"step {i}00 loss 0.{i} test loss: 0.{i}5 val acc: 0.{i}1\n" for i in (1, 2, 3)))
+    for shown in both(home, run):
+        assert set(shown.numbers.metrics) & {"Loss/test", "test loss", "Accuracy/val"} == {"test loss"}
+    assert {name for name in shown.series if "test" in name.lower() or "val" in name} == {"test loss", "val acc"}
+    run.release()
+
+
 def test_a_bar_of_images_counts_no_steps(home: Home) -> None:
     run = seen_by_agent(run_of(home), 12, 0.74)
     for epoch in (1, 2):
