@@ -78,8 +78,6 @@ _COUNTERS = re.compile(
 )
 """``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
 _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch: [1 | 600]``
-_MANY_BATCHES = re.compile(r"(?<=Batch )\[\d{1,9}-(\d{1,9})\]")
-"""``Epoch[5] Batch [1280-1300]``, as MXNet has it: what is told is of the batches since the line before."""
 _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
 _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch.3 Val MSE: 0.5``
 _TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
@@ -209,8 +207,6 @@ def respelt(line: str) -> str:
         line = _place_in_front(line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
-    if "Batch [" in line:
-        line = _MANY_BATCHES.sub(r"[\1]", line)
     if "E=" in line:
         line = _SOCKEYE.sub(r"epoch \1 step \2", line)
     if "poch." in line:
