@@ -192,7 +192,7 @@ COUNTED = (
     | BATCH_WORDS
     | word_set(
         "fold folds trial client clients round rounds seeds"
-        " stage phase episode episodes tokens samples examples images params parameters 参数"
+        " stage phase episode episodes tokens samples examples images features params parameters 参数"
         " tp fp fn tn"
     )
 )

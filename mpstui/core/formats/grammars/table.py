@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from ..measures import is_measure
 from ..names import Role, classify
@@ -45,7 +46,7 @@ class Table(LineGrammar):
 
     name = "table"
     priority = Priority.SHARED
-    examples = (
+    examples: ClassVar[tuple[Example, ...]] = (
         Example(
             "epoch     train_loss  valid_loss  accuracy  time\n0         0.94        0.52        0.80      00:12\n"
             "1         0.84        0.50        0.82      00:12\n",
