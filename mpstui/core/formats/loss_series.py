@@ -29,6 +29,8 @@ class LossSeries:
     """The epoch that held at the newest reading, on its own line or above it."""
     epochs_announced: int = 0
     count: int = 0
+    headed: bool = False
+    """Whether one of its readings stood below a line that told its place and nothing else."""
     first: float = 0.0
     last: float = 0.0
 
@@ -36,6 +38,7 @@ class LossSeries:
         """Forget the run before: the next value is the first of ``run``."""
         self.run, self.start, self.counters, self.epoch = run, start, start, start.epoch
         self.epochs_announced = self.count = 0
+        self.headed = False
 
     def extend(self, values: Sequence[float], newest: Counters, epoch: Number | None, announced: int) -> None:
         """More readings, in order.
@@ -60,7 +63,7 @@ class LossSeries:
     @property
     def believable(self) -> bool:
         """Whether it is one: what nothing counts may be any sentence, or a report, until it has come some times."""
-        counted = (self.counters != NOWHERE or self.start != NOWHERE) and "final" not in self.name
+        counted = (self.counters != NOWHERE or self.start != NOWHERE or self.headed) and "final" not in self.name
         return counted or self.count >= (_UNCOUNTED_NEEDED if self.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
 
     @property

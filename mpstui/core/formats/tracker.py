@@ -33,6 +33,8 @@ class Tracker:
         self._banner, self._drawn = Banner(), DrawnEvaluation()
         self.current = Counters()
         self._line = Counters()
+        self._headed = False
+        """Whether the newest line with counters has told nothing else: it heads those below it."""
         self._plan = PlannedTotals()
         self._ends = Ends(from_zero=from_zero)
         self._planned_rate: float | None = None
@@ -336,7 +338,7 @@ class Tracker:
         if now == Counters():
             return
         if not reading.bar:
-            self._line = now
+            self._line, self._headed = now, replace(reading, counters=Counters()).says_nothing
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._epochs_announced += 1
@@ -352,6 +354,8 @@ class Tracker:
         redrawn, at = not self._bars.reopened, self._placed(reading)
         if not self._losses.count(reading, at, self.current.epoch, self._epochs_announced, redrawn=redrawn):
             return False
+        if self._headed and (series := self._losses.begun(reading.series)) is not None:
+            series.headed = True
         self._trained = True
         if not reading.bar:
             self._bars.vote()

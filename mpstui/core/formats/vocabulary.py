@@ -49,7 +49,7 @@ BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 bat
 BESIDE_A_COUNTER = word_set(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed whole cur curr mini outer em env environment policy learner fine tune finetune tuning ft
+    learning completed whole cur curr mini outer em progress env environment policy learner fine tune finetune tuning ft
     l bfgs lbfgs adam sgd adamw 迭代 更新
     """
 )

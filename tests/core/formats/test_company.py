@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.points import ParsedLog
+from mpstui.core.formats.points import LossSummary, ParsedLog
 from mpstui.core.formats.reader import LogReader
 
 
@@ -114,6 +114,14 @@ def test_folds_that_are_counted_between_the_trainings_are_no_step() -> None:
 def test_a_step_below_the_epochs_is_one_however_seldom_it_is_told() -> None:
     log = "".join(f"Epoch {e}/80 loss=0.{99 - e}\n" + f"step {e * 10}/800\n" * (e % 2) for e in range(1, 8))
     assert (read(log).step, read(log).steps) == (70, 800)
+
+
+@pytest.mark.parametrize("heading", ["--> STEP: {n}", "***** Iteration #{n} *****", "Progress at step {n}:"])
+def test_a_loss_below_a_line_with_its_step_alone_is_believed_at_once(heading: str) -> None:
+    log = "".join(f"{heading.format(n=n)}\n  | > loss: 2.{n}5\n  | > grad_norm: 1.{n}5\n" for n in (1, 2))
+    found = read(log)
+    assert (found.step, found.train_loss) == (2, LossSummary(2.15, 2.25, 2))
+    assert read(log.replace(heading.partition("{")[0], "Attempt ")).train_loss is None
 
 
 def test_a_compact_date_in_front_is_no_step() -> None:
