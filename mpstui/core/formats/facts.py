@@ -69,7 +69,7 @@ _USED = re.compile(
 _CUDA = re.compile(
     r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) (?:TensorFlow device \(|device )\S{0,80}GPU:\d|"
     r"\bUse GPU with device ID \d|\AUse GPU: \d{1,2}(?= for training|\Z)|"
-    r"\bBackend used: \[CUDA\]|\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
+    r"\bBackend used: \[CUDA\]|\bSelected GPU\[\d{1,2}\] |\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
     r"\bdevice: \d{1,2}, GPU Compute Capability"
 )
 _METAL = "name: METAL"

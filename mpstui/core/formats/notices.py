@@ -238,6 +238,7 @@ _REPORTS_VALIDATION = re.compile(
 _OF_THE_BEST = re.compile(r"(?i)\W{0,8}(?:the )?(?P<which>best|final) [^:=\n]{3,60}:\W{0,8}\Z")
 """``Best model at step 7000:``, above what that had come to."""
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
+_OF_FOLDS = frozenset(("cross", "fold", "folds", "kfold"))
 _MAX_LENGTH = 90
 
 
@@ -281,6 +282,8 @@ def announced(line: str) -> Announcement | None:
         return Announcement(Phase.TRAIN, sure=True)
     if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):
         return None
+    if not _OF_FOLDS.isdisjoint(words):
+        return None  # ``== Cross validation (1/5) ==`` heads a training
     evaluation, training = not EVAL_WORDS.isdisjoint(words), not TRAIN_WORDS.isdisjoint(words)
     if evaluation == training:
         return None

@@ -51,6 +51,8 @@ _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _RULES = ("--", "==", "**", "##")
 """In front of what a line is the heading of: ``---- batch: 010 ----``."""
 _HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
+_SPAN = re.compile(r"-\d{1,9}\]")
+"""Behind the first of several, ``Minibatch[1-11]``: what is told is of all of them."""
 _DONE = re.compile(r"(?i)(?: (?:steps|iterations|iters|updates|epochs))? (?:completed|done|finished|performed|taken)\b")
 _OF_EPOCH = re.compile(r"(?i) (?:of|in) epochs?\b")
 """Behind a count out of so many: whose steps they are."""
@@ -81,7 +83,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             continue
         if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
-        if len(pairs) == 1 and _is_no_place(line, pair):
+        if (len(pairs) == 1 and _is_no_place(line, pair)) or (pair.bracketed and _SPAN.match(line, pair.end)):
             continue
         if _counts_nothing(pairs, index, has_loss=has_loss):
             continue

@@ -28,6 +28,8 @@ _OPTION = re.compile(
     r"(?P<value>[^\s:=]\S{0,160}+|['\"][^\n]{0,160}['\"]|[\[({][^\n]{0,160}[\])}]|[^\d:=]{1,80})\s{0,40}"
 )
 _NUMBER = re.compile(r"[-+]?[\d.][\d.,_]{0,24}(?:e[-+]?\d{1,4})?\s?%?,?|[-+]?(?:nan|inf)", re.IGNORECASE)
+_NUMBERS = re.compile(rf"{_NUMBER.pattern}(?: ?/ ?\d{{1,12}}| ?\(\d{{1,12}} ?/ ?\d{{1,12}}\))?", re.IGNORECASE)
+"""Also ``12924 / 15711`` and ``0.757 (1614/2132)``: no option has such a value."""
 _RECORD = re.compile(r"[^:=]{1,80}[:=]\s{0,8}[-+]?[\d.]|\A[\[(]?\d{1,9}\s?/\s?\d{1,9}[\])]?\Z")
 """The value of an option is no further option, and no count out of a count: ``Test iter: [3/14]``."""
 _SIDE_BY_SIDE = re.compile(r"(?<=[^\s:=])\s{2,60}(?=[A-Za-z][\w./\x2d]{0,30}(?: [\w./\x2d]{1,30}){0,4}:\s{1,40}\S)")
@@ -134,7 +136,7 @@ class Options:
                 self.interrupt()
             return
         self._lines += len(values)
-        self._words += any(_NUMBER.fullmatch(value.strip()) is None for value in values)
+        self._words += any(_NUMBERS.fullmatch(value.strip()) is None for value in values)
         self._row += (name for reading in readings for name in (*reading.metrics, *reading.eval_metrics))
         if self._lines >= _ROW and self._words >= _WORDS:
             self._names.update(self._row)

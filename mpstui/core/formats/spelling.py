@@ -92,7 +92,7 @@ _TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
 _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
 _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
 _WINDOW = re.compile(
-    r" (?:(?:(?:over|for|of|in) )?(?:the )?((?:last|past) \d{1,6} [a-z]{3,12})|"
+    r" (?:(?:(?:over|for|of|in) )?(?:the )?((?:last|past|per) \d{1,6} [a-z]{3,12})|"
     r"over (\d{1,6} (?:episodes|games|trials)))"
     r"(?=\s?[:=]\s?[-+.\d])"
 )
@@ -225,7 +225,7 @@ def respelt(line: str) -> str:
         line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
     if "top" in line or "Top" in line:
         line = _RANKED.sub(r"\1_\2_\3", line)
-    if "ast " in line or " over " in line:
+    if "ast " in line or " over " in line or " per " in line:
         line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
     line = _HYPHENED.sub(" ", line) if "-" in line else line
     if _GLUE.search(line):

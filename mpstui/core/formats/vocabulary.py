@@ -143,7 +143,7 @@ NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap 
     "alpha gamma thresh thr annealing scheduler schedule"
 )
 _ERRORS_AND_SCORES = """
-    accu accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
+    accu accuracies error err errs reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
     specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
     kendall brier srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95 jaccard auprc epe pesq stoi sdr nsdr
     rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe mpjve mr pck oks logp logprob
@@ -205,7 +205,7 @@ NO_NAME = word_set(
 )
 """A name of nothing but these is a piece of a sentence."""
 _TIMES = "time times timing timer elapse elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
-DURATIONS = word_set(f"{_TIMES} 耗时 用时 時間 시간")
+DURATIONS = word_set(f"{_TIMES} walltime wallclock 耗时 用时 時間 시간")
 """Name a time."""
 MACHINE_WORDS = word_set(
     """

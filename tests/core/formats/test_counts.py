@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.points import Number, ParsedLog
+from mpstui.core.formats.points import LossSummary, Number, ParsedLog
 from mpstui.core.formats.reader import LogReader
 
 FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
@@ -283,3 +283,30 @@ def test_a_training_without_a_loss_begins_anew_where_its_epochs_do() -> None:
     reader.feed(("".join(map(epoch.format, range(2, 9))) + later).encode())
     found = reader.summary()
     assert (found.runs, found.epoch, found.learning_rate) == (2, 3, None)
+
+
+def test_a_span_of_batches_is_no_place_and_so_many_units_are_part_of_a_name() -> None:
+    rate = "Learning rate per 1 samples: 0.001\n"
+    epochs = "Finished Epoch[{n} of 9]: [Training] loss = 2.{n}5 * 600, metric = 1{n}.5% * 600 2.5s (240.1 samples/s);"
+    found = log(epochs, lines=3)
+    assert (found.epoch, found.epochs, found.step) == (3, 9, None)
+    reader = LogReader()
+    reader.feed(
+        (rate + "Finished Epoch[1 of 9]: loss = 2.5\nFinal Results: Minibatch[1-11]: errs = 0.54% * 100\n").encode()
+    )
+    found = reader.summary()
+    assert (found.learning_rate, found.step, found.metrics) == (0.001, None, ("loss", "errs"))
+
+
+def test_the_record_of_an_iteration_below_folds_is_one_of_training() -> None:
+    record = (
+        "***** Iteration #{0} *****\nLoss: 5{0}38.26\nFeature norm: 0.3{0}9\nError norm: 90{0}.428\n"
+        "Active features: 129{0}4 / 15711\nTrials: {0}\nSeconds required: 0.008{0}\n"
+        "Accuracy: 0.59{0}8 (127{0}/2133)\nMicro F1: 0.6{0}\n"
+    )
+    reader = LogReader()
+    folds = "Cross validation: true\n===== Cross validation (1/5) =====\n"
+    reader.feed((folds + "".join(map(record.format, (1, 2)))).encode())
+    found = reader.summary()
+    assert (found.step, found.train_loss) == (2, LossSummary(5138.26, 5238.26, 2))
+    assert {"Loss", "Accuracy", "Micro F1"} <= set(found.metrics)
