@@ -185,6 +185,7 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
     elif words == ["batch", "count"]:
         head, last = [], "batch"
     current = [w for w in head if w not in BESIDE_A_COUNTER and not (w in STEP_WORDS and last in STEP_WORDS)]
+    current = [] if current == ["of"] else current  # ``Training of Epoch 3``
     planned = bool(current) and all(word in PLAN_WORDS for word in current)
     if last == "epoch" and NOT_THE_EPOCH.isdisjoint(head) and not planned:
         return Name(Role.EPOCH, scope)  # of whatever stage: ``Distill Epoch 3``

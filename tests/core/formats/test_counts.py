@@ -115,6 +115,7 @@ def log(line: str, *, lines: int = 4) -> ParsedLog:
         ("gpu: True, dir: data, epochs: 9, every: 500, path: x\nEpoch {n} loss: 0.{n}5", 4, 9, None, None, 0.45),
         ("Training [== ] 40.0% {n}/10 | 4.5 it/s | loss=0.{n}5", None, None, 4, 10, 0.45),
         ("epoch {n}-step 50 loss: 0.{n}5", 4, None, 50, None, 0.45),
+        ("I Training of Epoch {n} - loss: 0.{n}5", 4, None, None, None, 0.45),
         ("Step, {n}, Loss, 0.{n}5, PSNR, 9.{n}, StepTime, 0.5,", None, None, 4, None, 0.45),
         ("Start Training 9 EPOCHs\nEpoch {n} loss: 0.{n}5", 4, 9, None, None, 0.45),
         ("Epoch {n} tloss: 0.{n}5 vloss: 0.75", 4, None, None, None, 0.45),
