@@ -20,7 +20,7 @@ from .pairs import Pair
 from .places import COUNTING, PLANNED, batches_seen, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
-from .vocabulary import EVAL_WORDS, TRAIN_WORDS
+from .vocabulary import EPISODES, EVAL_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
@@ -229,9 +229,10 @@ def _is_range(first: Pair, second: Pair) -> bool:
 def _is_named(pair: Pair) -> bool:
     """Whether what stands in front of a value is its name, not a sentence that goes on: "finished in 12 s".
 
-    A count out of a count (``Correct: 970/1000``) is nobody's value, two losses beside each other are.
+    A count out of a count (``Correct: 970/1000``) is nobody's value, two losses beside each other are; the number of an
+    episode says that the values beside it are of training.
     """
-    counts = pair.total and pair.name.role is Role.OTHER
+    counts = pair.total and pair.name.role is Role.OTHER and pair.key.lower() not in EPISODES
     if pair.text in _BITS and not pair.unit and words_of(pair.key)[-1:] == ["precision"]:
         return False  # of numbers in the machine: ``precision: 16``
     if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate"):

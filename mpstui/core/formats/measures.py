@@ -44,6 +44,8 @@ _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
 _GROUP_OF_TIMES = re.compile(r"(?:time|timer|timing)s?(?:_\w{1,20})?/")
 """In front of what takes so long: ``timing_s/reward``."""
+_OF_TWO_WORDS = ("correlation coefficient", "exact match", "success rate", "win rate")
+"""Measures of which no word alone is one."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
@@ -60,7 +62,7 @@ def is_measure(text: str) -> bool:
     if ranked and all(word.isdigit() for word in own[1:]):
         return True  # ``mAP@50``, ``Test hits@10``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
-    if words[-2:] in (["correlation", "coefficient"], ["exact", "match"]) or words[-1:] == ["exact"]:
+    if " ".join(words[-2:]) in _OF_TWO_WORDS or words[-1:] == ["exact"]:
         return True
     if _ABBREVIATED.search(text) is not None:
         return True

@@ -35,14 +35,12 @@ from .measures import (
 )
 from .names import PART, Role, classify, words_of
 from .points import Counters, LineReading, MetricPoint
-from .vocabulary import AVERAGE_WORDS
+from .vocabulary import AVERAGE_WORDS, EPISODES
 
 _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
 _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
-_EPISODES = frozenset(("episode", "episodes"))
-"""Beside the number of one the values are those of training."""
 _OF_A_SPLIT = ("train/", "training/", "val/", "valid/", "validation/", "eval/", "test/")
 """In front of whatever is measured on these data: ``eval/ctc``."""
 _OF_THE_PLAN = frozenset(("initial", "init", "base", "start"))
@@ -120,7 +118,7 @@ class MetricNames:
             if (shown := evaluated[name]) and not self._is_to_come(shown, value)
         }
         measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
-        episodic = not _EPISODES.isdisjoint(map(str.lower, reading.metrics))
+        episodic = not EPISODES.isdisjoint(map(str.lower, reading.metrics))
         beside = beside or measured or episodic
         settled = not beside and sum(map(is_setting, (*reading.metrics, *reading.eval_metrics))) > 1
         held_back = {

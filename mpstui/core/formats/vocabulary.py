@@ -218,6 +218,8 @@ SETTING_WORDS = (
     word_set("lr momentum decay dropout warmup optimizer scheduler workers hidden layers heads") | RATE_WORDS
 )
 """Name what a program is told."""
+EPISODES = word_set("episode episodes")
+"""Beside the number of one the values are those of training."""
 BEST_WORDS = word_set("best highest 最佳 最好 最优 最高 ベスト")
 """Say that a value is the best so far."""
 EARLIER_WORDS = word_set("prev previous")
@@ -234,7 +236,7 @@ PLAIN_WORDS = (
     | BEST_WORDS
     | word_set(
         "macro micro weighted policy value actor critic generator discriminator gen disc bce dice kl iou rate at"
-        " exact match em"
+        " exact match em success win"
     )
 )
 """Beside them, a name of a measure says nothing but which one it is."""

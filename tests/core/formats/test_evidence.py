@@ -112,6 +112,11 @@ def test_what_sums_up_a_fold_is_no_loss_of_the_training() -> None:
     assert (found.train_loss.last, found.train_loss.count, found.epoch) == (0.35, 3, 3)
 
 
+def test_what_stands_beside_an_episode_out_of_so_many_is_of_training() -> None:
+    episodes = "".join(f"Episode {n}000/9000 | Epsilon: 0.{9 - n} | Avg Reward: -{9 - n}0.5\n" for n in range(1, 5))
+    assert shown(f"{episodes}Training complete\nSuccess Rate: 95.0%\n") == {"Epsilon", "Avg Reward", "Success Rate"}
+
+
 def test_a_reward_of_several_is_a_metric_though_it_never_changes() -> None:
     lines = "".join(f"{{'loss': 0.{n}, 'rewards/strict_format_func': 0.0, 'epoch': {n}.0}}\n" for n in (1, 2, 3))
     assert shown(lines) == {"rewards/strict_format_func"}
