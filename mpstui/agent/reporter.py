@@ -138,7 +138,11 @@ class Reporter:
 
     @_fail_open(lambda: None)
     def point(self, step: int, epoch: float | None, **metrics: float | None) -> None:
-        """Append one reported point to ``metrics.jsonl``. Only rank 0 does."""
+        """Append one reported point to ``metrics.jsonl``. Only rank 0 does.
+
+        Args:
+            metrics: and ``time``, in Unix seconds, of values that were measured before now.
+        """
         line = plain({"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics})
         told = self._program()
         line = line if told is None else told.without_reported(line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -65,10 +66,11 @@ class Scalars:
             step = counted if counted is not None else step
         if name not in _SEEN_ANYWAY and (name in self._names or len(self._names) < _MOST_NAMES):
             self._names.add(name)
-            self._waiting.append((step, {name: float(scalar_value)}))
+            # The time of the point is that of the value: many wait for the next beat, and the pace is told by them.
+            self._waiting.append((step, {"time": time.time(), name: float(scalar_value)}))
 
     def take(self) -> list[tuple[Optional[int], dict[str, float]]]:
-        """What was written since the last call, by step."""
+        """What was written since the last call, by step, each with its time (Unix seconds)."""
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return list(waiting)
 

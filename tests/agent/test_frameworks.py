@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -526,6 +527,22 @@ def test_what_is_written_for_tensorboard_are_points_at_the_steps_of_the_run(tmp_
     ]
     assert [one["before"] for one in points if "before" in one] == [1.0]
     assert not any(one.get("loss") == 9.0 or "self" in one for one in points)
+
+
+def test_what_waits_for_a_beat_has_the_time_at_which_it_was_written(tmp_path: Path) -> None:
+    _written(tmp_path, "tensorboardX.writer", WRITER)
+    writes = """
+import time
+from tensorboardX.writer import SummaryWriter
+for number in range(4):
+    step()
+    SummaryWriter().add_scalar('value', 0.5, number)
+    time.sleep(0.05)
+"""
+    ran(SCRIPT + writes, tmp_path)
+    times = [one["time"] for one in _points(tmp_path) if "value" in one]
+    assert len(times) == 4
+    assert all(after - before > 0.02 for before, after in itertools.pairwise(times))
 
 
 @pytest.mark.parametrize("argument", ["--total-timesteps=400", "--total_timesteps 400", "algo.total_timesteps=400"])
