@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .parsed import ParsedArguments
+
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
 """What checkpoints call the number of optimizer steps done."""
 _MOST = 1000
@@ -64,6 +66,8 @@ class Steps:
         self._loaded: list[str] = []
         """Where checkpoints were read from, the newest first."""
         self._lr: Any = None
+        self.parsed = ParsedArguments()
+        """How far it is to go."""
 
     @property
     def seen(self) -> bool:
@@ -99,7 +103,8 @@ class Steps:
     def facts(self) -> dict[str, Any]:
         """The heartbeat fields that follow from the count."""
         training = self.training if self.training > 1 else None
-        return {"lr": self.lr, "begun_step": self.before or None, "training": training}
+        planned = {"planned_epochs": self.parsed.epochs}
+        return {"lr": self.lr, "begun_step": self.before or None, "training": training, **planned}
 
     def behind(self) -> dict[str, Any]:
         """What was done before this process, for whoever counts its epochs."""

@@ -103,6 +103,8 @@ class Heartbeat(NamedTuple):
     """Samples in one batch of training data, in this process alone."""
     accumulate: Optional[int] = None
     """Batches per optimizer step."""
+    planned_epochs: Optional[float] = None
+    """The epochs that the program's parser of arguments knows, a default too: it may not be what counts."""
 
 
 def to_json(beat: Heartbeat) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import gc
 import tempfile
@@ -14,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from mpstui.agent.counting import Steps
+from mpstui.agent.parsed import ParsedArguments
 from mpstui.agent.passes import Passes
 from mpstui.agent.saving import step_begun_from
 from mpstui.wire import heartbeat, storage
@@ -649,3 +651,36 @@ def test_after_a_resume_an_epoch_is_told_where_it_is_known(
     for _batch in _batches(passes, _loader(10)):
         passes.stepped(1)
     assert passes.facts(1, before, epochs, epoch_saved=saved)["epoch"] == epoch
+
+
+def _parsed(words: str, **changed: Any) -> tuple[ParsedArguments, argparse.Namespace]:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-nep", "--epochs", type=int, default=100)
+    parser.add_argument("--warmup_epochs", type=int, default=5)
+    parser.add_argument("--name", default="net")
+    found = parser.parse_known_args(words.split())
+    known = ParsedArguments()
+    known.after_parse(found, parser)
+    vars(found[0]).update(changed)
+    return known, found[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "changed", "epochs"),
+    [
+        ("", {}, 100),
+        ("-nep 4", {}, 4),
+        ("--epo 4", {"epochs": 7}, 7),  # by a configuration that is read afterwards
+        ("", {"max_epochs": 100}, 100),
+        ("", {"max_epochs": 9}, None),  # nobody knows which
+        ("", {"epochs": "many"}, None),
+        ("", {"epochs": 0}, None),
+    ],
+)
+def test_the_epochs_are_those_that_the_program_has_parsed(
+    words: str, changed: dict[str, Any], epochs: int | None
+) -> None:
+    known, kept = _parsed(words, **changed)
+    assert known.epochs == epochs
+    del kept
+    assert known.epochs is None  # nothing is kept alive

@@ -134,6 +134,12 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
 
 
+def test_the_epochs_that_a_program_has_parsed_are_told(tmp_path: Path) -> None:
+    parses = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--n_epochs', default=30)\n"
+    script = SCRIPT + parses + "found = parser.parse_args([])\nfound.n_epochs = 20\nstep()\n"
+    assert ran(script, tmp_path)[1]["planned_epochs"] == 20
+
+
 def test_each_checkpoint_that_is_saved_is_told_with_its_step_and_what_is_none_is_not(tmp_path: Path) -> None:
     script = SCRIPT + (
         "step(); torch.save(net.state_dict(), 'epoch1.pt')\n"

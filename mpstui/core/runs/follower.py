@@ -207,6 +207,7 @@ class RunFollower:
             Witness(beats.program_name, said(program, {})),
             Witness(external.path.name if external is not None else "", printed),
             Witness("arguments", self._asked or {}),
+            Witness("arguments", {} if own is None else {"epochs": own.planned_epochs}),
             counts_anew=own is not None and own.step_from == "process",
             counts_updates=own is not None and own.step_from == "updates",
             beats=own.seq if own is not None else 0,

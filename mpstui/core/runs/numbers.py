@@ -65,6 +65,8 @@ class NumberWitnesses(NamedTuple):
     """What the program prints, or writes into a metric file."""
     asked: Witness
     """The totals among the program's arguments."""
+    parsed: Witness = Witness("arguments", {})
+    """The epochs that the program's parser knows; they may be a default that nobody thought of."""
     counts_anew: bool = False
     """The agent counts from the start of this process: the program's own steps and epochs are better."""
     counts_updates: bool = False
@@ -126,11 +128,11 @@ class NumberWitnesses(NamedTuple):
             alike: the program prints the steps that the agent counts.
         """
         beside = (first or self.own, self.printed) if alike else (first or self.own,)
-        totals = (*beside, self.program, self.asked, self.printed, self.own)
+        totals = (*beside, self.program, self.asked, self.printed, self.own, *((self.parsed,) if first else ()))
         from_zero = first is self.own and self.counts_anew and self.resumed and not alike
         for one in totals[:1] if from_zero else totals:
             planned = _COUNTS[count](one.says.get(f"{count}s"))
-            if one is self.asked:
+            if one in (self.asked, self.parsed):
                 planned = self._asked(count, planned, first, now or 0)
             if count == "step" and planned is not None and now == planned + 1:
                 planned += 1  # the loop ends with `if step > max_steps: break`

@@ -15,14 +15,15 @@ from ..profiles.written import USUAL_NAMES
 from .comparison import arguments_in
 
 MOST_BYTES = 1 << 18
+_CONFIGURATIONS = (".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".config")
 _LIKELY = ("epoch", "step", "iter", "itrs", "update")
 _COUNT_OF = re.compile(
     r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations|iters|itrs))"
 )
 """Names that say no more than "so many epochs", of which there are too many for a list: ``max_num_epochs``."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
-_YAML_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*:[ \t]*(\d[\d_]*)[ \t]*(?:#.*)?$""", re.MULTILINE)
-"""Whole numbers by name: a plan needs no other part of YAML."""
+_LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
+"""Whole numbers by name: a plan needs no other part of YAML, nor of what ``configparser`` reads."""
 
 
 def planned_totals(launch: LaunchRecord) -> dict[str, float]:
@@ -66,7 +67,7 @@ def _behind_one_dash(argv: Sequence[str]) -> dict[str, str]:
 
 
 def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str, float]:
-    """``epochs`` and ``steps`` in the JSON, TOML and YAML files that a command names.
+    """``epochs`` and ``steps`` in the JSON, TOML, YAML and INI files that a command names.
 
     A file changed since the launch is ignored, and so is a total that occurs several times with different values: the
     epochs of a pretraining are not the run's.
@@ -79,7 +80,7 @@ def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str
     found: dict[str, set[int]] = {EPOCHS: set(), STEPS: set()}
     for word in dict.fromkeys(argv):
         path = cwd / word.rpartition("=")[2]
-        if path.suffix.lower() in (".json", ".toml", ".yaml", ".yml"):
+        if path.suffix.lower() in _CONFIGURATIONS:
             for name, value in _numbers(path, launched):
                 plain = name.replace("-", "_").lower()
                 count = _COUNT_OF.fullmatch(plain)
@@ -105,7 +106,7 @@ def _numbers(path: Path, launched: float) -> Iterator[tuple[str, int]]:
 
             yield from _named(tomllib.loads(text))
         else:
-            yield from ((name, int(number)) for name, number in _YAML_LINE.findall(text))
+            yield from ((name, int(number)) for name, number in _LINE.findall(text))
     except (OSError, ValueError, RecursionError):
         return
 

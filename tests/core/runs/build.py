@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,12 @@ class RunBuilder:
         storage.write_json(self.run.status, Status(self.run.run, phase, attempt, self.created, **values))
         return self
 
-    def launch(self, attempt: int = 1, device: str = "cpu", **fields: Any) -> RunBuilder:
+    def launch(
+        self, attempt: int = 1, device: str = "cpu", argv: Sequence[str] = ("python", "t.py"), **fields: Any
+    ) -> RunBuilder:
         folder = self.run.attempt(attempt)
         storage.make_private_folder(folder.path)
-        record = LaunchRecord(attempt, self.created + attempt, ["python", "t.py"], "/", device, **fields)
+        record = LaunchRecord(attempt, self.created + attempt, [*argv], "/", device, **fields)
         storage.write_json(folder.launch, record)
         return self
 

@@ -71,6 +71,25 @@ def test_epochs_of_a_heartbeat_need_no_printed_ones(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize(
+    ("argv", "printed", "epochs"),
+    [
+        ((), "", 9),
+        ((), "epoch 3/30 batch 16/64 loss 1.5\n", 30),  # the default is not what counts
+        (("--epochs", "12"), "", 12),
+        ((), "epoch 11\n", None),
+    ],
+)
+def test_epochs_that_the_program_has_parsed_serve_where_nobody_tells_others(
+    home: Home, argv: tuple[str, ...], printed: str, epochs: int | None
+) -> None:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch(argv=["python", "train.py", *argv]).hold()
+    run.beat(step=150, epoch=10 if epochs is None else 3, loss=1.5, loss_seen="backward", planned_epochs=9)
+    run.output(printed)
+    assert make_monitor(home, FakeClock()).refresh()[0].numbers.epochs == epochs
+    run.release()
+
+
 def test_a_run_that_stands_still_has_neither_speed_nor_end(home: Home) -> None:
     clock = FakeClock()
     run = watched_by_agent(home, step=10).output(line(1, 0))

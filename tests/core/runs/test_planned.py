@@ -20,6 +20,8 @@ LATER = 4e9
         ("c.yaml", "train:\n  max_epochs: 12  # a year\n  warmup_epochs: 5\n", {"epochs": 12}),
         ("c.yml", "max_iters: 40_000\nlr: 0.1\n", {"steps": 40_000}),
         ("c.toml", "[train]\nepochs = 7\n", {"epochs": 7}),
+        ("c.cfg", "[optimization]\nN_epochs=13\nN_eval_epoch=4\n", {"epochs": 13}),
+        ("c.ini", "[train]\n; epochs = 5\nepochs = 7\n", {"epochs": 7}),
         ("c.json", '{"pretrain": {"epochs": 4}, "train": {"epochs": 9}}', {}),
         ("c.json", '{"a": {"epochs": 4}, "b": {"num_epochs": 4}}', {"epochs": 4}),
         ("c.json", '{"epochs": "4", "max_steps": -1, "steps": true}', {}),

@@ -1,0 +1,35 @@
+"""What a program's own parser made of its arguments: defaults and abbreviations too, which no command line shows."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from typing import Any, Optional
+
+_EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
+"""Names that say no more than "so many epochs": ``num_epochs``, ``nEpochs``; no ``warmup_epochs``."""
+
+
+class ParsedArguments:
+    """Remembers what ``argparse`` returned, for as long as the program keeps it, and looks at it anew each time: many
+    programs change it once they have read a configuration."""
+
+    def __init__(self) -> None:
+        self._parsed: list[weakref.ref[Any]] = []
+
+    def after_parse(self, result: Any, *args: Any, **kwargs: Any) -> None:
+        """After ``ArgumentParser.parse_known_args``, which returns the arguments and those that it did not know."""
+        if isinstance(result, tuple) and result:
+            self._parsed.append(weakref.ref(result[0]))
+
+    @property
+    def epochs(self) -> Optional[int]:
+        """The epochs that are planned; None if nothing or several numbers are called so."""
+        named = (vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__"))
+        found = {
+            int(value)
+            for names in named
+            for name, value in names.items()
+            if type(value) in (int, float) and value > 0 and value == int(value) and _EPOCHS.fullmatch(name)
+        }
+        return found.pop() if len(found) == 1 else None
