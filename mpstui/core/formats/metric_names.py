@@ -39,6 +39,8 @@ from .vocabulary import AVERAGE_WORDS, EPISODES
 
 _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
+_MOST_KEPT_BACK = 100
+"""Values of one name: a score may be zero for long."""
 _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
 _OF_A_SPLIT = ("train/", "training/", "val/", "valid/", "validation/", "eval/", "test/")
@@ -57,8 +59,15 @@ class _First(NamedTuple):
     held: Counters
     newest: float
     """What it has counted up to."""
-    again: tuple[float, Counters] | None = None
-    """Another value, with which it has come again."""
+    since: tuple[tuple[float, Counters], ...] = ()
+    """What has come since, each after the training had moved on."""
+    again: bool = False
+    """Another value was among these."""
+
+    def then(self, now: _First, *, again: bool = False) -> _First:
+        """With one value more."""
+        came = self.since if len(self.since) >= _MOST_KEPT_BACK else (*self.since, (now.value, now.held))
+        return self._replace(since=came, moves=now.moves, again=again or self.again)
 
 
 class _Alike(NamedTuple):
@@ -237,16 +246,18 @@ class MetricNames:
             if (now.moves or beside or named) and len(self._kept_back) < _MOST:
                 self._kept_back[name] = now
             return False
-        if _counts_on(before.newest, now.value):
-            self._kept_back[name] = before._replace(newest=now.value)
+        counts_on, moved = _counts_on(before.newest, now.value), before.moves != now.moves
+        if counts_on or now.value == before.value:
+            before = before.then(now) if moved else before
+            self._kept_back[name] = before._replace(newest=now.value) if counts_on else before
             return False
-        if now.value == before.value or (before.moves == now.moves and not beside):
+        if not moved and not beside:
             return False
         if not beside and now.value.is_integer() and before.value.is_integer():
             return False
-        if not beside and before.again is None and not named:
+        if not beside and not before.again and not named:
             # Alone on its line it may be a setting, which another launch of the program prints anew.
-            self._kept_back[name] = before._replace(again=(now.value, now.held), moves=now.moves)
+            self._kept_back[name] = before.then(now, again=True)
             return False
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
@@ -277,7 +288,7 @@ class MetricNames:
         for name, first in self._came_again:
             evaluated = name in point.eval_metrics
             late = replace(point, loss=None, series="", learning_rate=None, throughput=None)
-            for value, held in ((first.value, first.held), *([first.again] if first.again else ())):
+            for value, held in ((first.value, first.held), *first.since):
                 told, none = {name: value}, dict[str, float]()
                 metrics, eval_metrics = (none, told) if evaluated else (told, none)
                 found.append(replace(late, counters=held, metrics=metrics, eval_metrics=eval_metrics))

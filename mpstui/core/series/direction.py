@@ -24,14 +24,14 @@ def _these(words: str) -> frozenset[str]:
 
 _LOWER = _these(
     "loss losses err error errors perplexity ppl mae rmae mse rmse msle rmsle mape smape wer cer ter fid kid nll bpb"
-    " bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld divergence regret"
+    " cost costs bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld divergence regret"
     " mpjpe mpjve mr medae mase nae hd95 chamfer"
 )
 """And whatever ends in ``loss``."""
 _HIGHER = _these(
     "acc accs accuracy accuracies auc auroc auprc f1 f2 fscore ap map precision recall bleu sacrebleu chrf rouge meteor"
     " cider iou miou giou dice psnr ssim r2 reward rewards return returns score scores mcc kappa spearman spearmanr"
-    " pearson pearsonr ndcg mrr hit hits elbo likelihood success sensitivity specificity top1 top5 correct"
+    " pearson pearsonr ndcg mrr hit hits hr elbo likelihood success sensitivity specificity top1 top5 correct"
     " logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
@@ -40,6 +40,8 @@ _OF_RIVALS = _these("actor critic policy generator discriminator gen disc gan ad
 """Whose loss falls and rises with that of another network: the lowest is not the best."""
 _HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b")
 """``Rank-5``, of retrieval: the share of queries with a match among so many; a mean rank is better if lower."""
+_F_SCORE = re.compile(r"(?i)\b(?:dev|val|valid|validation|eval|test)[\s_/.-]+f\b")
+"""``Dev f``, beside p and r; alone an f is any function."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
@@ -62,7 +64,7 @@ def better(name: str) -> Better | None:
             if is_lower or word in _HIGHER:
                 found = Better.LOWER if is_lower else Better.HIGHER
                 break
-    if found is None and _HIT_RATE.search(name) is not None:
+    if found is None and (_HIT_RATE.search(name) or _F_SCORE.search(name)) is not None:
         return Better.HIGHER
     if "loss" in name.lower() and not _OF_RIVALS.isdisjoint(words):
         return None

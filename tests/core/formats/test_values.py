@@ -290,6 +290,14 @@ def test_a_header_of_measures_stands_over_its_values() -> None:
     assert told == {"AP": 41.0, "AP50": 60.5, "AP75": 44.5}
 
 
+def test_a_score_that_stands_still_at_first_has_all_its_points() -> None:
+    line = "epoch {0} loss 0.{0}\nDev: acc: 0.8{0}, p: {1}, f: {1}\n"
+    scores = ("-1.0000", "-1.0000", "0", "0.4483", "0.5012")
+    points = LogReader().feed("".join(line.format(epoch, f) for epoch, f in enumerate(scores, 1)).encode())
+    told = [(point.counters.epoch, point.eval_metrics["Dev f"]) for point in points if "Dev f" in point.eval_metrics]
+    assert sorted(told) == [(1, -1.0), (2, -1.0), (3, 0.0), (4, 0.4483), (5, 0.5012)]
+
+
 def test_a_value_beside_the_loss_is_a_metric_when_it_has_come_again_changed() -> None:
     line = "step {0} loss 0.{0} wd 0.05 patience 3 seen {0}00 v_pot 1.{0} won {1}\n"
     reader = LogReader()

@@ -31,6 +31,7 @@ from mpstui.core.series.series import Points, Series
             "test_err",
         ),
         *("reward_loss", "valid_ppl", "kl_divergence", "mae_val", "bits/bpb", "Error (MPJPE)", "Valid MR"),
+        "val avg_cost",
     ],
 )
 def test_less_is_better(name: str) -> None:
@@ -71,6 +72,8 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
             "eval_exact_match",
             "Rank-20",
             "Test/rank1",
+            "HR@10",
+            "Dev f",
         ),
     ],
 )
@@ -92,6 +95,8 @@ def test_more_is_better(name: str) -> None:
         "temperature",
         "lossless",
         "map_time",
+        "f",
+        "time cost",
     ],
 )
 def test_of_what_says_nothing_nothing_is_claimed(name: str) -> None:
