@@ -32,6 +32,7 @@ from mpstui.core.series.series import Points, Series
         ),
         *("reward_loss", "valid_ppl", "kl_divergence", "mae_val", "bits/bpb", "Error (MPJPE)", "Valid MR"),
         "val avg_cost",
+        "valid rse",
     ],
 )
 def test_less_is_better(name: str) -> None:
@@ -74,6 +75,7 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
             "Test/rank1",
             "HR@10",
             "Dev f",
+            "valid corr",
         ),
     ],
 )
@@ -97,6 +99,7 @@ def test_more_is_better(name: str) -> None:
         "map_time",
         "f",
         "time cost",
+        "ELBO",
     ],
 )
 def test_of_what_says_nothing_nothing_is_claimed(name: str) -> None:
