@@ -42,6 +42,7 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         len(measures) < 2
         and not starred
         and not any(pair.name.scope is NameScope.TRAIN or pair.scope is NameScope.EVAL for pair in measures)
+        and not any("final" in words_of(pair.key) for pair in measures)
     ):
         return False
     if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
@@ -50,10 +51,11 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
     rest, position = list[str](), 0
     for pair in pairs:
         beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
-        beside = beside or (counted and is_measure(pair.key))  # ``CV Batch 78/20 loss 0.15 history loss 0.18``
+        in_front = line[position : pair.start]
+        # ``CV Batch 78/20 loss 0.15 history loss 0.18``, ``VALID Batch 3/12, Loss 5.9, KL-Weight 0.002``
+        beside = beside or (counted and (is_measure(pair.key) or in_front.startswith(", ")))
         if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
-        in_front = line[position : pair.start]
         before, _, beside_it = in_front.rpartition(pair.key or "(")  # ``f1-score (micro avg) 0.65``
         rest += (before, beside_it)
         position = pair.end

@@ -209,3 +209,17 @@ def test_a_number_of_samples_heads_no_evaluation() -> None:
 def test_epochs_that_are_evaluated_from_0_are_counted_from_there() -> None:
     points = LogReader().feed(b"".join(b"Epoch %d | val_loss 0.5 | val_acc 0.%d\n" % (e, e) for e in range(3)))
     assert [point.first_epoch for point in points] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("value", ["0.9375", "1.0"])
+def test_a_final_result_needs_no_sign(value: str) -> None:
+    reader = LogReader()
+    reader.feed(f"epoch 1 loss 0.5\nepoch 2 loss 0.4\nfinal accuracy {value}\nfinal words 0.5\n".encode())
+    assert reader.summary().metrics == ("loss", "final accuracy")
+
+
+def test_whatever_stands_between_commas_belongs_to_a_counted_evaluation() -> None:
+    line = "{} Batch {:04d}/{}, Loss {:9.4f}, KL-Weight {:6.3f}\n"
+    text = "".join(line.format("TRAIN", at, 93, 9 - at / 93, at / 9300) for at in (0, 40, 93))
+    points = LogReader().feed((text + line.format("VALID", 12, 12, 5.9119, 0.004)).encode())
+    assert points[-1].eval_metrics == {"VALID Loss": 5.9119}
