@@ -77,7 +77,12 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(torch, "serialization"), "load", None, watch.steps.loaded),
         (_found(torch, "serialization"), "save", watch.before_save, watch.after_save),
         (sys.modules.get("shutil"), "copyfile", None, watch.written.after_copy),  # loaded by torch, as is the next
-        (_found(sys.modules.get("argparse"), "ArgumentParser"), "parse_known_args", None, watch.steps.parsed.after_parse),
+        (
+            _found(sys.modules.get("argparse"), "ArgumentParser"),
+            "parse_known_args",
+            None,
+            watch.steps.parsed.after_parse,
+        ),
         (_found(torch, "cuda.CUDAGraph"), "capture_begin", None, watch.captured.after_begin),
         (_found(torch, "cuda.CUDAGraph"), "capture_end", watch.captured.before_end, watch.captured.after_end),
         (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.captured.after_replay),
