@@ -1,8 +1,7 @@
 """The newest numbers of a run, each from the witness that knows it best, and when it is expected to end.
 
-Up to four witnesses speak of one training: our own records (a trainer's report, or what the agent sees), a heartbeat
-file of the program's own, what the program prints, and the totals among its arguments. They may count different things
-under one name: micro-batches or optimizer steps, from the start of the process or from that of the training.
+The agent or our trainer, a heartbeat file of the program, what it prints and what it was given may count different
+things under one name: micro-batches or optimizer steps, from the start of the process or from that of the training.
 """
 
 from __future__ import annotations
