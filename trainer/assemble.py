@@ -63,9 +63,9 @@ def assemble(wish: Request) -> Job:
     _prepare_torch(wish)
     model = device.place(_begun(task.build_model(), wish, reports))
     task.to_device(device)
-    layout = _layout(wish, model, reports)
-    optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
     precision = _precision(wish, reports)
+    layout = _layout(wish, model, precision, reports)
+    optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
     network = _network(wish, layout, model, precision, asked.epochs * steps, reports)
     return Job(
         name=wish.name,
@@ -119,10 +119,10 @@ def _begun(model: nn.Module, wish: Request, reports: Reports) -> nn.Module:
     return model
 
 
-def _layout(wish: Request, model: nn.Module, reports: Reports) -> Layout:
+def _layout(wish: Request, model: nn.Module, precision: Precision, reports: Reports) -> Layout:
     if wish.options.shard and wish.group.ranks.world_size == 1:
         reports.notify("note", "--shard divides over several processes (torchrun), this is one: training unsharded")
-    return sharding.layout_for(model, wish.group, divided=wish.options.shard)
+    return sharding.layout_for(model, wish.group, divided=wish.options.shard, reduced=precision.dtype)
 
 
 def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> Optimizer:

@@ -90,7 +90,7 @@ class Network(nn.Module):
         self.compiled = compiled
         self._call: Any = _compile(inner, one_shape) if compiled else inner
         self._products = products
-        self._weights = dict(_weights_of_products(inner)) if products else {}
+        self._weights = dict(weights_of_products(inner)) if products else {}
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """The model's own arguments and result."""
@@ -144,8 +144,8 @@ def _all_cast(tensors: Sequence[torch.Tensor], types: Sequence[torch.dtype]) -> 
     return tuple(cast)
 
 
-def _weights_of_products(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Trained parameters that autocast would cast wherever they are used, by name."""
+def weights_of_products(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Trained parameters that autocast would cast wherever they are used, by name; a shared one has several."""
     for path, module in model.named_modules():
         if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
             for name, parameter in module.named_parameters(path, recurse=False):

@@ -19,6 +19,7 @@ from .distributed import Group
 from .gradients import Gradients, gradient_norm
 from .optimizers import load_state
 from .parts import Rows
+from .products import Products
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
@@ -100,19 +101,21 @@ class Layout:
 
 class Sharded(Layout):
     """Weights, gradients and optimizer state are divided over the ranks by rows; a block has its whole weights only
-    while it works.
+    while it works. In reduced precision all casts of products' weights are whole until the step (:class:`Products`).
 
     The optimizer, the guard and the average get this rank's rows as plain tensors, which every fused kernel accepts.
     """
 
     divided = True
 
-    def __init__(self, model: nn.Module, group: Group) -> None:
+    def __init__(self, model: nn.Module, group: Group, reduced: torch.dtype | None) -> None:
         """Divides the model, which must be the same on all ranks, in place."""
-        _divide(model, group.ranks.world_size)
+        products = Products(model, reduced) if reduced else None
+        _divide(model, group.ranks.world_size, products)
         super().__init__(model, group)
         self._device = next(model.parameters()).device
         self._shards = {weight: nn.Parameter(_rows(weight)) for weight in self._weights}
+        self._exchanged = products.serve(model, self._shards) if products else frozenset()
 
     @property
     def validates(self) -> bool:
@@ -136,6 +139,8 @@ class Sharded(Layout):
     def take_gradients(self) -> None:
         """See :class:`Layout`."""
         for weight, shard in self._shards.items():
+            if weight in self._exchanged:  # its gradient is here already
+                continue
             shard.data = _rows(weight)  # padding in the first pass may have moved them
             shard.grad = None if weight.grad is None else _rows(weight.grad)
             weight.grad = None
@@ -235,9 +240,13 @@ class Sharded(Layout):
         return rows[ranks.rank].clone() if ranks.rank < len(rows) else whole.new_empty(0, *whole.shape[1:])
 
 
-def layout_for(model: nn.Module, group: Group, *, divided: bool) -> Layout:
-    """The layout of a model on a group's ranks; with ``divided`` the model is divided in place."""
-    return Sharded(model, group) if divided and group.ranks.world_size > 1 else Layout(model, group)
+def layout_for(model: nn.Module, group: Group, *, divided: bool, reduced: torch.dtype | None) -> Layout:
+    """The layout of a model on a group's ranks; with ``divided`` the model is divided in place.
+
+    Args:
+        reduced: the type of its products under autocast; None: everything is computed in float32.
+    """
+    return Sharded(model, group, reduced) if divided and group.ranks.world_size > 1 else Layout(model, group)
 
 
 def blocks(model: nn.Module) -> Iterator[nn.Module]:
@@ -253,7 +262,7 @@ def blocks(model: nn.Module) -> Iterator[nn.Module]:
             yield from blocks(child)
 
 
-def _divide(model: nn.Module, ranks: int) -> None:
+def _divide(model: nn.Module, ranks: int, products: Products | None) -> None:
     # Imported only when needed: it takes a second, and a torch without it can still train unsharded.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -263,9 +272,11 @@ def _divide(model: nn.Module, ranks: int) -> None:
     for weight in model.parameters():
         weight.data = weight.data.contiguous()  # FSDP takes no channels-last weights; activations stay so
     mesh = init_device_mesh(next(model.parameters()).device.type, (ranks,))
-    for block in blocks(model):
+    for block in blocks(model) if products is None else ():
         fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+    fully_shard(model, mesh=mesh)  # beside products that is little: norms, embeddings
+    if products is not None:
+        products.divide(mesh)
 
 
 def _rows(weight: torch.Tensor) -> torch.Tensor:

@@ -100,7 +100,7 @@ def test_each_rank_holds_half_of_the_weights_and_of_the_optimizers_state(pair: P
         assert not found["compiled"]
 
 
-@pytest.mark.parametrize("name", ["average", "genomics", "walls"])
+@pytest.mark.parametrize("name", ["average", "genomics", "walls", "reduced"])
 def test_its_checkpoints_are_what_an_unsharded_training_writes(pair: Path, name: str) -> None:
     last = "checkpoints/best.pt"
     one, other = (dict(load(pair / f"{name}-{way}" / last, incomplete).state) for way in ("sharded", "whole"))
