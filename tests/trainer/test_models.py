@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -11,11 +13,12 @@ from trainer.models.whitened import WhitenedNet
 
 
 @pytest.mark.parametrize(
-    ("model", "parameters"),
-    [(ResNet((2, 2, 2, 2), 64, 10), 11_173_962), (WideResNet(16, 4, 10), 2_748_890)],
+    ("build", "parameters"),
+    [(lambda: ResNet((2, 2, 2, 2), 64, 10), 11_173_962), (lambda: WideResNet(16, 4, 10), 2_748_890)],
     ids=["resnet18", "wrn-16-4"],
 )
-def test_parameters_and_shapes(model: torch.nn.Module, parameters: int) -> None:
+def test_parameters_and_shapes(build: Callable[[], torch.nn.Module], parameters: int) -> None:
+    model = build()
     assert sum(weight.numel() for weight in model.parameters()) == parameters
     assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
 
