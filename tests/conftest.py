@@ -71,7 +71,7 @@ def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
 @pytest.fixture(autouse=True)
 def _a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the developer's runs, profiles or settings."""
-    home = _folder(tmp_path_factory, "mpstui-home")
+    home = tmp_path_factory.getbasetemp() / f"mpstui-home-{next(_FOLDERS)}"  # made by who writes there: hardly any test
     monkeypatch.setenv("MPSTUI_HOME", str(home))
     for name in _THE_DEVELOPERS_OWN:
         monkeypatch.delenv(name, raising=False)

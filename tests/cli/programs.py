@@ -82,5 +82,12 @@ def wait_for_state(run: str, state: str) -> None:
     wait_until(lambda: state_of(run) == state, what=f"{run} to be {state}")
 
 
+def write_settings(text: str) -> None:
+    """Make this the user's settings."""
+    path = Path(os.environ["MPSTUI_HOME"]) / "settings.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
 def run_folder(run: str) -> Path:
     return Path(os.environ["MPSTUI_HOME"]) / "runs" / run

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
 
 import pytest
 
 from mpstui.cli.main import main
-
-
-def write(text: str) -> None:
-    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text(text)
+from tests.cli.programs import write_settings
 
 
 def test_what_is_set_is_shown_without_the_address(capsys: pytest.CaptureFixture[str]) -> None:
-    write('[alerts]\nhook = ["say", "{text}"]\nwebhook = "https://example.org/s3cret"\n')
+    write_settings('[alerts]\nhook = ["say", "{text}"]\nwebhook = "https://example.org/s3cret"\n')
     assert main(["alerts"]) == 0
     shown = capsys.readouterr().out
     assert "say '{text}'" in shown
@@ -27,14 +22,16 @@ def test_what_is_set_is_shown_without_the_address(capsys: pytest.CaptureFixture[
 
 
 def test_a_mistake_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    write("[alerts]\nbel = true\n")
+    write_settings("[alerts]\nbel = true\n")
     assert main(["alerts"]) == 2
     assert "did you mean `bell`" in capsys.readouterr().err
 
 
 def test_a_test_runs_the_hook_and_says_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["alerts", "test"]) == 1
-    write(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', 'import sys; print(sys.argv[1])', '{event}'])}\n")
+    write_settings(
+        f"[alerts]\nhook = {json.dumps([sys.executable, '-c', 'import sys; print(sys.argv[1])', '{event}'])}\n"
+    )
     assert main(["alerts", "test"]) == 0
     out = capsys.readouterr().out
     assert "hook: exit code 0" in out
@@ -42,7 +39,9 @@ def test_a_test_runs_the_hook_and_says_what_came_of_it(capsys: pytest.CaptureFix
 
 
 def test_the_test_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    write(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', 'import sys; print(sys.argv[1])', '{text}'])}\n")
+    write_settings(
+        f"[alerts]\nhook = {json.dumps([sys.executable, '-c', 'import sys; print(sys.argv[1])', '{text}'])}\n"
+    )
     assert main(["alerts", "test"]) == 0
     said = capsys.readouterr().out.rstrip().splitlines()[-1]
     assert said.startswith("mpstui alerts arrive here: this is the test that `mpstui alerts test` sends")
@@ -51,6 +50,6 @@ def test_the_test_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_test_fails_by_what_happened_and_not_by_what_a_hook_says(capsys: pytest.CaptureFixture[str]) -> None:
     for code, says in ((0, "0 failed"), (1, "all well")):
         program = f"print({says!r}); raise SystemExit({code})"
-        write(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', program])}\n")
+        write_settings(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', program])}\n")
         assert main(["alerts", "test"]) == code
         assert says in capsys.readouterr().out

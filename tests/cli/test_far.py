@@ -24,7 +24,7 @@ from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home, resolve_home
 from mpstui.wire import storage
 from mpstui.wire.moves import Move
-from tests.cli.programs import mpstui
+from tests.cli.programs import mpstui, write_settings
 from tests.core.runs.build import RunBuilder, make_home
 from tests.ssh_lab import SshLab
 from tests.terminal import Terminal
@@ -314,7 +314,7 @@ def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypa
     home = ssh_lab.host("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], check=True, timeout=60)
     settings = '[hosts.bare]\npython = "~/venv/bin/python"\n'
-    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text(settings)
+    write_settings(settings)
     monkeypatch.setenv("MPSTUI_SSH", ssh_lab.environ["MPSTUI_SSH"])
     monkeypatch.setenv("WANDB_API_KEY", "s3cret-of-this-machine")
     script = "import sys, os; print('boot', '_mpstui_boot' in sys.modules, os.environ.get('WANDB_API_KEY'), flush=True)"
@@ -348,7 +348,7 @@ def test_without_any_machine_it_is_said_how_to_begin_and_one_can_be_named(
 
 
 def test_hosts_are_checked(elsewhere: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text('[hosts]\nssh = ["false"]\n[hosts.mac]\n')
+    write_settings('[hosts]\nssh = ["false"]\n[hosts.mac]\n')
     assert main(["hosts", "--json"]) == 255
     (mac,) = json.loads(capfd.readouterr().out)
     assert (mac["host"], mac["ok"], mac["error"]["kind"], mac["python"]) == ("mac", False, "shell", None)
@@ -410,7 +410,7 @@ def test_the_screen_opens_on_the_hosts_of_the_settings(monkeypatch: pytest.Monke
     monkeypatch.setattr(screen, "show_screen", show_screen)
     monkeypatch.setattr(screen, "require_terminal", lambda: None)
     assert main([]) == 0
-    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text('[hosts]\nshow = ["mac"]\n')
+    write_settings('[hosts]\nshow = ["mac"]\n')
     RunBuilder(resolve_home(os.environ), "near")
     for words in ([], ["--host", "gpu1"], ["near"]):
         assert main(words) == 0
