@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .facts import Fact
 from .loss_series import first_known, or_zero
 from .notices import is_heading
@@ -24,6 +26,8 @@ class PlannedTotals:
         self._planned = NOWHERE
         self._rises = 0
         self._epochs_told = set[Number]()
+        self._told: list[LineReading] = []
+        """The newest that told values beside a total."""
         self.steps_of_run: Number | None = None
         """What the newest line calls the total of steps."""
 
@@ -49,6 +53,15 @@ class PlannedTotals:
             epochs = None
         self._planned = Counters(epochs=epochs, steps=steps)
         return counters.steps is None or self._rises <= _MOST_RISES
+
+    def as_counted(self, plan: LineReading) -> list[LineReading]:
+        """What a line that plans has told as a place, where its steps have risen too often to be planned, behind those
+        before it with the same values; empty where it plans, or has told no values."""
+        if self.take(plan.counters, of_run=plan.of_run) or not plan.metrics:
+            self._told = [*self._told, plan][-_MOST_RISES - 1 :] if plan.metrics else self._told
+            return []
+        alike, self._told = [one for one in self._told if one.metrics.keys() == plan.metrics.keys()], []
+        return [replace(one, plan=False, counters=Counters(step=one.counters.steps)) for one in (*alike, plan)]
 
     @property
     def steps(self) -> Number | None:

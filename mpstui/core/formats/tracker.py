@@ -73,11 +73,12 @@ class Tracker:
         if reading.bar and reading.loss is None and self._banner.is_evaluation and not self._trains_by_bars:
             return None  # of the evaluation that was announced
         if reading.plan:
-            if self._plan.take(reading.counters, of_run=reading.of_run) or not reading.metrics:
+            if not (counted := self._plan.as_counted(reading)):
                 if not self._trained:
                     self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
                 return None
-            reading = replace(reading, plan=False, counters=Counters(step=reading.counters.steps))  # counted
+            *before, reading = counted
+            self._late += filter(None, map(self._place, before))
         if reading.bar and not self._bars.is_news(reading):
             self._bars.draw(reading)
             return self._evaluated_anew(self.names.of(reading, self._moves, self.current))

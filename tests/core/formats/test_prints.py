@@ -168,6 +168,14 @@ def test_several_losses_or_none_leave_no_main_one(line: str) -> None:
     assert reader.summary().train_loss is None
 
 
+def test_values_beside_a_total_that_proves_to_be_a_count_are_all_kept() -> None:
+    lines = (f"Episode: {n}, total numsteps: {50 * n}, reward: {-7.25 * n}\n" for n in range(1, 6))
+    points = LogReader().feed(f"total numsteps: 9000, buffer: 0.5\n{''.join(lines)}".encode())
+    assert [(point.counters.step, point.metrics) for point in points] == [
+        (50 * n, {"reward": -7.25 * n}) for n in range(1, 6)
+    ]
+
+
 def test_a_number_of_steps_that_goes_on_rising_is_no_plan() -> None:
     reader = LogReader()
     reader.feed("".join(f"Iteration: {i}\nNumTimesteps: {2000 * i}\nLoss: 0.{i}\n" for i in range(1, 6)).encode())
