@@ -349,10 +349,10 @@ def timed(
         left = epochs.remaining_seconds(numbers.epochs)
     if left is None:
         left = steps.remaining_seconds(end)
-    if epochs.step is not None:
-        epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
-    elif epoch_end is not None:
+    if epoch_end is not None:
         epoch_left = steps.remaining_seconds(epoch_end)
+    if epoch_left is None and epochs.step is not None:
+        epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
     pace = numbers.steps_per_second or steps.steps_per_second
     if left is None and pace and numbers.step is not None and numbers.steps is not None:
         left = max(0, numbers.steps - numbers.step) / pace

@@ -63,6 +63,22 @@ def test_the_remaining_time_goes_by_the_epochs_that_are_printed(home: Home) -> N
     run.release()
 
 
+def test_what_is_left_of_the_last_epoch_is_what_is_left_of_the_run(home: Home) -> None:
+    """Lines come late, and their epochs have a pace of their own; the agent's steps say more."""
+    clock = FakeClock()
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold().output("epoch 4/4 batch 0/64 loss 1.5\n")
+    monitor = make_monitor(home, clock)
+    monitor.refresh()
+    for i in range(1, 7):
+        clock.advance(2.0)
+        done = {"step": 192 + 8 * i, "epoch": 4, "epochs": 4, "epoch_step": 8 * i, "epoch_steps": 64}
+        run.beat(**done, loss=1.5, loss_seen="backward", time=clock.wall, seq=i)
+        run.output(f"epoch 4/4 batch {2 * i}/64 loss 1.5\n")
+        shown = monitor.refresh()[0].numbers
+    assert [shown.eta_seconds, shown.epoch_eta_seconds] == pytest.approx([4.0, 4.0])
+    run.release()
+
+
 def test_epochs_of_a_heartbeat_need_no_printed_ones(home: Home) -> None:
     run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
     run.beat(step=150, epoch=7, epochs=9, loss=1.5).output(line(3, 16))
