@@ -61,6 +61,8 @@ class Passes:
         self._are_epochs = self._are_whole = True
         self._drops_rest = False
         """The last batches of an epoch, too few for a step, make none, and are no part of the next epoch's first."""
+        self._carries_rest = False
+        """They are a part of it."""
         self.samples = 0
         """Of this process, as far as the batch of each step is known."""
 
@@ -120,6 +122,9 @@ class Passes:
         if before is not None and before.length and before.length == before.batches:
             every = max(1, passes_per_step)
             self._drops_rest = before.steps == before.length // every and fed.batches >= every
+            if rest := before.length * before.epoch % every:
+                whole = before.length * before.epoch // every - before.length * (before.epoch - 1) // every
+                self._carries_rest = before.steps == whole and fed.batches == every - rest
         self._trained = fed
         self._are_epochs = self._are_epochs and not fed.is_endless
         if before is not None and before.length != before.batches:
@@ -132,7 +137,10 @@ class Passes:
         fed = self._trained
         if fed is None or not fed.length or fed.is_endless or not self._are_whole:
             return None
-        whole, rest = divmod(fed.length, max(1, passes_per_step))
+        every = max(1, passes_per_step)
+        if self._carries_rest:
+            return fed.length * fed.epoch // every - fed.length * (fed.epoch - 1) // every
+        whole, rest = divmod(fed.length, every)
         return whole if not rest or (self._drops_rest and fed.steps <= whole) else whole + 1
 
     def facts(
@@ -170,6 +178,7 @@ class Passes:
             "epochs": others[0] if alike and epoch is not None else None,
             "epoch_step": fed.steps if steps and self._are_epochs else None,
             "epoch_steps": steps if self._are_epochs else None,
+            "epoch_batches": fed.length if self._carries_rest and steps and self._are_epochs else None,
             "batch_size": fed.batch_size,
         }
 

@@ -103,6 +103,8 @@ class Heartbeat(NamedTuple):
     """Samples in one batch of training data, in this process alone."""
     accumulate: Optional[int] = None
     """Batches per optimizer step."""
+    epoch_batches: Optional[int] = None
+    """Batches in an epoch, where those too few for a step are carried over: some epochs have one step more."""
     planned_epochs: Optional[float] = None
     """The epochs that the program's parser of arguments knows, a default too: it may not be what counts."""
 

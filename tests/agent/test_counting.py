@@ -545,7 +545,7 @@ def test_accumulation_makes_fewer_steps_of_an_epoch() -> None:
     assert _told(passes, every=4) == (1, 3, 3, 1)
 
 
-@pytest.mark.parametrize(("carries", "of_epoch"), [(False, [3, 3, 2, 2, 2, 2]), (True, [3] * 7)])
+@pytest.mark.parametrize(("carries", "of_epoch"), [(False, [3, 3, 2, 2, 2, 2]), (True, [3, 3, 3, 3, 3, 2, 2])])
 def test_what_is_left_of_an_epoch_may_make_no_step_of_its_own(carries: bool, of_epoch: list[int]) -> None:
     """``(i + 1) % 4 == 0`` drops the last two of ten batches, ``seen % 4 == 0`` keeps them for the next epoch."""
     passes, told, seen = Passes(torch), [], 0
@@ -556,6 +556,7 @@ def test_what_is_left_of_an_epoch_may_make_no_step_of_its_own(carries: bool, of_
                 passes.stepped(4)
                 told.append(_told(passes, every=4)[2])
     assert told == of_epoch
+    assert passes.facts(4, 0, None)["epoch_batches"] == (10 if carries else None)
 
 
 def test_a_loader_begun_anew_for_each_step_makes_no_epochs() -> None:

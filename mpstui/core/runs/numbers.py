@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
 from ..model.snapshot import Numbers, SeriesView
 from ..series.metric_words import NOT_METRICS, respelt
-from .step_rate import ProgressPace
+from .step_rate import MOST_APART_SECONDS, ProgressPace, has_done_all_epochs, planned_ends
 
 FEWEST_COMPARED = 10
 """Two counts lower than this may agree by chance."""
-_MOST_APART_SECONDS = 6.0
-"""How far apart in time a heartbeat and a printed line may be and still be compared: a busy machine delays beats."""
 FEW_POINTS, MANY_TIMES = 60, 8
 """In the chart, a printed loss with fewer points than this gives way to one seen this many times as often."""
 _BEATS_OF_SHORT_EPOCH = 2
@@ -279,7 +277,7 @@ def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
 def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bool:
     """Whether a printed step may be one of those that the agent has ``seen``: not every step is printed, and the
     heartbeat may be older than the newest line."""
-    return seen / 2 <= printed <= seen + _MOST_APART_SECONDS * (steps_per_second or 0.0)
+    return seen / 2 <= printed <= seen + MOST_APART_SECONDS * (steps_per_second or 0.0)
 
 
 def _falls_behind(printed: Any, seen: Any) -> bool:
@@ -332,12 +330,12 @@ def timed(
     alike = alike or (numbers.beat is not None and _count_alike(numbers, numbers.beat))
     within = numbers if by_program or numbers.beat is None or alike else numbers.beat
     one_of_many = numbers.beat is not None and numbers.beat.training is not None  # nobody knows how many
-    end, epoch_end = (None, None) if numbers.step is None else _ends(numbers, within, one_of_many=one_of_many)
+    end, epoch_end = (None, None) if numbers.step is None else planned_ends(numbers, within, one_of_many=one_of_many)
     counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
-    if numbers.steps is None and not counted_anew and not one_of_many and _has_done_all_epochs(numbers):
+    if numbers.steps is None and not counted_anew and not one_of_many and has_done_all_epochs(numbers):
         numbers = replace(numbers, steps=numbers.step, told_by={**numbers.told_by, "steps": "epochs"})
     if not moving:
         known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
@@ -359,35 +357,6 @@ def timed(
     if numbers.step is None:  # samples are counted, not steps
         numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
-
-
-def _ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
-    """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown."""
-    step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
-    if within.epoch_step is None or within.epoch_steps is None:
-        if epoch is None or epochs is None or step <= 2:
-            return None, None
-        begun = epoch - numbers.first_epoch + 1
-        # As many steps as epochs: each epoch is one step, as with graph networks.
-        return round(epochs) if step in (begun, begun - 1) and within.epoch_steps in (None, 1) else None, None
-    epoch_end = step + within.epoch_steps - within.epoch_step
-    if epochs is None or epoch is None:
-        return None, epoch_end
-    before = math.floor(epoch) - numbers.first_epoch
-    end = epoch_end + round(max(0, epochs - before - 1) * within.epoch_steps)
-    whole = round(epochs * within.epoch_steps)
-    apart = max(within.epoch_steps, _MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
-    if abs(step - before * within.epoch_steps - within.epoch_step) < apart and before < epochs:
-        # Step and epoch may be from two moments. More steps than planned: an attempt has repeated an epoch.
-        end = whole if whole >= step else end
-    return end, epoch_end
-
-
-def _has_done_all_epochs(numbers: Numbers) -> bool:
-    """Whether no planned epoch is left: then the steps made are the total, however many an epoch has."""
-    if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):
-        return False
-    return (numbers.epoch or 0) - numbers.first_epoch + 1 >= (numbers.epochs or 0)
 
 
 def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:

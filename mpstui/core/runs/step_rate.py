@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...wire.heartbeat import integer, number
+from ...wire.heartbeat import Heartbeat, integer, number
+from ..model.snapshot import Numbers
 
 WINDOW = 240
 """Intervals kept: at least about four minutes."""
@@ -28,6 +29,8 @@ OFF_SECONDS = 300.0
 NEWEST_RECORDS = 240
 GAPS_KEPT = 30
 """Gaps before the window that are remembered: there may be one evaluation an hour."""
+MOST_APART_SECONDS = 6.0
+"""How far apart in time a heartbeat and a printed line may be and still be compared: a busy machine delays beats."""
 
 
 class _Interval(NamedTuple):
@@ -269,3 +272,39 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) ->
     if step is not None and steps:
         return behind + min(1.0, step / steps)
     return behind + float(ends and "loss" in record) if alone and step is None else None
+
+
+def planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
+    """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown."""
+    step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
+    if within.epoch_step is None or within.epoch_steps is None:
+        if epoch is None or epochs is None or step <= 2:
+            return None, None
+        begun = epoch - numbers.first_epoch + 1
+        # As many steps as epochs: each epoch is one step, as with graph networks.
+        return round(epochs) if step in (begun, begun - 1) and within.epoch_steps in (None, 1) else None, None
+    epoch_end = step + within.epoch_steps - within.epoch_step
+    if epochs is None or epoch is None:
+        return None, epoch_end
+    before, of_epoch = math.floor(epoch) - numbers.first_epoch, _steps_on_average(within)
+    end = epoch_end + round(max(0, epochs - before - 1) * of_epoch)
+    whole = round(epochs * of_epoch) if of_epoch == within.epoch_steps else math.floor(epochs * of_epoch + 1e-6)
+    apart = max(within.epoch_steps, MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
+    if abs(step - before * of_epoch - within.epoch_step) < apart and before < epochs:
+        # Step and epoch may be from two moments. More steps than planned: an attempt has repeated an epoch.
+        end = whole if whole >= step else end
+    return end, epoch_end
+
+
+def _steps_on_average(within: Numbers | Heartbeat) -> float:
+    """Steps of an epoch; fractions where batches too few for a step are carried over to the next one."""
+    if isinstance(within, Heartbeat) and within.epoch_batches and within.accumulate:
+        return within.epoch_batches / within.accumulate
+    return within.epoch_steps or 0
+
+
+def has_done_all_epochs(numbers: Numbers) -> bool:
+    """Whether no planned epoch is left: then the steps made are the total, however many an epoch has."""
+    if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):
+        return False
+    return (numbers.epoch or 0) - numbers.first_epoch + 1 >= (numbers.epochs or 0)

@@ -63,6 +63,16 @@ def test_the_remaining_time_goes_by_the_epochs_that_are_printed(home: Home) -> N
     run.release()
 
 
+def test_batches_that_are_carried_to_the_next_epoch_make_fewer_steps_in_all(home: Home) -> None:
+    """Of 19 batches, four to a step: 4, 5, 5 and 5 steps, and not always five."""
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch(argv=["python", "t.py", "--epochs", "8"]).hold()
+    seen: dict[str, Any] = {"epoch_steps": 5, "epoch_batches": 19, "accumulate": 4, "loss_seen": "backward"}
+    run.beat(step=11, epoch=3, epoch_step=2, loss=1.5, **seen)
+    shown = make_monitor(home, FakeClock()).refresh()[0].numbers
+    assert (shown.epochs, shown.steps, shown.epoch_steps) == (8, 38, 5)
+    run.release()
+
+
 def test_what_is_left_of_the_last_epoch_is_what_is_left_of_the_run(home: Home) -> None:
     """Lines come late, and their epochs have a pace of their own; the agent's steps say more."""
     clock = FakeClock()
