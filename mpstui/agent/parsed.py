@@ -16,6 +16,8 @@ class ParsedArguments:
 
     def __init__(self) -> None:
         self._parsed: list[weakref.ref[Any]] = []
+        self._epochs: Optional[int] = None
+        """The last that was known: at its end a program has forgotten its arguments."""
 
     def after_parse(self, result: Any, *args: Any, **kwargs: Any) -> None:
         """After ``ArgumentParser.parse_known_args``, which returns the arguments and those that it did not know."""
@@ -25,11 +27,14 @@ class ParsedArguments:
     @property
     def epochs(self) -> Optional[int]:
         """The epochs that are planned; None if nothing or several numbers are called so."""
-        named = (vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__"))
+        named = [vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__")]
+        if not named:
+            return self._epochs
         found = {
             int(value)
             for names in named
             for name, value in names.items()
             if type(value) in (int, float) and value > 0 and value == int(value) and _EPOCHS.fullmatch(name)
         }
-        return found.pop() if len(found) == 1 else None
+        self._epochs = found.pop() if len(found) == 1 else None
+        return self._epochs

@@ -6,6 +6,7 @@ import argparse
 import functools
 import gc
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -683,5 +684,7 @@ def test_the_epochs_are_those_that_the_program_has_parsed(
 ) -> None:
     known, kept = _parsed(words, **changed)
     assert known.epochs == epochs
+    alive = weakref.ref(kept)
     del kept
-    assert known.epochs is None  # nothing is kept alive
+    assert alive() is None
+    assert known.epochs == epochs  # at the end of the program, too
