@@ -247,10 +247,11 @@ class RunsScreen(ActingScreen):
 
     @on(RunTable.Opened)
     def action_open(self) -> None:
-        line = self.table.line
-        if line is not None and line.run is not None:
+        if (line := self.table.line) is None:
+            self.context.say(self.no_run, "warning")
+        elif line.run is not None:
             self.context.open_run(line.run.run)
-        elif line is not None:
+        else:
             self.table.fold(line.key)
 
     def action_sort(self, what: Literal["next", "reverse"]) -> None:
