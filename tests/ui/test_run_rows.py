@@ -8,8 +8,10 @@ import pytest
 
 from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
 from mpstui.core.runs.listing import Group, ListView
+from mpstui.ui.rows import width_of
 from mpstui.ui.widgets.run_header import header, progress
 from mpstui.ui.widgets.run_row import NameDisambiguator, group_row, heading, layout, run_row
+from mpstui.ui.widgets.short_names import ShortNames
 from mpstui.wire.heartbeat import Heartbeat
 from tests.snapshots import changed
 
@@ -287,3 +289,13 @@ def test_where_all_runs_have_ended_no_heading_promises_a_remaining_time(width: i
     assert "step/s" not in title.text
     assert ("ended" in title.text) == (width >= 66)
     assert "eta" in heading(120, layout(120, ListView(), (), fakes.NOW), ListView(sort="left"), ended=True).text
+
+
+@pytest.mark.parametrize("width", [12, 13, 15, 17, 18, 20])
+def test_no_two_names_of_a_sweep_look_the_same(width: int) -> None:
+    """Cut for their seeds, those of two learning rates were one."""
+    names = [f"resnet lr={rate:g} seed={seed}" for rate in (0.1, 0.01, 0.001, 0.0001) for seed in range(10)]
+    short = ShortNames(names)
+    shown = [short.of(name, width) for name in names]
+    assert len(set(shown)) == len(names)
+    assert all(width_of(one) <= width for one in shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from ..rows import fit, width_of
@@ -15,23 +16,41 @@ class ShortNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
-        self._common: dict[int, dict[str, frozenset[str]]] = {}
-        """By width and name cut to it: the words that all names share which are cut to the same."""
+        self._shown: dict[int, dict[str, str]] = {}
+        """By width."""
 
     def of(self, name: str, width: int) -> str:
         """The name in at most ``width`` cells: its beginning, then the part in which names that begin alike differ."""
         if width_of(name) <= width or width <= LEAST_NAME:
             return name
-        if width not in self._common:
-            groups: dict[str, list[frozenset[str]]] = {}
-            for other in self._names:
-                groups.setdefault(fit(other, width), []).append(frozenset(other.split()))
-            self._common[width] = {cut: frozenset.intersection(*words) for cut, words in groups.items()}
-        common = self._common[width].get(fit(name, width), frozenset())
-        differing = [word for word in name.split() if word not in common]
-        values = [word.rpartition("=")[2] for word in differing]
-        room = width - LEAST_NAME
-        end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
-        while width_of(end) > room:
-            end = end[1:]
-        return f"{fit(name, width - width_of(end))}{end}"
+        if width not in self._shown:
+            self._shown[width] = self._apart(width)
+        return self._shown[width].get(name) or _cut(name, frozenset(), width)
+
+    def _apart(self, width: int) -> dict[str, str]:
+        """By what tells a name from those that are cut to the same; where others look like it then, from these too."""
+        shown: dict[str, str] = {}
+        left = self._names
+        for alike in (width, LEAST_NAME):
+            groups: dict[str, list[str]] = {}
+            for name in left:
+                groups.setdefault(fit(name, alike), []).append(name)
+            for names in groups.values():
+                common = frozenset.intersection(*(frozenset(name.split()) for name in names))
+                shown.update((name, _cut(name, common, width)) for name in names)
+            times = Counter(shown.values())
+            left = frozenset(name for name, text in shown.items() if times[text] > 1)
+        return shown
+
+
+def _cut(name: str, common: frozenset[str], width: int) -> str:
+    """Its beginning, and the words that it does not share with the others, or only their values."""
+    if width_of(name) <= width:
+        return name
+    differing = [word for word in name.split() if word not in common]
+    values = [word.rpartition("=")[2] for word in differing]
+    room = width - LEAST_NAME
+    end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
+    while width_of(end) > room:
+        end = end[1:]
+    return f"{fit(name, width - width_of(end))}{end}"
