@@ -15,7 +15,8 @@ from .numbers import shows_more_of
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
 """Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
 _STEPS = frozenset(("step", OPTIMIZER_AXIS, PRINTED_AXIS))
-_FEWEST_COMPARED, _MOST_COMPARED, _NEAR = 3, 100, 0.005
+_FEWEST_COMPARED, _MOST_COMPARED = 3, 100
+_FEW_DECIMALS, _NEAR = 3, 0.005
 _OF_A_STEP = ("batch ", "step ", "iter ")
 """``Batch loss``: beside a curve with the same values it is no other quantity."""
 
@@ -117,8 +118,12 @@ def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
         return False
     pairs = [pair for pair in pairs[:: max(1, len(pairs) // _MOST_COMPARED)] if all(map(math.isfinite, pair))]
     decimals = min((max(map(_decimals, column)) for column in zip(*pairs, strict=True)), default=None)
-    return decimals is not None and all(
-        abs(mine - theirs) <= max(min(0.51 * 10.0**-decimals, _NEAR * abs(theirs)), 1e-6 * abs(theirs))
+    if decimals is None:
+        return False
+    # Few decimals may be those of round numbers, and not all that is printed.
+    share = math.inf if decimals >= _FEW_DECIMALS else _NEAR
+    return all(
+        abs(mine - theirs) <= max(min(0.51 * 10.0**-decimals, share * abs(theirs)), 1e-6 * abs(theirs))
         for mine, theirs in pairs
     )
 
