@@ -24,6 +24,7 @@ from .told import SYSTEM
 _NAN = math.nan
 _MOST_NAMES = 2000
 """Of a run; whoever makes up a name a step must not fill the memory."""
+_MOST_EPOCHS = 1 << 16
 _LOGGED = " (logged)"
 """Behind the name of a metric that is called like the charted loss, and is none."""
 
@@ -60,6 +61,8 @@ class Rows:
         """The newest one of the loss."""
         self._epoch: float = _NAN
         self._first_epoch = 1
+        self._epoch_at: dict[float, float] = {}
+        """By step, where they are logged for themselves."""
         self.attempt = 0
         """Which one what comes now belongs to, from 0."""
 
@@ -92,7 +95,14 @@ class Rows:
         """The points of metrics that have their steps in common, once `learn` knows them.
 
         Steps behind those of the loss count something else than the run's, say epochs, and so do those of the machine.
+        A count of epochs that is a metric of its own (``train/epoch``) holds for all that was logged at its steps.
         """
+        told = next((values for name, values in columns.items() if is_epoch(name)), None)
+        if told is not None:
+            self._epoch_at.update(zip(steps, told, strict=True))
+            self._epoch_at = dict(islice(self._epoch_at.items(), max(0, len(self._epoch_at) - _MOST_EPOCHS), None))
+        if epochs is None and self._epoch_at:
+            epochs = array("d", [self._epoch_at.get(step, _NAN) for step in steps])
         if self._loss in columns:
             aside, self._loss_step = False, steps[-1]
         else:
@@ -144,7 +154,7 @@ class Rows:
                 values = array("d", map(float, [one[name] for one in told]))
             except ValueError:  # what only looks like a number
                 values = array("d", [_number(one[name]) for one in told])
-            if ALIASES.get(name.lower()) == EPOCH:
+            if is_epoch(name):
                 epochs = values
             columns[name] = values
         if math.isnan(epochs[-1]) and any("epoch" in name.lower() for name in rows[-1].values):
@@ -187,7 +197,7 @@ class Rows:
         shown = {
             name if name not in ("loss", "lr") else name + _LOGGED: values
             for name, values in columns.items()
-            if name not in told and ALIASES.get(name.lower()) != EPOCH and not is_count_of_evaluation(name)
+            if name not in told and not is_epoch(name) and not is_count_of_evaluation(name)
         }
         step = _NAN if aside else steps[-1]
         self._step = step if math.isfinite(step) else self._step
@@ -221,6 +231,11 @@ class Rows:
         if found is None:
             found = self._scopes[name] = self._evaluation or classify(name).scope is NameScope.EVAL
         return found
+
+
+def is_epoch(name: str) -> bool:
+    """Whether a metric counts the epochs."""
+    return ALIASES.get(name.lower()) == EPOCH
 
 
 def _counters(step: float, epoch: float) -> Counters:
@@ -260,5 +275,5 @@ def _number(value: float | bytes) -> float:
 
 
 def _epoch(row: Row) -> float:
-    found = (_number(value) for name, value in row.values.items() if ALIASES.get(name.lower()) == EPOCH)
+    found = (_number(value) for name, value in row.values.items() if is_epoch(name))
     return next(found, _NAN)

@@ -22,7 +22,7 @@ from ..event_values import LARGEST_RECORD, Beside
 from ..media import Media
 from ..points import UNTOLD, MetricPoint, ParsedLog, Point, Priority
 from ..protobuf import fields, varint
-from ..rows import Rows, one_by_one
+from ..rows import Rows, is_epoch, one_by_one
 from ..vocabulary import EVAL_WORDS
 from . import CHUNK
 
@@ -196,7 +196,7 @@ class TensorBoard:
             at = array("d", steps)
             _, _, columns = together.setdefault(at.tobytes(), (at, array("d", times), {}))
             columns[tag] = array("d", values)
-        order = sorted(together.values(), key=lambda one: one[0][-1])
+        order = sorted(together.values(), key=lambda one: (not any(map(is_epoch, one[2])), one[0][-1]))
         return [point for steps, times, columns in order for point in self._rows.columns(columns, steps, times)]
 
 

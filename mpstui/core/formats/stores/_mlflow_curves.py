@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ....wire import storage
 from ...follow import LineTail, last_lines
 from ..points import Point
-from ..rows import Rows
+from ..rows import Rows, is_epoch
 from ._curves import Curves, DatabaseCurves
 from ._sqlite import Database
 from .mlflow import INFINITE, metric_files
@@ -105,7 +105,7 @@ def _by_name(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Columns]:
 
 
 def _placed(rows: Rows, columns: Mapping[str, _Columns]) -> list[Point]:
-    """The points of metrics, each with steps of its own; the newest last."""
+    """The points of metrics, each with steps of its own; the newest last, the epochs at their steps first."""
     rows.learn(list(columns))
-    order = sorted(columns, key=lambda name: (columns[name][0][-1], name))
+    order = sorted(columns, key=lambda name: (not is_epoch(name), columns[name][0][-1], name))
     return [point for name in order for point in rows.columns({name: columns[name][2]}, *columns[name][:2])]

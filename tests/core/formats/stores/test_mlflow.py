@@ -166,6 +166,25 @@ def test_what_is_counted_by_something_else_is_not_the_step_of_the_run(
     writer.close()
 
 
+@pytest.mark.parametrize("brief", [True, False])
+def test_epochs_that_are_logged_for_themselves_stand_beside_the_steps(
+    monitor: Monitor, tmp_path: Path, brief: bool
+) -> None:
+    """As the Trainer of transformers logs them, to MLflow and to TensorBoard."""
+    writer = database(tmp_path / "mlflow.db")
+    rows = [("epoch", (step + 1) / 10, START + step, "b", step, 0) for step in range(50)]
+    writer.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+    writer.commit()
+    key = f"{tmp_path / 'mlflow.db'}#b"
+    monitor.watch_all(tmp_path / "mlflow.db")
+    found = {one.run: one for one in monitor.refresh_whole()}
+    shown = found[key] if brief else monitor.snapshot(key)
+    assert (shown.numbers.step, shown.numbers.epoch) == (49, 5)
+    assert list(shown.series["loss"].epochs)[-1] == 5.0
+    assert "epoch" not in shown.series
+    writer.close()
+
+
 def test_what_somebody_writes_meanwhile_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mlflow.db"
     writer, reader = database(path), Database(path)
