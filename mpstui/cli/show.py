@@ -111,9 +111,10 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     attempt = f"{snapshot.attempt} of {snapshot.attempts}, " if snapshot.is_ours or snapshot.attempts > 1 else ""
     started = snapshot.attempt_started
     if started is not None:
-        lasted = shown.duration((snapshot.seen if snapshot.ended is None else snapshot.ended) - started)
-        verb = "up" if snapshot.ended is None else "ran"
-        attempt += f"started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
+        end = shown.until(snapshot, snapshot.seen)
+        verb = "ran" if snapshot.ended is not None else "up" if end == snapshot.seen else "wrote for"
+        lasted = f", {verb} {shown.duration(max(0.0, end - started))}" if end is not None else ""
+        attempt += f"started {shown.moment_of_day(started, snapshot.seen)}{lasted}"
     if snapshot.is_ours or started is not None:
         yield "attempt" if attempt.partition(" ")[0].isdigit() else "time", attempt.removesuffix(", ")
     counted = (("epoch", shown.epoch_shown(numbers), numbers.epochs), ("step", numbers.step, numbers.steps))

@@ -203,6 +203,15 @@ _NEARLY_ALL = 0.9
 """A training that is done counts as complete from this share on: its last steps are often not printed."""
 
 
+def until(run: RunSnapshot, now: float) -> float | None:
+    """Until when it is known to have gone on, Unix seconds: its end; now while it runs; of files whose program nobody
+    sees any more, their last change."""
+    if run.ended is not None:
+        return run.ended
+    is_unseen = run.state is State.WATCHED and run.health is None
+    return now if run.state.active and not is_unseen else run.updated
+
+
 def badge(snapshot: RunSnapshot) -> StatusBadge:
     """The badge of a run: what it is doing if it is running, else its state."""
     if snapshot.heard is not None and snapshot.state.active:

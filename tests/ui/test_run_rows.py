@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
+from mpstui.core.model.snapshot import Health, Numbers, QueuePlace, RunSnapshot, State
 from mpstui.core.runs.listing import Group, ListView
 from mpstui.ui.rows import width_of
 from mpstui.ui.widgets.run_header import header, progress
@@ -299,3 +299,11 @@ def test_no_two_names_of_a_sweep_look_the_same(width: int) -> None:
     shown = [short.of(name, width) for name in names]
     assert len(set(shown)) == len(names)
     assert all(width_of(one) <= width for one in shown)
+
+
+def test_a_run_whose_program_nobody_sees_is_not_up() -> None:
+    """It may have died long ago, without a word in its store."""
+    run = fakes.running(state=State.WATCHED, health=None, started=fakes.NOW - 9000, attempt_started=fakes.NOW - 9000)
+    told = " ".join(line.text for line in header(changed(run, updated=fakes.NOW - 8940), 120, fakes.NOW))
+    assert "wrote for 1m 00s" in told
+    assert "up 2h 30m" in " ".join(line.text for line in header(changed(run, health=Health.TRAINING), 120, fakes.NOW))

@@ -11,7 +11,7 @@ from ...wire import storage
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State
-from ..present import UNKNOWN, badge, duration, epoch_shown, epoch_text, loss_text, number, rate, size
+from ..present import UNKNOWN, badge, duration, epoch_shown, epoch_text, loss_text, number, rate, size, until
 from ..series.direction import Better, better
 from ..series.metric_words import is_evaluation, measured
 from .comparison import is_named, settings_of
@@ -79,8 +79,7 @@ class Line(NamedTuple):
 
 
 def _lasted(run: RunSnapshot, now: float) -> float | None:
-    end = run.ended if run.ended is not None else now if run.state.active else run.updated
-    return lasted(run, end)
+    return lasted(run, until(run, now))
 
 
 def _job_text(run: RunSnapshot, now: float) -> str:

@@ -226,7 +226,8 @@ def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
     yield "device", " · ".join(filter(None, (numbers.device.type, numbers.device.name, numbers.device.precision)))
     if one.started is not None:
         yield "started", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.started))
-        yield "took" if one.ended else "for", shown.duration(lasted(one, one.ended or now))
+        end = shown.until(one, now)
+        yield "for" if end == now else "took", "" if end is None else shown.duration(lasted(one, end))
     yield "attempts", str(one.attempts) if one.attempts > 1 else ""
     yield "remaining", shown.duration(numbers.eta_seconds) if numbers.eta_seconds is not None else ""
 

@@ -88,15 +88,15 @@ def device_text(snapshot: RunSnapshot) -> str:
 
 def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
     """How long the attempt has been running, or ran; if there were others, also how long all of them took."""
-    started, ended = snapshot.started, snapshot.ended
-    if started is None:
+    started, ended, end = snapshot.started, snapshot.ended, shown.until(snapshot, now)
+    if started is None or end is None:
         return "", ""
     attempt_started = started if snapshot.attempt_started is None else snapshot.attempt_started
-    until, verb, exact = (now, "up", shown.settled) if ended is None else (ended, "ran", float)
-    age = f"{verb} {shown.duration(exact(until - attempt_started))}"
+    verb, exact = ("ran", float) if ended is not None else ("up" if end == now else "wrote for", shown.settled)
+    age = f"{verb} {shown.duration(exact(max(0.0, end - attempt_started)))}"
     return (
         age,
-        f"all attempts {shown.duration(exact(until - started - snapshot.idle))}" if attempt_started > started else "",
+        f"all attempts {shown.duration(exact(end - started - snapshot.idle))}" if attempt_started > started else "",
     )
 
 
