@@ -13,7 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 from .bare_values import bare_loss
 from .evaluations import is_evaluation
 from .loss_series import or_zero
-from .measures import is_measure, is_never_a_metric
+from .measures import is_measure, is_never_a_metric, is_plain_measure
 from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
@@ -145,11 +145,13 @@ def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) ->
 
 def _is_said(pair: Pair, line: str) -> bool:
     """Whether a sign joins a value to its short name; that of a measure which is all of the line may be long, and needs
-    no sign between two rules."""
+    no sign if it is plain or stands between two rules."""
     known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
     if not pair.marked and known and "." in pair.text and (ruled := _RULED.fullmatch(line)) is not None:
         return ruled["within"] == f"{pair.key} {pair.text}{pair.unit}"
     alone = known and line.startswith(pair.key) and pair.end >= len(line) - 1
+    if alone and "." in pair.text and line[-1:] != ":" and len(_WORD.findall(line)) == len(_WORD.findall(pair.key)):
+        return pair.marked or is_plain_measure(pair.key) or pair.name.role is Role.LEARNING_RATE
     return pair.marked and (pair.key.count(" ") < _LONGEST_NAME or alone)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 from .names import DETECTION, NameScope, Role, classify, is_loss_of_durations, is_retrieval, scope_of, words_of
 from .vocabulary import (
@@ -44,15 +45,25 @@ _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
 _GROUP_OF_TIMES = re.compile(r"(?:time|timer|timing)s?(?:_\w{1,20})?/")
 """In front of what takes so long: ``timing_s/reward``."""
-_OF_TWO_WORDS = ("correlation coefficient", "exact match", "success rate", "win rate")
+_OF_TWO_WORDS = frozenset(
+    {
+        ("correlation", "coefficient"),
+        ("exact", "match"),
+        ("f", "measure"),
+        ("success", "rate"),
+        ("win", "rate"),
+    }
+)
 """Measures of which no word alone is one."""
+_SO_FAR = ("so", "far")
+"""Without the word before, a rate of false acceptances."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
 @lru_cache(maxsize=4096)
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
-    words = [word for word in words_of(text) if word != "best"]
+    words = [word for before, word in pairwise(["", *words_of(text)]) if word != "best" and (before, word) != _SO_FAR]
     own = [word for word in words if word not in _OF_DATA]
     ranked = bool(own) and own[0] in RANKED and (len(own) > 1 or own[0] not in NUMBERED)
     if text.startswith("rewards/"):
@@ -62,7 +73,7 @@ def is_measure(text: str) -> bool:
     if ranked and all(word.isdigit() for word in own[1:]):
         return True  # ``mAP@50``, ``Test hits@10``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
-    if " ".join(words[-2:]) in _OF_TWO_WORDS or words[-1:] == ["exact"]:
+    if not _OF_TWO_WORDS.isdisjoint(pairwise(words)) or words[-1:] == ["exact"]:
         return True
     if _ABBREVIATED.search(text) is not None:
         return True

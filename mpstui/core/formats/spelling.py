@@ -97,6 +97,8 @@ _WINDOW = re.compile(
     r"(?=\s?[:=]\s?[-+.\d])"
 )
 """``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
+_WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
+"""``mean reward (100 episodes) -19.5``, with no sign either."""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch|loss(?=\d{1,9}\.\d))[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
@@ -227,6 +229,8 @@ def respelt(line: str) -> str:
         line = _RANKED.sub(r"\1_\2_\3", line)
     if "ast " in line or " over " in line or " per " in line:
         line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
+    if ") " in line and line[-1:].isdigit():
+        line = _WINDOW_BEHIND.sub(" ", line)
     line = _HYPHENED.sub(" ", line) if "-" in line else line
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)

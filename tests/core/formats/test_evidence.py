@@ -117,6 +117,17 @@ def test_what_stands_beside_an_episode_out_of_so_many_is_of_training() -> None:
     assert shown(f"{episodes}Training complete\nSuccess Rate: 95.0%\n") == {"Epsilon", "Avg Reward", "Success Rate"}
 
 
+def test_a_measure_that_is_all_of_its_line_needs_no_sign() -> None:
+    record = "Timestep {n}000\nmean reward (100 episodes) -1{n}.5\nepisodes 5{n}0\nlearning_rate 0.0{n}01\n"
+    log = "".join(record.format(n=n) for n in range(1, 5))
+    assert shown(log) == {"mean reward", "learning_rate"}
+    assert metric_names.read(log.encode()).summary.learning_rate == 0.0401
+    assert metric_names.read(f"{TRAINING}learning rate 0.1:\n".encode()).summary.learning_rate is None
+    assert shown("The mean reward 1.5\nmean reward 1.5 of 2.5\nshipping cost 2.75\nreward 3\n") == set()
+    assert shown("F-measure after evaluation: 0.5576\n") == {"F-measure after evaluation"}
+    assert shown("Envsteps so far: 4.55\n") == set()
+
+
 def test_a_reward_of_several_is_a_metric_though_it_never_changes() -> None:
     lines = "".join(f"{{'loss': 0.{n}, 'rewards/strict_format_func': 0.0, 'epoch': {n}.0}}\n" for n in (1, 2, 3))
     assert shown(lines) == {"rewards/strict_format_func"}
