@@ -75,6 +75,8 @@ _CUDA = re.compile(
 _METAL = "name: METAL"
 """As TensorFlow calls the GPU of a Mac, of which it otherwise speaks as of one of CUDA's."""
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
+_ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z")
+"""Of the settings of a program, printed one a line."""
 _SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")
 _COMMAND = re.compile(r"\.py [^\n]{0,300}?(?<= )--device[ =](cuda(?::\d)?|mps|cpu)(?= |\Z)")
 _OPTION = re.compile(
@@ -121,6 +123,9 @@ def device_of(line: str) -> Fact | None:
     alone = _SAID_ALONE.match(line)
     if alone is not None:
         return Fact(device=alone[1].lower(), stated=True)
+    entry = _ENTRY_ALONE.match(line)
+    if entry is not None:
+        return Fact(device=entry[1])
     found = [match for pattern in (_NAMED, _USED) for match in pattern.finditer(line)]
     meant = [match for match in found if _ONLY_SAID.search(line[: match.start("value")]) is None]
     if meant:

@@ -119,7 +119,7 @@ class LossBook:
         elif reading.bar and stands_still and redrawn:
             series.replace_last(loss)
             return True
-        elif at.shown_step is not None and (at, str(loss)) == (before, str(series.last)):
+        elif now.positioned and (at, str(loss)) == (before, str(series.last)):
             return False  # compared as text, for which NaN is NaN
         series.extend((loss,), at, first_known(at.epoch, epoch), announced)
         return True

@@ -24,7 +24,7 @@ from .vocabulary import EVAL_WORDS, NOT_THE_STEP
 
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
 _RATE_UNIT = (
-    r"[kKM]?\s?(?:it|its|tok|toks|tokens?|samples?|steps?|img|imgs|images?|examples?|ex|words?|frames?|batch(?:es)?|seqs?|"
+    r"[kKM]?\s?(?i:it|its|tok|toks|tokens?|samples?|steps?|img|imgs|images?|examples?|ex|words?|frames?|batch(?:es)?|seqs?|"
     r"sequences|updates|iters?|iterations)(?:/s(?:ec(?:ond)?)?| per sec(?:ond)?)(?:/[A-Za-z]{2,8})?+"
 )
 _IS_RATE = re.compile(_RATE_UNIT)

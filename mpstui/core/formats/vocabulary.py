@@ -109,7 +109,7 @@ WHOLE_WORDS = word_set("total overall all sum full final 总 總")
 """Say that a loss is the whole one."""
 FILLER_WORDS = word_set(
     """
-    step batch iter iteration current cur curr this now minibatch mini per sample token raw 当前 现在 value 값 値 值
+    step batch iter iteration current cur curr this now minibatch mini per sample token tok raw 当前 现在 value 값 値 值
     main rank is was the so far for on at of in 集 的 为 為 是 每 本轮 该 上的 모델
     """
 )

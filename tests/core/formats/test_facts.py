@@ -24,6 +24,7 @@ DEVICES = [
     ("Use GPU: 0 for training", "cuda"),
     ("Execution Device: CUDA", "cuda"),
     ("device=cuda:0", "cuda:0"),
+    ("'device': 'cuda',", "cuda"),
     ("Training on cpu", "cpu"),
     ("Training on device: cuda", "cuda"),
     ("Using cpu device", "cpu"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.points import LossSummary, MetricPoint
 from mpstui.core.formats.reader import LogReader
 
 
@@ -138,3 +138,39 @@ def test_a_rate_of_errors_may_be_called_like_a_word() -> None:
     for n in (1, 2, 3):
         reader.feed(f"Epoch 0{n} | Train Loss: 0.{n} | Val Loss: 0.{n} | Val PER: 0.0{n}\n".encode())
     assert "Val PER" in reader.summary().metrics
+
+
+def test_lines_behind_the_number_of_a_process_are_read() -> None:
+    reader = LogReader()
+    for n in (0, 1, 2):
+        step = f"0: TRAIN [1][{n}0/1938]\tTime 0.14 (0.08)\tTok/s 814 (900)\tLoss/tok 3.{n} (3.4)\tLR 2.0e-03\n"
+        reader.feed(step.encode())
+    reader.feed(b"0: Performance: Epoch: 1\tTraining: 804957 Tok/s\n")
+    summary = reader.summary()
+    assert (summary.epoch, summary.step, summary.steps, summary.metrics) == (1, 20, 1938, ("Loss/tok", "LR"))
+    assert summary.train_loss == LossSummary(3.0, 3.2, 3)
+
+
+def test_what_two_loggers_print_is_counted_once() -> None:
+    reader = LogReader()
+    for n in (1, 2, 3):
+        reader.feed(
+            f"[Training][Epoch {n}] train loss=3.{n}\nINFO:root:[Training][Epoch {n}] train loss=3.{n}\n".encode()
+        )
+    assert reader.summary().train_loss == LossSummary(3.1, 3.3, 3)
+
+
+def test_the_steps_of_all_processes_are_the_steps() -> None:
+    reader = LogReader()
+    for n in (1, 2, 3):
+        reader.feed(f"0: {{'global_steps': {n}0, 'average_loss': 5.{n}, 'learning_rate': 0.0004}}\n".encode())
+    assert (reader.summary().step, reader.summary().train_loss) == (30, LossSummary(5.1, 5.3, 3))
+
+
+def test_events_of_mlperf_name_the_part_of_an_epoch_that_is_done() -> None:
+    event = ':::MLLOG {{"key": "{}", "value": {}, "metadata": {{"epoch_num": {}}}}}\n'
+    told = (("base_lr", 0.5, 0), ("eval_accuracy", 0.75, 1.25), ("eval_accuracy", 0.8, 1.5), ("epoch_stop", "null", 2))
+    reader = LogReader()
+    points = list(reader.feed("".join(event.format(*one) for one in told).encode()))
+    assert [(p.epoch, *p.eval_metrics.values()) for p in points if p.eval_metrics] == [(0.25, 0.75), (0.5, 0.8)]
+    assert (reader.summary().metrics, reader.summary().train_loss) == (("eval_accuracy",), None)
