@@ -1,4 +1,4 @@
-"""How a training's weights are placed on its ranks: all of them on every rank, or a part on each (FSDP2).
+"""How a training's weights are placed on its ranks: all of them on every rank, or a part on each.
 
 The rest of the trainer works on the tensors that a rank holds, which are ordinary tensors either way. What needs all
 ranks at once is here: the caller must make sure that every rank calls it, at the same step.
@@ -110,8 +110,7 @@ class Sharded(Layout):
 
     def __init__(self, model: nn.Module, group: Group, reduced: torch.dtype | None) -> None:
         """Divides the model, which must be the same on all ranks, in place."""
-        products = Products(model, reduced) if reduced else None
-        _divide(model, group.ranks.world_size, products)
+        products = _divide(model, group.ranks.world_size, reduced)
         super().__init__(model, group)
         self._device = next(model.parameters()).device
         self._shards = {weight: nn.Parameter(_rows(weight)) for weight in self._weights}
@@ -262,21 +261,23 @@ def blocks(model: nn.Module) -> Iterator[nn.Module]:
             yield from blocks(child)
 
 
-def _divide(model: nn.Module, ranks: int, products: Products | None) -> None:
+def _divide(model: nn.Module, ranks: int, reduced: torch.dtype | None) -> Products | None:
     # Imported only when needed: it takes a second, and a torch without it can still train unsharded.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     # torch warns against writing in place into such a model's output; no task does.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+    mesh = init_device_mesh(next(model.parameters()).device.type, (ranks,))
+    products = Products(model, reduced) if reduced else None
     for weight in model.parameters():
         weight.data = weight.data.contiguous()  # FSDP takes no channels-last weights; activations stay so
-    mesh = init_device_mesh(next(model.parameters()).device.type, (ranks,))
     for block in blocks(model) if products is None else ():
         fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)  # beside products that is little: norms, embeddings
+    fully_shard(model, mesh=mesh)  # beside the products that is little: norms, embeddings
     if products is not None:
         products.divide(mesh)
+    return products
 
 
 def _rows(weight: torch.Tensor) -> torch.Tensor:

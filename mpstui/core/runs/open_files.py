@@ -50,6 +50,6 @@ class OpenFiles:
                 for entry in entries:
                     with suppress(OSError):
                         name = os.readlink(entry.path)  # noqa: PTH115
-                        if name.startswith("/") and not name.startswith("/dev/"):
+                        if name.startswith("/") and (name.startswith("/dev/shm/") or not name.startswith("/dev/")):
                             found.setdefault(name, []).append((int(pid), Path(entry.path)))
         return found

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_attention
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.open_files import OpenFiles
 from mpstui.wire.liveness import system_process_table
 from tests import wandb_files as w
 from tests.core.runs.build import FakeClock, make_monitor
@@ -85,6 +87,15 @@ def test_a_run_of_wandb_whose_writer_has_ended_without_recording_it_is_lost(
     assert dead.reason == f"W&B has recorded no end; process {pid}, which wrote it, has ended; last written 1 min ago"
     w.write(path, [w.run("a", {}), *map(row, range(5)), w.exited(0)])
     assert monitor.snapshot(key).state is State.FINISHED
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no files in memory here")
+def test_a_writer_of_a_file_in_memory_is_seen(begin: Begin) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        file = Path(folder) / "metrics.csv"
+        writer = begin(file, "ab")
+        assert list(OpenFiles().writers([file])) == [writer.pid]
+        end(writer)
 
 
 def test_whoever_reads_a_run_proves_nothing(monitor: Monitor, tmp_path: Path, clock: FakeClock, begin: Begin) -> None:
