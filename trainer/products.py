@@ -108,7 +108,8 @@ class _Exchange:
         dist.all_gather_into_tensor(gathered, mine)
         casts = [mine.new_empty_strided(shape, stride) for shape, stride in self._laid_out]
         for rank, sent in enumerate(gathered.view(self._ranks, self._size)):
-            torch._foreach_copy_(self._cut(casts, rank), self._parts(sent, rank))
+            received = [_rows_of(rank, cast, rows) for cast, rows in zip(casts, self._rows, strict=True)]
+            torch._foreach_copy_(received, self._parts(sent, rank))
         return casts
 
     def reduced(self, gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
@@ -119,7 +120,7 @@ class _Exchange:
             pairs = list(zip(self._parts(sent, rank), gradients, self._rows, strict=True))
             if missing := [part for part, gradient, _ in pairs if gradient is None]:
                 torch._foreach_zero_(missing)
-            there = [(part, whole[rank * rows :][:rows]) for part, whole, rows in pairs if whole is not None]
+            there = [(part, _rows_of(rank, whole, rows)) for part, whole, rows in pairs if whole is not None]
             torch._foreach_copy_([part for part, _ in there], [gradient for _, gradient in there])
         mine = every.new_empty(self._size)
         if every.is_cuda:
@@ -136,10 +137,6 @@ class _Exchange:
             for (shape, stride), rows, start in zip(self._laid_out, self._rows, self._starts, strict=True)
         ]
 
-    def _cut(self, whole: Sequence[torch.Tensor], rank: int) -> list[torch.Tensor]:
-        """The rows of a rank in whole weights."""
-        return [one[rank * rows :][:rows] for one, rows in zip(whole, self._rows, strict=True)]
-
 
 class _Whole(torch.autograd.Function):
     """The casts of all rows; the gradients of this rank's."""
@@ -155,8 +152,13 @@ class _Whole(torch.autograd.Function):
         return None, *ctx.exchange.reduced(gradients)
 
 
+def _rows_of(rank: int, whole: torch.Tensor, rows: int) -> torch.Tensor:
+    """A rank's part of a whole tensor, of which each rank has room for ``rows``."""
+    return whole[rank * rows :][:rows]
+
+
 def _count(whole: int, rows: int, rank: int) -> int:
-    """How many rows a rank holds, of so many, where there is room for ``rows``."""
+    """How many rows of ``whole`` ones that is."""
     return max(0, min(rows, whole - rank * rows))
 
 

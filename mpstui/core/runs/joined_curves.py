@@ -1,4 +1,4 @@
-"""The curves of all witnesses of one run: of what several tell, one."""
+"""The curves of one run from all its witnesses; a quantity that several of them tell has one curve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
 """Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
 _STEPS = frozenset(("step", OPTIMIZER_AXIS, PRINTED_AXIS))
 _FEWEST_COMPARED, _MOST_COMPARED = 3, 100
-_FEW_DECIMALS, _NEAR = 3, 0.005
+"""Points of two curves that are compared to tell whether the curves are one."""
+_ENOUGH_DECIMALS, _NEAR = 3, 0.005
+"""Values with fewer decimals must also be within this share of each other."""
 _OF_A_STEP = ("batch ", "step ", "iter ")
 """``Batch loss``: beside a curve with the same values it is no other quantity."""
 
@@ -76,8 +78,8 @@ class JoinedCurves:
             for name in names[1:]:
                 others = (one for one in names[: names.index(name)] if one in kept)
                 if (first := next((one for one in others if self._are_one(kept, one, name)), None)) is not None:
-                    it, other = kept[first], kept.pop(name)
-                    kept[first] = it if other.count <= it.count else self._renamed(other, first, it.axis)
+                    mine, other = kept[first], kept.pop(name)
+                    kept[first] = mine if other.count <= mine.count else self._renamed(other, first, mine.axis)
         return kept
 
     def _are_one(self, curves: Mapping[str, SeriesView], one: str, other: str) -> bool:
@@ -121,7 +123,7 @@ def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
     if decimals is None:
         return False
     # Few decimals may be those of round numbers, and not all that is printed.
-    share = math.inf if decimals >= _FEW_DECIMALS else _NEAR
+    share = math.inf if decimals >= _ENOUGH_DECIMALS else _NEAR
     return all(
         abs(mine - theirs) <= max(min(0.51 * 10.0**-decimals, share * abs(theirs)), 1e-6 * abs(theirs))
         for mine, theirs in pairs
