@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from mpstui import __version__
 from mpstui.cli.main import main
 from mpstui.core.follow import Budget
 from mpstui.core.formats.points import Point
@@ -267,7 +266,7 @@ def test_a_long_run_that_grows_goes_on_being_looked_through(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"x": 1}', '{"VERSION": {"KEY": [1]}}', '{"VERSION": {"KEY": [[], {"a": 3}]}}']
+    "text", ["", "[]", '{"x": 1}', '{"VERSION": {"KEY": [1]}}', '{"VERSION": {"KEY": [STAMPS, {"a": 3}]}}']
 )
 def test_a_damaged_file_of_best_values_costs_time_alone(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
@@ -275,10 +274,17 @@ def test_a_damaged_file_of_best_values_costs_time_alone(
     monkeypatch.setattr(stored, "LIST_BYTES", 1000)
     path = judged(tmp_path, "a", (3.0, 0.5), w.exited(0))
     file = home.state / "cache" / "stores.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(text.replace("VERSION", __version__).replace("KEY", str(path.parent)))
+    first = make_monitor(home, clock, kept=Summaries(home.state / "cache" / "first.jsonl"))
+    first.watch(path)
+    wait_until(lambda: best_of(first.refresh()[0]) == ("val/loss", 0.5) and file.exists())
+    ((version, runs),) = json.loads(file.read_text()).items()
+    ((key, (stamps, _)),) = runs.items()
+    for word, meant in (("VERSION", version), ("KEY", key), ("STAMPS", json.dumps(stamps))):
+        text = text.replace(word, meant)
+    file.write_text(text)
     screen = make_monitor(home, clock, kept=Summaries(home.state / "cache" / "runs.jsonl"))
     screen.watch(path)
+    assert screen.refresh()[0].reason == "W&B has recorded its end: exit code 0"
     wait_until(lambda: best_of(screen.refresh()[0]) == ("val/loss", 0.5))
 
 
