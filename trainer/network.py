@@ -147,9 +147,10 @@ def _all_cast(tensors: Sequence[torch.Tensor], types: Sequence[torch.dtype]) -> 
 def weights_of_products(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     """Trained parameters that autocast would cast wherever they are used, by name; a shared one has several."""
     for path, module in model.named_modules():
-        if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+        attends = isinstance(module, nn.MultiheadAttention)  # its projections are no modules of their own
+        if attends or isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
             for name, parameter in module.named_parameters(path, recurse=False):
-                if parameter.requires_grad:
+                if parameter.requires_grad and (not attends or "_proj_" in name):
                     yield name, parameter
 
 

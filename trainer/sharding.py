@@ -16,10 +16,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 from .distributed import Group
+from .exchange import Exchange
 from .gradients import Gradients, gradient_norm
 from .optimizers import load_state
 from .parts import Rows
-from .products import Products
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
@@ -100,8 +100,8 @@ class Layout:
 
 
 class Sharded(Layout):
-    """Weights, gradients and optimizer state are divided over the ranks by rows; a block has its whole weights only
-    while it works. In reduced precision all casts of products' weights are whole until the step (:class:`Products`).
+    """Weights, gradients and optimizer state are divided over the ranks by rows. In float32 a block has whole weights
+    only while it works (FSDP); in reduced precision all of the model's are whole until the step (:class:`Exchange`).
 
     The optimizer, the guard and the average get this rank's rows as plain tensors, which every fused kernel accepts.
     """
@@ -110,11 +110,12 @@ class Sharded(Layout):
 
     def __init__(self, model: nn.Module, group: Group, reduced: torch.dtype | None) -> None:
         """Divides the model, which must be the same on all ranks, in place."""
-        products = _divide(model, group.ranks.world_size, reduced)
+        self._exchange = _divide(model, group.ranks.world_size, reduced)
         super().__init__(model, group)
         self._device = next(model.parameters()).device
         self._shards = {weight: nn.Parameter(_rows(weight)) for weight in self._weights}
-        self._exchanged = products.serve(model, self._shards) if products else frozenset()
+        if self._exchange:
+            self._exchange.begin({weight: _rows(weight) for weight in model.parameters()} | self._shards)
 
     @property
     def validates(self) -> bool:
@@ -137,9 +138,7 @@ class Sharded(Layout):
     @torch.no_grad()
     def take_gradients(self) -> None:
         """See :class:`Layout`."""
-        for weight, shard in self._shards.items():
-            if weight in self._exchanged:  # its gradient is here already
-                continue
+        for weight, shard in self._shards.items() if self._exchange is None else ():  # else they are there already
             shard.data = _rows(weight)  # padding in the first pass may have moved them
             shard.grad = None if weight.grad is None else _rows(weight.grad)
             weight.grad = None
@@ -216,8 +215,9 @@ class Sharded(Layout):
         return [self._part(tensor) for tensor in whole]
 
     def _forget_whole_weights(self) -> None:
-        """Modules outside the blocks keep their whole weights after a forward pass, in case a backward pass follows."""
-        cast("FSDPModule", self._model).reshard()
+        """FSDP keeps those of modules outside the blocks after a forward pass, in case a backward pass follows."""
+        if self._exchange is None:
+            cast("FSDPModule", self._model).reshard()
 
     def _weights_of(self, optimizer: Optimizer) -> Iterator[nn.Parameter]:
         weights = {shard: weight for weight, shard in self._shards.items()}
@@ -261,23 +261,23 @@ def blocks(model: nn.Module) -> Iterator[nn.Module]:
             yield from blocks(child)
 
 
-def _divide(model: nn.Module, ranks: int, reduced: torch.dtype | None) -> Products | None:
+def _divide(model: nn.Module, ranks: int, reduced: torch.dtype | None) -> Exchange | None:
     # Imported only when needed: it takes a second, and a torch without it can still train unsharded.
     from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh(next(model.parameters()).device.type, (ranks,))
+    if reduced:
+        return Exchange(model, reduced, mesh)
     from torch.distributed.fsdp import fully_shard
 
     # torch warns against writing in place into such a model's output; no task does.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
-    mesh = init_device_mesh(next(model.parameters()).device.type, (ranks,))
-    products = Products(model, reduced) if reduced else None
     for weight in model.parameters():
         weight.data = weight.data.contiguous()  # FSDP takes no channels-last weights; activations stay so
-    for block in blocks(model) if products is None else ():
+    for block in blocks(model):
         fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)  # beside the products that is little: norms, embeddings
-    if products is not None:
-        products.divide(mesh)
-    return products
+    fully_shard(model, mesh=mesh)
+    return None
 
 
 def _rows(weight: torch.Tensor) -> torch.Tensor:

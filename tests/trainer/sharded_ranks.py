@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import nn
 
 from mpstui.agent.reporter import Reporter
 from tests.trainer.forked_ranks import forked, prepare
@@ -30,6 +31,7 @@ from trainer.job import Job
 from trainer.loop import Loop
 from trainer.network import Precision
 from trainer.run import resume
+from trainer.sharding import layout_for
 from trainer.tasks import Loss
 from trainer.tasks.cifar import Cifar
 
@@ -141,6 +143,7 @@ def main(folder: Path) -> None:
     _go_on(pair)
     _stop(pair)
     _fail(pair)
+    _share(pair)
     (folder / f"rank{pair.ranks.rank}.json").write_text(json.dumps(pair.found))
     pair.group.close()
 
@@ -240,6 +243,43 @@ def _fail(pair: Pair) -> None:
             "spoiled", "cifar", *CIFAR, "--optimizer", optimizer, "--shard", spoil=spoil_a_loss
         )
     pair.found["full"] = pair.failing("full", "cifar", *CIFAR, "--shard", spoil=fill_the_disk)
+
+
+class _Unusual(nn.Module):
+    """An embedding whose weights are a product's too, a module that lists its weights, and some that do not learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.words = nn.Embedding(5, 8)
+        self.reader = nn.GRU(8, 8, batch_first=True)
+        self.norm = nn.LayerNorm(8).requires_grad_(False)
+        self.head = nn.Linear(8, 5, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.head(self.norm(self.reader(self.words(tokens))[0]))
+        return found
+
+
+def _share(pair: Pair) -> None:
+    """Whether the gradients of an unusual model in reduced precision are the unsharded ones."""
+    tokens = torch.tensor([[0, 1, 3], [2, 4, 4]])[pair.ranks.rank][None]
+    gradients = []
+    for divided in (False, True):
+        layout = layout_for(model := _Unusual(), pair.group, divided=divided, reduced=torch.bfloat16)
+        trained = layout.held([{"params": [one for one in model.parameters() if one.requires_grad]}])[0]["params"]
+        for _ in range(2):  # gradients add up
+            with torch.autocast("cpu", torch.bfloat16):
+                model(tokens).float().square().mean().backward()
+        layout.take_gradients()
+        gradients.append([one.grad for one in trained])
+    (words, *reader), (my_words, *my_reader) = layout.parts(gradients[0]), gradients[1]
+    pair.found["unusual"] = torch.allclose(words, my_words, rtol=1e-6, atol=1e-9) and all(
+        # Unsharded, autocast casts these once, and adds the gradients of all words in bfloat16.
+        torch.allclose(expected, found, rtol=0.02, atol=1e-2 * float(expected.abs().max()))
+        for expected, found in zip(reader, my_reader, strict=True)
+    )
 
 
 if __name__ == "__main__":

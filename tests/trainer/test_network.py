@@ -12,7 +12,7 @@ from torch import nn
 from tests.trainer.building import job
 from trainer.device import CudaDevice, Device
 from trainer.models.resnet import ResNet
-from trainer.network import Network, wants_compiling
+from trainer.network import Network, wants_compiling, weights_of_products
 
 Compilations = list[dict[str, Any]]
 
@@ -78,13 +78,14 @@ def test_a_smaller_last_step_is_not_compiled(monkeypatch: pytest.MonkeyPatch, tm
 
 
 class Mixed(nn.Module):
-    """Products, a norm and an embedding that is also the weight of a product, and one that is not always used."""
+    """Products, attention, a norm and an embedding that is also a product's weight, and one that is not always used."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(5, 8)
         self.convolution = nn.Conv1d(8, 8, 3, padding=1)
         self.norm = nn.LayerNorm(8)
+        self.attention = nn.MultiheadAttention(8, 2, add_bias_kv=True, batch_first=True)
         self.spare = nn.Linear(8, 8)
         self.head = nn.Linear(8, 5, bias=False)
         self.head.weight = self.embedding.weight
@@ -93,6 +94,7 @@ class Mixed(nn.Module):
         shown = self.embedding(tokens)
         assert shown.dtype == torch.float32
         mixed = self.norm(self.convolution(shown.mT).mT + shown)
+        mixed = mixed + self.attention(mixed, mixed, mixed, need_weights=False)[0]
         found: torch.Tensor = self.head(self.spare(mixed) if spared else mixed)
         return found
 
@@ -101,6 +103,9 @@ class Mixed(nn.Module):
 def test_weights_that_are_cast_together_give_what_autocast_gives(spared: bool) -> None:
     torch.manual_seed(1)
     model = Mixed()
+    assert {name for name, _ in weights_of_products(model) if "attention" in name} == {
+        f"attention.{name}" for name in ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
+    }
     tokens, results = torch.randint(0, 5, (3, 7)), []
     for products in (None, torch.bfloat16):
         model.zero_grad(set_to_none=True)

@@ -155,6 +155,12 @@ def test_a_rank_that_is_asked_to_stop_while_all_validate_stops_and_saves_with_th
     assert [path.name for path in (pair / "stopped" / "checkpoints").iterdir()] == ["step-00000003.pt"]
 
 
+def test_weights_with_two_uses_and_those_of_recurrent_modules_learn_in_bf16_what_they_learn_unsharded(
+    pair: Path,
+) -> None:
+    assert all(found["unusual"] for found in _found(pair))
+
+
 def test_drawings_are_made_by_one_rank(pair: Path) -> None:
     assert [path.name for path in sorted((pair / "walls-sharded" / "samples").glob("*.svg"))] == ["plans-0001.svg"]
 
