@@ -2,13 +2,13 @@
 
     python -m tests.bench.replayed --device cuda [--steps 200] [--tasks cifar gsdiff] [--optimizers sgd muon] [--jobs 8]
     python -m tests.bench.replayed --device cuda --kill [--steps 200] ...
-    python -m tests.bench.replayed --device cuda --processes 2 [--shard] ...
+    python -m tests.bench.replayed --device cuda --processes 2 [--shard] [--precision bf16] ...
 
-Each task is trained with each optimizer three times from one seed on small generated data, in full float32, without
-dropout: eagerly, eagerly again, replayed (with ``--compile`` compiled too). Prints whether the eager losses are equal
-bit for bit, by how much the replayed ones are off at most (as a share of the loss, of 1 where it is smaller) and at
-which step, and steps a second of both, as the loop reports them (with ``--jobs``, of several at once). Ends with 1
-where eager is not itself, or replayed is off by more than ``--most``.
+Each task is trained with each optimizer three times from one seed on small generated data, in full float32 unless
+``--precision`` says otherwise, without dropout: eagerly, eagerly again, replayed (with ``--compile`` compiled too).
+Prints whether the eager losses are equal bit for bit, by how much the replayed ones are off at most (as a share of the
+loss, of 1 where it is smaller) and at which step, and steps a second of both, as the loop reports them (with
+``--jobs``, of several at once). Ends with 1 where eager is not itself, or replayed is off by more than ``--most``.
 
 With ``--processes`` each training is one of so many GPUs that exchange gradients, or with ``--shard`` weights too.
 
@@ -42,7 +42,7 @@ SMALL = {
     "twotower": ("--width", "32", "--layers", "1", "--embedding", "16"),
 }
 # Deterministic: else the fastest of several kernels is chosen by a race, each time anew.
-EXACT = ("--precision", "fp32", "--matmul-precision", "highest", "--deterministic")
+EXACT = ("--matmul-precision", "highest", "--deterministic")
 OFTEN = ("--report-every", "1", "--eval-every", "1000000")
 
 
@@ -51,6 +51,7 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """A training of so many steps, its run directory in that folder."""
     words = [*synthetic(task), *SMALL.get(task, ()), *EXACT, *OFTEN, "--optimizer", optimizer, *how]
+    words += ["--precision", args.precision]
     words += ["--device", args.device, "--stop-after", str(args.steps), "--epochs", "1000000"]
     (folder / "attempts" / str(attempt)).mkdir(parents=True)
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -138,6 +139,7 @@ def main() -> int:
     parser.add_argument("--kill", action="store_true", help="kill and resume instead")
     parser.add_argument("--processes", type=int, default=1, help="of each training, each on a GPU of its own")
     parser.add_argument("--shard", action="store_true", help="divide weights and moments over them")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
     pairs = [(task, optimizer) for task in args.tasks for optimizer in args.optimizers]
