@@ -12,31 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, SeriesView
-from ..present import total_progress
 from ..series.metric_words import NOT_METRICS
 from ..series.pyramid import CAPACITY
 from .external import ExternalMetrics
 from .files import PointReader
 from .local_machine import LocalMachine
 from .numbers import (
+    REPORT,
     NumberWitnesses,
     Witness,
     counts_samples,
     in_epochs,
     reported_metrics,
     said,
-    timed,
+    with_agent_told_apart,
     with_facts,
 )
 from .signs import Condition, Heartbeats, assess
-from .step_rate import ProgressPace, epochs_done
+from .step_rate import ProgressPace, timed
 
 if TYPE_CHECKING:
     from .joined_curves import JoinedCurves
 
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
-REPORT = "report"
-"""The witness that is the training code itself, which calls us: nobody knows better."""
 _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _PLACES = ("step", "epoch", "epoch_step", "loss")
 """Any of these proves that a program trains; a learning rate alone may be a setting."""
@@ -189,50 +187,66 @@ class RunFollower:
 
     def _numbers(self, attempt: int = 0, *, moving: bool) -> Numbers:
         """The numbers, joined from all witnesses; a run that stands still has neither a speed nor an expected end."""
-        beats, external = self.heartbeats, self.external
-        own, program = beats.own, beats.program
-        points = self.points.newest if self.points is not None else {}
-        points = points if points.get("attempt", attempt) in (attempt, 0) else {}
-        printed = external.newest if external is not None else {}
+        witnesses, beats = self._witnesses(attempt), self.heartbeats
+        numbers = witnesses.joined()
+        by_program = numbers.told_by.get("step") != witnesses.own.name
+        numbers = with_agent_told_apart(numbers, beats.own)
+        numbers = with_facts(numbers, beats.own, beats.program, witnesses.printed.says)
+        if self._has_ended_epoch(numbers):
+            numbers = replace(numbers, epoch_done=True)
+        return timed(
+            numbers,
+            witnesses.beat or beats.program,
+            self.pace,
+            self.program_pace,
+            by_program=by_program,
+            alike=witnesses.counts_alike,
+            moving=moving and not self._waits,
+        )
+
+    def _witnesses(self, attempt: int) -> NumberWitnesses:
+        """What each witness says of this attempt."""
+        beats, asked, printed = self.heartbeats, self._asked or {}, self._printed
         if self._waits:  # a bar before the first step does not count training
-            printed, moving = {name: printed[name] for name in printed if name not in _COUNTED}, False
+            printed = {name: value for name, value in printed.items() if name not in _COUNTED}
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
-        if external is not None and counts_samples(own, printed):
-            external.store.counted = "sample"
-        if (parted := in_epochs(own, printed, self._asked or {})) is not own:
-            own, points = parted, {name: value for name, value in points.items() if name != "epoch"}
-        witnesses = NumberWitnesses(
-            Witness(self.own_name, said(own, points)),
-            Witness(beats.program_name, said(program, {})),
-            Witness(external.path.name if external is not None else "", printed),
-            Witness("arguments", self._asked or {}),
-            Witness("arguments", {} if own is None else {"epochs": own.planned_epochs}),
-            counts_anew=own is not None and own.step_from == "process",
-            counts_updates=own is not None and own.step_from == "updates",
-            beats=own.seq if own is not None else 0,
-            sees_losses=own is not None and own.loss_seen == "backward",
-            sees_epochs=own is not None and own.loss_seen == "backward" and "epoch" not in own.reported,
-            resumed=self._resumed,
-            done=own is not None and own.phase == "done",
+        points = self.points.newest if self.points is not None else {}
+        points = points if points.get("attempt", attempt) in (attempt, 0) else {}
+        beat = in_epochs(beats.own, printed, asked)
+        if beat is not beats.own:
+            points = {name: value for name, value in points.items() if name != "epoch"}
+        return NumberWitnesses(
+            Witness(self.own_name, said(beat, points)),
+            Witness(beats.program_name, said(beats.program, {})),
+            Witness(self._printed_name, printed),
+            Witness("arguments", asked),
+            beat,
+            self._resumed,
         )
-        numbers, alike = witnesses.joined(), witnesses.counts_alike
-        by_program = numbers.told_by.get("step") != self.own_name
-        if own is not None and own.reported:  # besides what it reports itself, show what the agent has seen
-            seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
-            numbers = replace(numbers, told_by={**numbers.told_by, **seen})
-        numbers = with_facts(numbers, own, program, printed)
-        ended = {self.own_name: self.pace, beats.program_name: self.program_pace}.get(numbers.told_by.get("epoch", ""))
-        if ended is not None and numbers.step is numbers.epoch_step is None and numbers.epoch == ended.ended_epoch:
-            numbers = replace(numbers, epoch_done=numbers.epoch is not None)
-        numbers = timed(numbers, self.pace, self.program_pace, by_program=by_program, alike=alike, moving=moving)
-        return numbers if own is beats.own else replace(numbers, beat=beats.own)
+
+    def _has_ended_epoch(self, numbers: Numbers) -> bool:
+        """Whether the epoch shown is over: its witness tells each once, at its end, and no place within it."""
+        paces = {self.own_name: self.pace, self.heartbeats.program_name: self.program_pace}
+        pace = paces.get(numbers.told_by.get("epoch", ""))
+        if pace is None or numbers.epoch is None or (numbers.step, numbers.epoch_step) != (None, None):
+            return False
+        return numbers.epoch == pace.ended_epoch
+
+    @property
+    def _printed(self) -> Mapping[str, Any]:
+        """The newest values that the program prints, or writes into a metric file."""
+        return self.external.newest if self.external is not None else {}
+
+    @property
+    def _printed_name(self) -> str:
+        return self.external.path.name if self.external is not None else ""
 
     @property
     def _waits(self) -> bool:
         """Whether nothing but some progress bar is known, and the agent has seen no step."""
-        told = self.external.newest if self.external is not None else {}
-        return told.get("undescribed") is True and "loss" not in told and self.heartbeats.agent_waits
+        printed = self._printed
+        return printed.get("undescribed") is True and "loss" not in printed and self.heartbeats.agent_waits
 
     @property
     def own_name(self) -> str:
@@ -246,7 +260,12 @@ class RunFollower:
     def reports_all(self) -> bool:
         """Whether the numbers that it prints are in its own records too."""
         told = self.heartbeats.own is not None or (self.points is not None and bool(self.points.newest))
-        return self._says_all or (told and self.own_name not in ("agent", REPORT))
+        return self._says_all or (told and self._is_told_by_trainer)
+
+    @property
+    def _is_told_by_trainer(self) -> bool:
+        """Whether our records are from a trainer that writes all its numbers there, unlike agent and ``report()``."""
+        return self.own_name not in ("agent", REPORT)
 
     @property
     def _says_all(self) -> bool:
@@ -257,14 +276,15 @@ class RunFollower:
     def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
         """The curves of all witnesses; ``lead`` is the one whose loss is shown."""
         names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
+        if self.external is not None and counts_samples(self.heartbeats.own, self._printed):
+            self.external.store.counted = "sample"
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external and not self._says_all else {}
         own_beat = self.heartbeats.own
         if own_beat is not None and own_beat.loss_seen == "trainer":  # it prints the same values that it reported
             printed = {name: view for name, view in printed.items() if name != "loss" and name not in own}
         read = self.heartbeats.readings.views(names, most=most)
-        told = [(self.own_name, own), (self.external.path.name if self.external is not None else "", printed)]
-        told = [*told, (self.heartbeats.program_name, read)]
+        told = [(self.own_name, own), (self._printed_name, printed), (self.heartbeats.program_name, read)]
         known = [views for _, views in told if views]
         if len(known) < 2 and self.own_name != "agent":
             return dict(known[0]) if known else {}
@@ -307,10 +327,9 @@ class RunFollower:
             return None if moment is None else max(0.0, now - moment - heard.slept_seconds)
 
         steps = self.pace.steps if self.pace.steps.step is not None else self.program_pace.steps
-        told = self.external.newest if self.external is not None else {}
-        counted = (
-            steps.step is not None or bool(reported_metrics(told)) or any(told.get(n) is not None for n in _PLACES)
-        )
+        printed = self._printed
+        counted = steps.step is not None or bool(reported_metrics(printed))
+        counted = counted or any(printed.get(name) is not None for name in _PLACES)
         signs = replace(
             heard,
             steps_done=(counted and not self._waits) or heard.steps_done,
@@ -334,18 +353,3 @@ class RunFollower:
         if counted < 2 or self._moved is None:
             return None
         return (self._moved - self._launched) / counted if self._launched else max(self._pauses, default=0.0)
-
-
-def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:
-    """Seconds left at the average speed since the start; None if the completed share is unknown.
-
-    For a run not watched for long enough to know its speed: lines printed before that have no times.
-
-    Args:
-        printed: the newest line, by the names of a metrics record.
-        lasted: seconds from the start to the last sign of life.
-    """
-    done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
-    of_epochs = min(1.0, done / epochs) if done and epochs else total_progress(numbers)
-    share = numbers.step / numbers.steps if numbers.step and numbers.steps else of_epochs
-    return lasted * max(0.0, 1 / share - 1) if share and lasted > 0 else None

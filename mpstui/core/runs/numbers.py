@@ -1,4 +1,4 @@
-"""The newest numbers of a run, each from the witness that knows it best, and when it is expected to end.
+"""The newest numbers of a run, each from the witness that knows it best.
 
 The agent or our trainer, a heartbeat file of the program, what it prints and what it was given may count different
 things under one name: micro-batches or optimizer steps, from the start of the process or from that of the training.
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
 from ..model.snapshot import Numbers, SeriesView
 from ..series.metric_words import NOT_METRICS, respelt
-from .step_rate import MOST_APART_SECONDS, ProgressPace, has_done_all_epochs, planned_ends
+from .step_rate import FEWEST_COMPARED, MOST_APART_SECONDS
 
-FEWEST_COMPARED = 10
-"""Two counts lower than this may agree by chance."""
+REPORT = "report"
+"""The witness that is the training code itself, which calls us: nobody knows better."""
 FEW_POINTS, MANY_TIMES = 60, 8
 """In the chart, a printed loss with fewer points than this gives way to one seen this many times as often."""
 _BEATS_OF_SHORT_EPOCH = 2
@@ -62,22 +62,35 @@ class NumberWitnesses(NamedTuple):
     """What the program prints, or writes into a metric file."""
     asked: Witness
     """The totals among the program's arguments."""
-    parsed: Witness = Witness("arguments", {})
-    """The epochs that the program's parser knows; they may be a default that nobody thought of."""
-    counts_anew: bool = False
-    """The agent counts from the start of this process: the program's own steps and epochs are better."""
-    counts_updates: bool = False
-    """The agent counts optimizer steps, the program and its arguments count steps of an environment."""
-    beats: int = 0
-    """How many heartbeats the agent has written in this process: it looks at the loss once a second."""
-    sees_losses: bool = False
-    """The agent sees what ``backward`` is called on, which is divided if gradients are accumulated."""
-    sees_epochs: bool = False
-    """The agent counts epochs, from 1."""
+    beat: Heartbeat | None = None
+    """The heartbeat in our format, of which ``own`` has the numbers."""
     resumed: bool = False
     """The attempt began from a checkpoint."""
-    done: bool = False
-    """The training has made its last step."""
+
+    @property
+    def parsed(self) -> Witness:
+        """The epochs that the program's parser knows; they may be a default that nobody thought of."""
+        return Witness("arguments", {} if self.beat is None else {"epochs": self.beat.planned_epochs})
+
+    @property
+    def counts_anew(self) -> bool:
+        """Whether the agent counts from the start of this process: the program's own steps and epochs are better."""
+        return self.beat is not None and self.beat.step_from == "process"
+
+    @property
+    def counts_updates(self) -> bool:
+        """Whether the agent counts optimizer steps, the program and its arguments steps of an environment."""
+        return self.beat is not None and self.beat.step_from == "updates"
+
+    @property
+    def sees_losses(self) -> bool:
+        """Whether the agent sees what ``backward`` is called on, which is divided if gradients are accumulated."""
+        return self.beat is not None and self.beat.loss_seen == "backward"
+
+    @property
+    def sees_epochs(self) -> bool:
+        """Whether the agent counts epochs, from 1."""
+        return self.beat is not None and self.sees_losses and "epoch" not in self.beat.reported
 
     def joined(self) -> Numbers:
         """Each number from the witness that knows it best."""
@@ -220,9 +233,10 @@ class NumberWitnesses(NamedTuple):
         epoch, begun = (integer(self.printed.says.get(name)) or 0 for name in ("epoch", "begun_epoch"))
         steps, epochs = integer(self.own.says.get("step")) or 0, epoch - begun + 1
         # An epoch may be one step (a whole graph, say), or so short that its printed mean comes as often as a beat.
-        are_short = 1 < steps <= epochs or 1 < self.beats <= _BEATS_OF_SHORT_EPOCH * epochs
+        beats, is_done = (0, False) if self.beat is None else (self.beat.seq, self.beat.phase == "done")
+        are_short = 1 < steps <= epochs or 1 < beats <= _BEATS_OF_SHORT_EPOCH * epochs
         # After the last step, the printed mean of the whole epoch says more than the loss of its last batch.
-        along = (self.printed,) if self.printed.says.get("along_steps") or are_short or self.done else ()
+        along = (self.printed,) if self.printed.says.get("along_steps") or are_short or is_done else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0
@@ -302,6 +316,14 @@ def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
+def with_agent_told_apart(numbers: Numbers, own: Heartbeat | None) -> Numbers:
+    """``numbers`` that name the agent for what it has seen besides what the training code reports itself."""
+    if own is None or not own.reported:
+        return numbers
+    seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
+    return replace(numbers, told_by={**numbers.told_by, **seen})
+
+
 def with_facts(
     numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
 ) -> Numbers:
@@ -315,55 +337,3 @@ def with_facts(
     if numbers.device.type is None and device is not None:
         numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
     return numbers
-
-
-def timed(
-    numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_program: bool, alike: bool, moving: bool
-) -> Numbers:
-    """``numbers`` with rates and remaining time; a run that stands still has neither.
-
-    Args:
-        by_program: the step shown is the program's count.
-        alike: the agent counts the same steps as the program.
-    """
-    # What is printed of an epoch may be samples, or batches of which several make a step.
-    alike = alike or (numbers.beat is not None and _count_alike(numbers, numbers.beat))
-    within = numbers if by_program or numbers.beat is None or alike else numbers.beat
-    one_of_many = numbers.beat is not None and numbers.beat.training is not None  # nobody knows how many
-    end, epoch_end = (None, None) if numbers.step is None else planned_ends(numbers, within, one_of_many=one_of_many)
-    counted_anew = not (by_program or alike) and numbers.beat is not None and numbers.beat.step_from is not None
-    by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
-    if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
-        numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
-    if numbers.steps is None and not counted_anew and not one_of_many and has_done_all_epochs(numbers):
-        numbers = replace(numbers, steps=numbers.step, told_by={**numbers.told_by, "steps": "epochs"})
-    if not moving:
-        known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
-        return replace(numbers, samples_per_second=None, steps_per_second=None) if known else numbers
-    steps = (program if by_program else own).steps
-    epochs = own.epochs if program.epochs.step is None else program.epochs
-    left, epoch_left = steps.remaining_seconds(numbers.steps), None
-    if left is None and not one_of_many:
-        left = epochs.remaining_seconds(numbers.epochs)
-    if left is None:
-        left = steps.remaining_seconds(end)
-    if epoch_end is not None:
-        epoch_left = steps.remaining_seconds(epoch_end)
-    if epoch_left is None and epochs.step is not None:
-        epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
-    pace = numbers.steps_per_second or steps.steps_per_second
-    if left is None and pace and numbers.step is not None and numbers.steps is not None:
-        left = max(0, numbers.steps - numbers.step) / pace
-    if numbers.step is None:  # samples are counted, not steps
-        numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
-    return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
-
-
-def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
-    """Whether the count printed within an epoch is of the steps that the agent counts, though it knows no data loader:
-    each step takes one batch, and both have come about as far."""
-    if beat.epoch_steps is not None or beat.accumulate != 1 or None in (numbers.epoch, numbers.epoch_step):
-        return False
-    of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch
-    printed, seen = of_epochs * (numbers.epoch_steps or 0) + (numbers.epoch_step or 0), numbers.step or 0
-    return seen >= FEWEST_COMPARED and seen / 2 <= printed <= 1.5 * seen

@@ -21,7 +21,7 @@ from .comparison import with_arguments
 from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
 from .files import PointReader, WitnessReader
-from .follower import LIST_SERIES, REPORT, RunFollower, left_by_average
+from .follower import LIST_SERIES, RunFollower
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
 from .lasting import idle_before
@@ -29,6 +29,7 @@ from .local_machine import LocalMachine
 from .outputs import Outputs
 from .planned import planned_totals
 from .state import RunWitnesses, exit_summary
+from .step_rate import left_by_average
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ class RunReader(RunFollower):
             return
         beat = self.heartbeats.own
         told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
-        told = told and self.own_name not in ("agent", REPORT)
+        told = told and self._is_told_by_trainer
         if self.external is None:
             if self._output_changed is not None and not told:
                 self.external = self._open_metrics(output)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers
+from ..present import total_progress
 
 WINDOW = 240
 """Intervals kept: at least about four minutes."""
@@ -29,6 +31,8 @@ OFF_SECONDS = 300.0
 NEWEST_RECORDS = 240
 GAPS_KEPT = 30
 """Gaps before the window that are remembered: there may be one evaluation an hour."""
+FEWEST_COMPARED = 10
+"""Two counts lower than this may agree by chance."""
 MOST_APART_SECONDS = 6.0
 """How far apart in time a heartbeat and a printed line may be and still be compared: a busy machine delays beats."""
 
@@ -274,7 +278,83 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) ->
     return behind + float(ends and "loss" in record) if alone and step is None else None
 
 
-def planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
+def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:
+    """Seconds left at the average speed since the start; None if the completed share is unknown.
+
+    For a run not watched for long enough to know its speed: lines printed before that have no times.
+
+    Args:
+        printed: the newest line, by the names of a metrics record.
+        lasted: seconds from the start to the last sign of life.
+    """
+    done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
+    of_epochs = min(1.0, done / epochs) if done and epochs else total_progress(numbers)
+    share = numbers.step / numbers.steps if numbers.step and numbers.steps else of_epochs
+    return lasted * max(0.0, 1 / share - 1) if share and lasted > 0 else None
+
+
+def timed(
+    numbers: Numbers,
+    beat: Heartbeat | None,
+    own: ProgressPace,
+    program: ProgressPace,
+    *,
+    by_program: bool,
+    alike: bool,
+    moving: bool,
+) -> Numbers:
+    """``numbers`` with rates and remaining time; a run that stands still has neither.
+
+    Args:
+        beat: the newest heartbeat, counted in the same epochs as ``numbers``.
+        own, program: the pace by our and the agent's count, and by the program's.
+        by_program: the step shown is the program's count.
+        alike: the agent counts the same steps as the program.
+    """
+    # What is printed of an epoch may be samples, or batches of which several make a step.
+    alike = alike or (beat is not None and _count_alike(numbers, beat))
+    within = numbers if by_program or beat is None or alike else beat
+    one_of_many = beat is not None and beat.training is not None  # nobody knows how many
+    end, epoch_end = (None, None) if numbers.step is None else _planned_ends(numbers, within, one_of_many=one_of_many)
+    counted_anew = not (by_program or alike) and beat is not None and beat.step_from is not None
+    by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
+    if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
+        numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
+    if numbers.steps is None and not counted_anew and not one_of_many and _has_done_all_epochs(numbers):
+        numbers = replace(numbers, steps=numbers.step, told_by={**numbers.told_by, "steps": "epochs"})
+    if not moving:
+        known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
+        return replace(numbers, samples_per_second=None, steps_per_second=None) if known else numbers
+    steps = (program if by_program else own).steps
+    epochs = own.epochs if program.epochs.step is None else program.epochs
+    left, epoch_left = steps.remaining_seconds(numbers.steps), None
+    if left is None and not one_of_many:
+        left = epochs.remaining_seconds(numbers.epochs)
+    if left is None:
+        left = steps.remaining_seconds(end)
+    if epoch_end is not None:
+        epoch_left = steps.remaining_seconds(epoch_end)
+    if epoch_left is None and epochs.step is not None:
+        epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
+    pace = numbers.steps_per_second or steps.steps_per_second
+    if left is None and pace and numbers.step is not None and numbers.steps is not None:
+        left = max(0, numbers.steps - numbers.step) / pace
+    if numbers.step is None:  # samples are counted, not steps
+        numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
+    return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
+
+
+def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
+    """Whether the count printed within an epoch is of the steps that the agent counts, though it knows no data loader:
+    each step takes one batch, and both have come about as far."""
+    if beat.epoch_steps is not None or beat.accumulate != 1 or None in (numbers.epoch, numbers.epoch_step):
+        return False
+    of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch
+    printed, seen = of_epochs * (numbers.epoch_steps or 0) + (numbers.epoch_step or 0), numbers.step or 0
+    return seen >= FEWEST_COMPARED and seen / 2 <= printed <= 1.5 * seen
+
+
+def _planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
     """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown."""
     step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
     if within.epoch_step is None or within.epoch_steps is None:
@@ -303,7 +383,7 @@ def _steps_on_average(within: Numbers | Heartbeat) -> float:
     return within.epoch_steps or 0
 
 
-def has_done_all_epochs(numbers: Numbers) -> bool:
+def _has_done_all_epochs(numbers: Numbers) -> bool:
     """Whether no planned epoch is left: then the steps made are the total, however many an epoch has."""
     if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):
         return False
