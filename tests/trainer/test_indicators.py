@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.trainer.slow_indicators import SLOW, obv
+from tests.trainer.slow_indicators import SLOW
 from trainer.data import candles, indicators, markets, rolling
 from trainer.data.candles import Candles
 from trainer.data.indicator_cache import IndicatorCache
@@ -37,10 +37,6 @@ def test_an_indicator_equals_its_formula(name: str) -> None:
     found, expected = indicators.INDICATORS[name](HISTORY), SLOW[name](HISTORY)
     np.testing.assert_allclose(found[indicators.WARM_UP :], expected[indicators.WARM_UP :], rtol=1e-7, atol=1e-9)
     assert np.std(expected[indicators.WARM_UP :]) > 0
-
-
-def test_on_balance_volume_is_the_running_sum() -> None:
-    np.testing.assert_allclose(indicators.obv(HISTORY), obv(HISTORY))
 
 
 def test_a_market_that_stands_still_gives_numbers() -> None:

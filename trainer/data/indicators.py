@@ -71,14 +71,11 @@ def bollinger_width(candles: Candles, length: int = 20) -> Floats:
     return 4 * deviation(candles.close, length) / mean(candles.close, length)
 
 
-def obv(candles: Candles) -> Floats:
-    """On-balance volume (Granville, 1963): the running sum of volumes signed by the close's direction."""
-    found: Floats = np.cumsum(np.sign(candles.close - before(candles.close, 1)) * candles.volume)
-    return found
-
-
 def obv_trend(candles: Candles, length: int = 20) -> Floats:
-    """On-balance volume gained over a window, as a share of the volume traded in it."""
+    """On-balance volume (Granville, 1963) gained over a window, as a share of the volume traded in it.
+
+    On-balance volume itself, the running sum of volumes signed by the close's direction, cannot be compared.
+    """
     signed = np.sign(candles.close - before(candles.close, 1)) * candles.volume
     return ratio(total(signed, length), total(candles.volume, length))
 
@@ -240,7 +237,7 @@ INDICATORS: dict[str, Callable[[Candles], Floats]] = {
     "trix_15": trix,
     "keltner_position": keltner_position,
 }
-"""What the model chooses from. The level of ``obv`` itself cannot be compared, so its trend is used."""
+"""What the model chooses from."""
 
 
 def table(candles: Candles) -> Floats:
