@@ -121,13 +121,14 @@ class WitnessReader:
                 doubtful.append((lock.name, f"{lock.name}: {error.strerror}"))
         supervisor_held, run_held = held
         self.spec.read()
-        of_a_job = self.spec.value is not None and self.spec.value.engine is not None
-        asked = wished(self.run) if of_a_job else frozenset()  # before what is on record once it is answered
+        rule = self.spec.value.engine if self.spec.value is not None else None
+        asked = wished(self.run) if rule is not None else frozenset()  # before what is on record once it is answered
         for record in (self.status, self.moving, self.moved):
             record.read()
         self._find_attempt()
-        status, job = self.status.value, self._job.view(self.spec.value)
-        ended = as_called_off(self.exit.value, status)
+        status, ended, job = self.status.value, self.exit.value, None
+        if rule is not None:  # only a scheduler's job may end for the job's sake
+            job, ended = self._job.view(rule), as_called_off(ended, status)
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
         waits = status is not None and status.phase == "queued" and not supervisor_held

@@ -24,8 +24,8 @@ from __future__ import annotations
 from functools import partial
 
 from ...wire import storage
-from ...wire.jobs import CANCEL, REQUEUE, JobRecord
-from ...wire.records import ENDS, ExitRecord, Spec, Status
+from ...wire.jobs import CANCEL, REQUEUE, EngineRule, JobRecord
+from ...wire.records import ENDS, ExitRecord, Status
 from ...wire.rundir import RunDir
 from ..follow import RecordFile
 from ..model.jobs import JobPhase, JobView
@@ -49,11 +49,8 @@ class JobReader:
         self._state = run.path.parent.parent
         self._record = RecordFile(run.job, partial(storage.from_json, JobRecord))
 
-    def view(self, spec: Spec | None) -> JobView | None:
-        """None for a run that no scheduler starts."""
-        rule = spec.engine if spec is not None else None
-        if rule is None:
-            return None
+    def view(self, rule: EngineRule) -> JobView | None:
+        """What is known of the job; None if there is no such scheduler."""
         from ..engines.board import board_of  # only for jobs: 5 ms of each start
 
         if (board := board_of(rule.name, self._state)) is None:
