@@ -34,14 +34,14 @@ from .widgets.lines import LetterTaker
 from .workers.ghost import GhostWorker
 from .workers.hints import HintWorker
 from .workers.requests import RequestWorker
-from .workers.runs import RunWorker, Worker
+from .workers.runs import RunWorker
 from .workers.system import SystemWorker, TerminalWorker
+from .workers.worker import Worker
 
 if TYPE_CHECKING:
     from ..core.launching.cure import Cure
     from ..core.model.snapshot import RunSnapshot
     from .services import Services
-
 
 _LATER_SECONDS = 1.0
 """After this, the workers start that the first frame and the first keys do not need."""

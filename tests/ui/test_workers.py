@@ -27,7 +27,7 @@ from mpstui.ui.messages import (
 from mpstui.ui.terminal import Terminal
 from mpstui.ui.workers import system as system_worker
 from mpstui.ui.workers.requests import RequestWorker
-from mpstui.ui.workers.runs import Focus, LogWatch, Pace, RunWorker, differ
+from mpstui.ui.workers.runs import Focus, LogWatch, Pace, RunWorker, Schedule, differ
 from mpstui.ui.workers.system import SystemWorker, TerminalWorker
 from mpstui.wire import storage
 from mpstui.wire.records import Ack, Request
@@ -177,6 +177,25 @@ def test_the_end_of_a_flood_is_drawn_as_soon_as_it_pauses(tmp_path: Path) -> Non
     assert watch.grew(log, 0.175), "no growth since the last look, and the newest lines are not drawn"
     watch.drawn()
     assert not watch.grew(log, 0.2)
+
+
+def test_the_longer_reading_takes_and_the_less_happens_the_less_often_it_is_done() -> None:
+    schedule = Schedule()
+
+    def seconds_until(took: float, *, hinted: bool = False, unread: bool = False, active: bool = True) -> float:
+        schedule.note_reading(100.0, took, unread=unread, behind=False, active=active)
+        return schedule.due(hinted=hinted) - 100.0
+
+    schedule.note_change(99.0)
+    lively = seconds_until(0.001)
+    assert lively < seconds_until(0.02) < seconds_until(0.04) < seconds_until(9.0) <= 1.0
+    assert seconds_until(0.001, hinted=True) < lively
+    assert seconds_until(0.02, unread=True) < seconds_until(0.02)
+    schedule.note_change(90.0)
+    assert lively < seconds_until(0.001) < seconds_until(0.001, active=False)
+    assert seconds_until(0.001, hinted=True, active=False) < lively
+    schedule.read_now()
+    assert schedule.due(hinted=False) <= 100.0
 
 
 def test_trouble_is_told_once_and_reading_goes_on() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..messages import GhostReady
-from .runs import Post, Worker
+from .worker import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from .runs import RETRY_SECONDS, Post, Worker
+from .worker import RETRY_SECONDS, Post, Worker
 
 
 class HintWorker(Worker):

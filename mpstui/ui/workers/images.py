@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...core.model.errors import ReportedError
 from ...core.runs.logged import Seen
 from ..messages import ImageRead
-from .runs import Post, Worker
+from .worker import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot

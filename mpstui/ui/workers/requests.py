@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 from ...core.model.errors import ReportedError
 from ..messages import DiagnosisReady, RequestAnswered, Toast
 from ..rows import clean
-from .runs import Post, Worker
+from .worker import Post, Worker
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode

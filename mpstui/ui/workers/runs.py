@@ -1,4 +1,4 @@
-"""The base of every worker, and the worker that reads the runs and the log in view."""
+"""The worker that reads the runs and the log in view."""
 
 from __future__ import annotations
 
@@ -15,97 +15,21 @@ from ...wire.storage import is_settled
 from ..alarms import alarms
 from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified, Toast
 from ..rows import clean
+from .worker import Post, Worker
 
 if TYPE_CHECKING:
-    from textual.message import Message
-
     from ...core.model.snapshot import RunSnapshot
     from ...core.runs.monitor import Monitor
     from ..services import Services
 
-Post = Callable[["Message"], object]
-
-RETRY_SECONDS = 1.0
-_POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 2.0, 0.1
-"""Seconds between two readings; more if nothing changes or everything has ended, fewer after a hint."""
-_QUIET_SECONDS = 2.0
-"""After so many seconds without a change, files are looked at less often."""
-_READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
-"""Reading takes at most this share of a core, four times as much after hints: the more runs there are, the less often
-they are read. The end of a training is on the screen within two seconds all the same."""
-_UNREAD_SHARE, _BEHIND_SHARE = 0.5, 0.2
-"""The same while runs are unread, or their history is read for the first time: that work is kept and done only once."""
-_TICK_SECONDS, _GROWING_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
-"""Seconds between two looks at the size of the log in view; a new line waits half of that on average. Waking up for a
-look costs ten times as much as the look itself."""
+_DRAW_SECONDS, _DRAW_SECONDS_REMOTE = 0.25, 1.0
+"""Seconds between two frames that no key asked for, at least."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
 """The history of the run in focus is read in slices of so many seconds, between which come keys and frames."""
 _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read only with each snapshot, unless more than this is pending."""
-_KEYS_FIRST_SECONDS = 0.15
-"""Seconds before the run that is selected at the start is read closely: its readers take 30 ms to import."""
-_PASSING_SECONDS = 0.1
-"""A run is read closely once it has been selected for so many seconds: passing over it does not wait for that, and a
-key costs 8 ms of processor time instead of 15."""
 _RESPAWN_SECONDS = 5.0
 """Seconds between two looks for queued runs whose supervisor has died."""
-_FLOOD_BYTES = 4096
-"""A log that grows by more than this between two looks is drawn four times a second instead of at once."""
-_FLOOD_SECONDS = 1.0
-"""Seconds after its last big growth at which a flood counts as over."""
-_LIVELY_SECONDS = 2.0
-"""A log that has not grown for so many seconds is not expected to grow soon."""
-_BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
-"""How many bytes a second frames that no key asked for may write: large ones come less often."""
-_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
-
-
-class Worker:
-    """A daemon thread that works until it is stopped, and reports when its work fails."""
-
-    name = "worker"
-
-    def __init__(self, post: Post) -> None:
-        self._post = post
-        self._stopped = threading.Event()
-        self._woken = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"mpstui-{self.name}", daemon=True)
-        self._trouble = ""
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask it to end, and wait a moment, but not for a read that hangs."""
-        self._stopped.set()
-        self.wake()
-        if self._thread.is_alive():
-            self._thread.join(1.0)
-
-    def wake(self) -> None:
-        """Have the next round begin now. May be called from any thread."""
-        self._woken.set()
-
-    def _run(self) -> None:
-        pause: float | None = 0.0
-        while True:
-            self._woken.wait(pause)
-            self._woken.clear()
-            if self._stopped.is_set():
-                return
-            try:
-                pause = self._work()
-                self._trouble = ""
-            except Exception as error:  # noqa: BLE001 - a worker must survive whatever it reads, and must not be silent
-                pause = RETRY_SECONDS
-                trouble = clean(f"{type(error).__name__}: {error}", 300)
-                if trouble != self._trouble:
-                    self._trouble = trouble
-                    self._post(Toast(f"reading {self.name} failed, trying again: {trouble}", "error"))
-
-    def _work(self) -> float | None:
-        """Work one round; returns the seconds until the next one, None: not before it is woken."""
-        raise NotImplementedError
 
 
 class Focus(NamedTuple):
@@ -130,6 +54,11 @@ class Focus(NamedTuple):
     def closely(self) -> tuple[str, ...]:
         """All runs that are read in full."""
         return self.compared if self.run is None else (self.run, *self.compared)
+
+
+_BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 1500, 700
+"""How many bytes a second frames that no key asked for may write: large ones come less often."""
+_LONGEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS_REMOTE = 1.0, 1.5
 
 
 class Pace:
@@ -157,6 +86,65 @@ class Pace:
         self.next = max(self.next, time.monotonic() + min(self._longest, size / self._rate))
 
 
+_POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 2.0, 0.1
+"""Seconds between two readings; more if nothing changes or everything has ended, fewer after a hint."""
+_QUIET_SECONDS = 2.0
+"""After so many seconds without a change, files are looked at less often."""
+_READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
+"""Reading takes at most this share of a core, four times as much after hints: the more runs there are, the less often
+they are read. The end of a training is on the screen within two seconds all the same."""
+_UNREAD_SHARE, _BEHIND_SHARE = 0.5, 0.2
+"""The same while runs are unread, or their history is read for the first time: that work is kept and done only once."""
+_KEYS_FIRST_SECONDS = 0.15
+"""Seconds before the run that is selected at the start is read closely: its readers take 30 ms to import."""
+_PASSING_SECONDS = 0.1
+"""A run is read closely once it has been selected for so many seconds: passing over it does not wait for that, and a
+key costs 8 ms of processor time instead of 15."""
+
+
+class Schedule:
+    """When to read the runs next. All moments are monotonic times."""
+
+    def __init__(self) -> None:
+        self._next = self._next_hinted = self._keys_first_until = 0.0
+        self._changed_at = -math.inf
+
+    def due(self, *, hinted: bool) -> float:
+        """When to read; earlier if ``hinted`` that something has happened."""
+        return max(self._keys_first_until, self._next_hinted if hinted else self._next)
+
+    def read_now(self) -> None:
+        """Do not wait for the next turn."""
+        self._next = 0.0
+
+    def let_keys_go_first(self, seconds: float) -> None:
+        """Read nothing for so long."""
+        self._keys_first_until = max(self._keys_first_until, time.monotonic() + seconds)
+
+    def note_change(self, now: float) -> None:
+        """Something that is shown has changed."""
+        self._changed_at = now
+
+    def is_quiet(self, now: float) -> bool:
+        """Whether nothing has changed for a while."""
+        return now - self._changed_at > _QUIET_SECONDS
+
+    def note_reading(self, began: float, took: float, *, unread: bool, behind: bool, active: bool) -> None:
+        """The runs were read, which ``took`` so many seconds of processor time.
+
+        Args:
+            unread: nothing is known yet of some of them.
+            behind: the history of some is read for the first time.
+            active: not all have ended.
+        """
+        share = _UNREAD_SHARE if unread else _BEHIND_SHARE if behind else _READING_SHARE
+        rest = min(took / share, _LONGEST_PAUSE_SECONDS)
+        quiet = _QUIET_POLL_SECONDS if active else _RESTING_POLL_SECONDS
+        least = _HINTED_SECONDS if unread else quiet if self.is_quiet(began) else _POLL_SECONDS
+        self._next = began + max(least, rest)
+        self._next_hinted = began + max(_HINTED_SECONDS, rest / 4)
+
+
 class RunWorker(Worker):
     """Reads the runs five times a second and posts those that differ, at most four times a second, over SSH once.
 
@@ -171,7 +159,8 @@ class RunWorker(Worker):
         super().__init__(post)
         self._services = services
         self._pace = Pace(written, slow=services.remote)
-        self._draw_seconds = 1.0 if services.remote else 0.25
+        self._draw_seconds = _DRAW_SECONDS_REMOTE if services.remote else _DRAW_SECONDS
+        self._schedule = Schedule()
         self._log = LogWatch(services.stamp, slow=services.remote)
         self._paused = PausedQueues(services)
         self._monitor: Monitor | None = None
@@ -184,9 +173,7 @@ class RunWorker(Worker):
         self._drawn.set()
         self.has_read = threading.Event()
         """Set once snapshots have been posted."""
-        self._next_read = self._soonest_read = self._next_draw = 0.0
-        self._keys_first_until = 0.0
-        self._changed_at = -math.inf
+        self._next_draw = 0.0
         self._pending_bytes = 0
         self._catching_up = False
         self._unread = False
@@ -196,9 +183,10 @@ class RunWorker(Worker):
     def focus_on(self, focus: Focus) -> None:
         """Read something else closely; if it is another run, at once."""
         if focus.closely != self._focus.closely:
-            self._next_read = self._next_draw = self._pace.next = 0.0
+            self._schedule.read_now()
+            self._next_draw = self._pace.next = 0.0
             if focus.listed and not focus.compared:
-                self._keys_first_until = max(self._keys_first_until, time.monotonic() + _PASSING_SECONDS)
+                self._schedule.let_keys_go_first(_PASSING_SECONDS)
         self._focus = focus
         self.wake()
 
@@ -223,10 +211,10 @@ class RunWorker(Worker):
             self._monitor = self._services.monitor()
         now, focus = time.monotonic(), self._focus
         if now >= self._pace.next and self._log.grew(focus.output, now) and focus.run is not None:
-            self._changed_at = now
+            self._schedule.note_change(now)
             self._pace.begin()
             self._post(LogGrew(focus.run))
-        if now >= self._due():
+        if now >= self._schedule.due(hinted=bool(self._hinted)):
             self._refresh(self._monitor, focus)
         if (
             self._undrawn
@@ -246,9 +234,6 @@ class RunWorker(Worker):
             self._services.recovery.respawn_missing()
         return self._pause(focus, now)
 
-    def _due(self) -> float:
-        return max(self._keys_first_until, self._soonest_read if self._hinted else self._next_read)
-
     def _refresh(self, monitor: Monitor, focus: Focus) -> None:
         began, worked = time.monotonic(), time.thread_time()
         hinted, self._hinted = self._hinted, frozenset()
@@ -260,18 +245,15 @@ class RunWorker(Worker):
         self._pending_bytes = sum(monitor.read_on(run, 0.0) for run in focus.closely)
         before, self._read = self._read, fresh
         if before is None or before[1:] != fresh[1:] or differ(before[0], fresh[0]):
-            self._undrawn, self._changed_at = True, began
+            self._undrawn = True
+            self._schedule.note_change(began)
             self._sound(before[0] if before is not None else (), fresh[0], focus.run)
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
         self._unread = any(one.unread for one in fresh[0])
         if before is None and not (self._unread or focus.closely):
-            self._keys_first_until = time.monotonic() + _KEYS_FIRST_SECONDS
-        share = _UNREAD_SHARE if self._unread else _BEHIND_SHARE if monitor.is_behind else _READING_SHARE
-        rest = min(took / share, _LONGEST_PAUSE_SECONDS)
-        quiet = _QUIET_POLL_SECONDS if any(one.state.active for one in fresh[0]) else _RESTING_POLL_SECONDS
-        least = _HINTED_SECONDS if self._unread else quiet if self._quiet(began) else _POLL_SECONDS
-        self._next_read = began + max(least, rest)
-        self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
+            self._schedule.let_keys_go_first(_KEYS_FIRST_SECONDS)
+        active = any(one.state.active for one in fresh[0])
+        self._schedule.note_reading(began, took, unread=self._unread, behind=monitor.is_behind, active=active)
 
     def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot], in_view: str | None) -> None:
         """Notify the terminal of a crash, a stall or a finish; of a run that is not in view, also show a toast."""
@@ -300,16 +282,13 @@ class RunWorker(Worker):
 
     def _pause(self, focus: Focus, now: float) -> float:
         """Seconds until there is something to do, unless somebody wakes this worker before."""
-        until = self._due()
+        until = self._schedule.due(hinted=bool(self._hinted))
         if self._undrawn and self._drawn.is_set():
             until = min(until, max(self._next_draw, self._pace.next))
         if focus.output is not None and focus.live:
-            tick = _GROWING_TICK_SECONDS if self._log.grows(now) else _TICK_SECONDS
-            until = min(until, max(self._pace.next, now + (_QUIET_TICK_SECONDS if self._quiet(now) else tick)))
+            look = self._log.look_seconds(now, quiet=self._schedule.is_quiet(now))
+            until = min(until, max(self._pace.next, now + look))
         return max(0.0, until - time.monotonic())
-
-    def _quiet(self, now: float) -> bool:
-        return now - self._changed_at > _QUIET_SECONDS
 
 
 def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
@@ -327,6 +306,19 @@ def _age(snapshot: RunSnapshot) -> float | None:
     return settled(snapshot.seen - (snapshot.attempt_started or snapshot.started)) // 1
 
 
+_TICK_SECONDS, _GROWING_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
+"""Seconds between two looks at the size of the log in view; a new line waits half of that on average. Waking up for a
+look costs ten times as much as the look itself."""
+_LIVELY_SECONDS = 2.0
+"""A log that has not grown for so many seconds is not expected to grow soon."""
+_TRICKLE_SECONDS, _TRICKLE_SECONDS_REMOTE = 0.03, 0.25
+"""Seconds between two frames of a log that grows slowly."""
+_FLOOD_BYTES = 4096
+"""A log that grows by more than this between two looks is drawn four times a second instead of at once."""
+_FLOOD_SECONDS = 1.0
+"""Seconds after its last big growth at which a flood counts as over."""
+
+
 class LogWatch:
     """Notices by its size that a file has grown: FSEvents reports nothing for a file that its writer keeps open."""
 
@@ -338,7 +330,8 @@ class LogWatch:
         self._seen: tuple[int, ...] | None = None
         self._peeked: tuple[int, ...] | None = None
         self._next = 0.0
-        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
+        self._trickle_seconds = _TRICKLE_SECONDS_REMOTE if slow else _TRICKLE_SECONDS
+        self._flood_seconds = _DRAW_SECONDS_REMOTE if slow else _DRAW_SECONDS
         self._flooded = self._grew_at = -math.inf
         self._drawn = threading.Event()
         self._drawn.set()
@@ -351,9 +344,10 @@ class LogWatch:
         """Whether the file is growing fast."""
         return now - self._flooded < _FLOOD_SECONDS
 
-    def grows(self, now: float) -> bool:
-        """Whether the file has grown just now."""
-        return now - self._grew_at < _LIVELY_SECONDS
+    def look_seconds(self, now: float, *, quiet: bool) -> float:
+        """Seconds until the next look; ``quiet``: nothing of any run has changed for a while."""
+        grows = now - self._grew_at < _LIVELY_SECONDS
+        return _QUIET_TICK_SECONDS if quiet else _GROWING_TICK_SECONDS if grows else _TICK_SECONDS
 
     def grew(self, path: Path | None, now: float) -> bool:
         """Whether it is time to draw something new: a trickle at once, a flood four times a second."""
@@ -375,7 +369,7 @@ class LogWatch:
         self._seen = state
         if grown > _FLOOD_BYTES:
             self._flooded = now
-        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
+        self._next = now + (self._flood_seconds if grown > _FLOOD_BYTES else self._trickle_seconds)
         self._drawn.clear()
         return True
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.model.errors import SettingsError
 from ..messages import SettingsMistaken, SystemReady
 from ..widgets.machine_strip import remember
-from .runs import Post, Worker
+from .worker import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..messages import WindowRead
-from .runs import Post, Worker
+from .worker import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
