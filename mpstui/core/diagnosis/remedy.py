@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..model.checks import as_text
 from .model import ArgumentChange, Remedy, whole_number
 
 NOT_GIVEN, UNSET = "not given", "unset"
@@ -140,11 +141,11 @@ def _change_argument(change: ArgumentChange, launch: KnownLaunch, found: Remedie
         return
     if change.operation == "remove":
         if found.arguments.pop(name, None) is not None:
-            found.changes.append(Change(name, _shown(before), NOT_GIVEN))
+            found.changes.append(Change(name, as_text(before), NOT_GIVEN))
     elif change.operation == "set" and after is None:
         found.notes.append(f"{name} knows no word for full precision")
-    elif change.operation == "set" and _shown(before) == _shown(after):
-        found.notes.append(f"{name} is {_shown(before)} already")
+    elif change.operation == "set" and as_text(before) == as_text(after):
+        found.notes.append(f"{name} is {as_text(before)} already")
     elif change.operation == "set":
         _set(name, after, before, found)
     elif (number := whole_number(before)) is None:
@@ -173,7 +174,7 @@ def _full_precision(name: str, before: object, choices: Sequence[str]) -> str | 
 
 def _set(name: str, after: object, before: object, found: RemediedLaunch) -> None:
     found.arguments[name] = str(after) if isinstance(found.arguments.get(name), str) else after
-    found.changes.append(Change(name, NOT_GIVEN if before is None else _shown(before), _shown(after)))
+    found.changes.append(Change(name, NOT_GIVEN if before is None else as_text(before), as_text(after)))
 
 
 def _change_variable(variable: str, value: str | None, launch: KnownLaunch, found: RemediedLaunch) -> None:
@@ -196,7 +197,3 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -13,6 +14,8 @@ from ..model.errors import OperationError, UsageError
 from ..model.jobs import JobView
 
 ASK_SECONDS = 30.0
+LONG_OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""The name of an option as it follows two dashes."""
 JobOptions = Mapping[str, str]
 """What is asked of a scheduler, by the names of its own options; an empty text is a bare flag."""
 

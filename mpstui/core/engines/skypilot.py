@@ -7,7 +7,6 @@ that SkyPilot restarts after a preemption begins on another machine, and resumes
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 from ...wire import heartbeat
 from ...wire.jobs import EngineRule
 from ..model.jobs import JobPhase, JobView
-from .engine import JobOptions
+from .engine import LONG_OPTION, JobOptions
 
 _PHASES = {
     "PENDING": JobPhase.PENDING,
@@ -37,7 +36,6 @@ _PHASES = {
 }
 """The words of ``status`` in ``sky jobs queue -o json``."""
 _OURS = {"name": "--name names the run", "detach-run": "mpstui follows the run itself", "yes": "mpstui says it"}
-_OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _NAME, _WORDS = "MPSTUI_JOB_NAME", "MPSTUI_JOB_WORD_"
 
 
@@ -55,7 +53,7 @@ class SkyPilot:
         for key in options:
             if key in _OURS:
                 return f"`{key}` cannot be set: {_OURS[key]}"
-            if not _OPTION.fullmatch(key):
+            if not LONG_OPTION.fullmatch(key):
                 return f"`{key}` is no long option of `sky jobs launch`, such as gpus, infra or use-spot"
         if options.get("num-nodes", "1") != "1":
             return "`num-nodes` is 1: SkyPilot starts a program on every node by itself, and a run has one supervisor"

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ...wire.jobs import EngineRule
 from ..model.jobs import JobPhase, JobView
-from .engine import JobOptions
+from .engine import LONG_OPTION, JobOptions
 
 _PHASES = {
     "PENDING": JobPhase.PENDING,
@@ -67,7 +67,6 @@ _OF_ONE_JOB = (
     r"SLURM_(?!CONF$|CLUSTERS$).*|PMIX?_.*|SBATCH_(ARRAY_INX|ERROR|EXPORT|GET_USER_ENV|INPUT|JOB_NAME|OUTPUT|WAIT.*)"
 )
 """Of the ``SBATCH_`` variables, with which people set their own defaults, only those that cannot be set."""
-_OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Slurm:
@@ -91,7 +90,7 @@ class Slurm:
         for key, value in options.items():
             if key in _OURS:
                 return f"`{key}` cannot be set: {_OURS[key]}"
-            if not _OPTION.fullmatch(key):
+            if not LONG_OPTION.fullmatch(key):
                 return f"`{key}` is no long option of sbatch, such as partition, nodes, gpus, time or account"
             if any(not letter.isprintable() for letter in value):
                 return f"`{key}` has a character that cannot be printed"

@@ -13,11 +13,11 @@ from typing import Any
 from ...wire import storage
 from ...wire.records import Branch, ChoiceRecord, QueueRule
 from ...wire.secrets import without_secrets
-from ..model.checks import environment_name, nearest
+from ..model.checks import Scalar, as_text, environment_name, nearest
 from ..model.errors import UsageError
 from ..model.home import Home
-from ..profiles.model import ArgumentValue, Profile, Scalar
-from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
+from ..profiles.model import ArgumentValue, Profile
+from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of
 from ..profiles.written import folded, replace_option, written_options
 from ..runs.find import find_run
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from ...wire.rundir import AGENT_VARIABLE
 from ...wire.secrets import HIDDEN, hides, is_secret
 from ..machine import Machine, bundled_trainers, is_python
-from ..model.checks import is_number
-from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar
+from ..model.checks import Scalar, as_text, is_number
+from ..profiles.model import RECIPES, ArgumentValue, Profile
 
 _HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
 
@@ -30,12 +30,12 @@ def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[s
             items = [_hydra_text(item) for item in (value if isinstance(value, tuple) else (value,))]
             words.append(f"{key}=[{','.join(items)}]" if isinstance(value, tuple) else f"{key}={items[0]}")
         elif style == "equals" and not isinstance(value, bool):
-            words.append(f"{flag}={','.join(map(_plain, value if isinstance(value, tuple) else (value,)))}")
+            words.append(f"{flag}={','.join(map(as_text, value if isinstance(value, tuple) else (value,)))}")
         elif isinstance(value, tuple):
-            words += [flag, *(_plain(item) for item in value)] if value else []
+            words += [flag, *(as_text(item) for item in value)] if value else []
         elif isinstance(value, bool):
             words += [flag] if value else []
-        elif (text := _plain(value)).startswith("-") and not is_number(text):
+        elif (text := as_text(value)).startswith("-") and not is_number(text):
             words.append(f"{flag}={text}")  # argparse would take it for the next option
         else:
             words += [flag, text]
@@ -43,14 +43,10 @@ def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[s
 
 
 def _hydra_text(value: Scalar) -> str:
-    text = _plain(value)
+    text = as_text(value)
     if not isinstance(value, str) or not _HYDRA_NEEDS_QUOTES & set(text):
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _plain(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def wrapped(argv: list[str], processes: int, python: str) -> list[str]:

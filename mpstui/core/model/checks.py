@@ -15,6 +15,8 @@ from .errors import UsageError
 from .patterns import PatternMistake, line_pattern
 
 Check = Callable[[Any], str | None]
+Scalar = str | int | float | bool
+"""A single value for the command line."""
 _SIZE = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?)?B?\s*", re.IGNORECASE)
 _FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -172,6 +174,11 @@ def argument(value: Any) -> str | None:
 def scalar(value: Any) -> str | None:
     """A single value for the command line: text, number or true/false."""
     return "a text, a number, true or false" if isinstance(value, list) or argument(value) else None
+
+
+def as_text(value: object) -> str:
+    """A single value as it is written on a command line."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _TABLE = re.compile(r"^\s*\[{1,2}\s*(?P<keys>[^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$")

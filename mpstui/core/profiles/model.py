@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from ...wire.records import RestartRule, StopRule
 from ...wire.rundir import slug
+from ..model.checks import Scalar
 from .sweep import Sweep
 from .written import USUAL_NAMES, folded, is_option, program_ends, written_options
 
@@ -134,8 +135,6 @@ ARGUMENT_DOUBTS: Mapping[str, str] = MappingProxyType(
 )
 """Role -> why a fast recipe's argument may disappoint."""
 
-
-Scalar = str | int | float | bool
 ArgumentValue = Scalar | tuple[Scalar, ...]
 DEFAULT_MAX_LOG_BYTES = 2 << 30
 DEFAULT_MIN_FREE_BYTES = 1 << 30

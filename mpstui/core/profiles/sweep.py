@@ -16,9 +16,8 @@ from math import prod
 from typing import Any
 
 from ..model import checks
-from ..model.checks import KeyPath
+from ..model.checks import KeyPath, Scalar, as_text
 
-Value = str | int | float | bool
 MOST_RUNS = 200
 
 
@@ -26,8 +25,8 @@ MOST_RUNS = 200
 class SweepValue:
     """One value of a swept argument, and the other arguments that go with it."""
 
-    value: Value
-    along: Mapping[str, Value] = field(default_factory=dict)
+    value: Scalar
+    along: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -37,11 +36,6 @@ class SweepValue:
 
 Sweep = Mapping[str, tuple[SweepValue, ...]]
 """Argument -> its values, in the file's order."""
-
-
-def as_text(value: Value) -> str:
-    """A value as ``--set`` takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_sweep(table: Mapping[str, Any]) -> Sweep:
@@ -151,7 +145,7 @@ def _named(path: KeyPath, key: str, args: Mapping[str, Any]) -> Iterator[tuple[K
         yield path, f"`{key}` in [sweep] is none of the profile's [args]; {hint}"
 
 
-def _typed(path: KeyPath, key: str, value: Value, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+def _typed(path: KeyPath, key: str, value: Scalar, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     example = args.get(key)
     if isinstance(example, bool):
         fits, what = as_text(value) in ("true", "false"), "true or false"

@@ -12,7 +12,8 @@ from ..series.series import SeriesStore
 from .files import parse_lines
 
 MOST_EVENTS, MOST_TEXTS = 500, 100
-_KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
+EVENT_FIELDS = ("time", "attempt", "event", "text")
+"""What every event has; the rest are its details."""
 CAPACITY = 64
 """Buckets per metric, some of which a resumed attempt may measure again."""
 Extremes = Mapping[str, tuple[float | None, float | None]]
@@ -51,7 +52,7 @@ class EventReader:
                     attempt=heartbeat.integer(record.get("attempt")) or 0,
                     event=heartbeat.text(record.get("event")) or "note",
                     text=heartbeat.text(record.get("text")) or "",
-                    details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
+                    details={name: value for name, value in record.items() if name not in EVENT_FIELDS},
                 )
                 (self._texts if event.event == "text" else self._happened).append(event)
             del self._happened[:-MOST_EVENTS], self._texts[:-MOST_TEXTS]

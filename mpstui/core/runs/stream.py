@@ -24,6 +24,7 @@ from .external import RUNS_PER_ATTEMPT, ExternalMetrics
 from .files import parse_lines
 from .find import find_run
 from .follower import RunFollower
+from .journal import EVENT_FIELDS
 from .local_machine import LocalMachine, machine_here
 from .reader import RunReader
 from .stored import StoredReader
@@ -38,7 +39,6 @@ LONGEST_LINE_BYTES = 1 << 20
 SETTLED_SECONDS = 1.0
 """How often an ended run is checked: somebody may restart it."""
 _PLACES = ("epoch", "step")
-_OF_EVENTS = ("time", "attempt", "event", "text")
 
 
 class HeldFile(FollowedFile):
@@ -177,8 +177,8 @@ class RunStream:
         if isinstance(self.reader, RunReader):
             run = self.reader.run
             for record in self._added("events", run.events, skips):
-                told = {name: record.get(name) for name in _OF_EVENTS}
-                yield "event", {**told, "details": {k: v for k, v in record.items() if k not in _OF_EVENTS}}
+                told = {name: record.get(name) for name in EVENT_FIELDS}
+                yield "event", {**told, "details": {k: v for k, v in record.items() if k not in EVENT_FIELDS}}
             source = "agent" if self.reader.own_name == "agent" else "reported"
             for record in self._added("points", run.metrics, skips):
                 if point := _point(record):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView, State
 from ...core.present import loss_text
+from ...core.series.direction import Better
 from ...core.series.metric_words import drawn_over, is_of_pace, reading_order
 from ..rows import clean
 from .scale import Frame
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from ...core.runs.ghost import Ghost
     from ...core.telemetry.model import Stretch
 
-
+BEST_SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
+"""What precedes a metric's best value: it is the lowest one, or the highest."""
 _FINE = 4
 """Columns of a curve for each column of the chart, which is two dots wide: more of them could not be seen."""
 _FROM = "checkpoint"

@@ -12,9 +12,9 @@ from textual.message import Message
 from ...core import present as shown
 from ...core.model.patterns import PatternMistake
 from ...core.model.snapshot import RunSnapshot, SeriesView
-from ...core.series.direction import Better, best_point
+from ...core.series.direction import best_point
 from ...core.series.overview import Entry, Fold, Metric, arranged, measured_at, metrics_of
-from ..charting.data import has_said_all, is_of_the_agent, none_reported
+from ..charting.data import BEST_SIGNS, has_said_all, is_of_the_agent, none_reported
 from ..rows import Row, Span, clean, fit, row, sparkline, width_of
 from ..shortening import cut_apart
 from ..widgets.lines import WheelScrolled
@@ -23,7 +23,6 @@ from . import Panel, RunFacts, RunPanel, nothing_yet
 _LEAST_CELLS, _LONGEST_STEP = (7, 8, 7, 7), 9
 _SHORT_AXES = {"sample": "smp", "optimizer step": "update", "printed step": "printed"}
 _NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _FAIR_TREND, _LONGEST_TREND = 46, 10, 30, 6, 20, 40
-SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
 
 
 class MetricChosen(Message):
@@ -269,7 +268,7 @@ def _cells_of(metric: Metric, known: dict[str, _Cells]) -> _Cells:
     if found is None or found.view is not view or found.value != value:
         unknown = shown.UNKNOWN if view is None else shown.NOT_FINITE  # a series holds at least one point
         best = best_point(view, metric.name) if view is not None else None
-        worth = f"{SIGNS[best.way]}{shown.number(best.value)}" if best else ""
+        worth = f"{BEST_SIGNS[best.way]}{shown.number(best.value)}" if best else ""
         at, in_whole = _step(best.at, view.axis) if best and view else ("", "")
         found = _Cells(view, value, (unknown if value is None else shown.number(value), worth, at, in_whole))
         known[metric.name] = found

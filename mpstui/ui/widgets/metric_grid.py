@@ -14,9 +14,9 @@ from textual.geometry import Region
 from ...core.model.patterns import PatternMistake
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import NOT_FINITE, number, whole
-from ...core.series.direction import Better, best_point
+from ...core.series.direction import best_point
 from ...core.series.overview import metrics_of
-from ..charting.data import ChartData, chart_data, has_said_all, none_reported, reading, validations
+from ..charting.data import BEST_SIGNS, ChartData, chart_data, has_said_all, none_reported, reading, validations
 from ..charting.plot import GUTTER, ChartView, draw, frame
 from ..charting.scale import Frame, nice_step
 from ..graphics import Picture, Raster
@@ -27,7 +27,6 @@ from .lines import PixelPanel
 _WIDTH, _HEIGHT = 34, 8
 """The least cells of one chart on a page where there are more than fit."""
 _BUCKETS_PER_CELL, _BUCKETS_IN_PIXELS = 2, 4
-_SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
 
 
 class MetricGrid(PixelPanel):
@@ -219,7 +218,7 @@ class MetricGrid(PixelPanel):
             parts.append(Span(f"{named} {NOT_FINITE if curve.last is None else number(curve.last)}", role))
             best = best_point(curve)
             if best is not None and best.value != curve.last:
-                parts.append(Span(f" {_SIGNS[best.way]}{number(best.value)}", "dim"))
+                parts.append(Span(f" {BEST_SIGNS[best.way]}{number(best.value)}", "dim"))
         taken = sum(len(part.text) for part in parts)
         mark = "▌" if here else " "
         name = cut(clean(data.name, 60), max(8, width - taken - 2))

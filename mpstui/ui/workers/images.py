@@ -28,8 +28,7 @@ class ImageWorker(Worker):
     def read(self, snapshot: RunSnapshot, wanted: Wanted) -> None:
         """Have this image read; it begins with the first."""
         self._asked = snapshot, wanted
-        if self._thread.ident is None:
-            self.start()
+        self.start()
         self.wake()
 
     def stop(self) -> None:

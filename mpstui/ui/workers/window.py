@@ -30,8 +30,7 @@ class WindowWorker(Worker):
     def read(self, snapshot: RunSnapshot, window: Window) -> None:
         """Have this window read instead of any other."""
         self._asked = snapshot, window
-        if self._thread.ident is None:
-            self.start()
+        self.start()
         self.wake()
 
     def _work(self) -> float | None:

@@ -31,7 +31,9 @@ class Worker:
         self._trouble = ""
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to work, unless it does already."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def stop(self) -> None:
         """Ask it to end, and wait a moment, but not for a read that hangs."""
